@@ -35,7 +35,7 @@ from asyncbench.store.schema import ENTRANT
 APP: Final = (
     *("text", "source", "state", "select", "filters", "charts", "tables"),
     *("results", "heat", "errors", "measures", "about"),
-    *("aligned", "answers", "trial", "live", "keys", "main"),
+    *("aligned", "answers", "trial", "versus", "live", "keys", "main"),
 )
 # A served page loads its own files and asks its own server; nothing else.
 LIVE_POLICY: Final = (

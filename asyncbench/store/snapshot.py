@@ -125,10 +125,23 @@ class Snapshot:
             places: of its rows, ascending; None: all.
         """
         schema = with_codes(pa.schema([SCHEMAS[name].field(column) for column in columns]), coded)
+        batches = self.part_batches(name, part, columns, coded=coded, places=places)
+        return pa.Table.from_batches(batches, schema).unify_dictionaries()
+
+    def part_batches(
+        self,
+        name: str,
+        part: Path,
+        columns: Sequence[str],
+        *,
+        coded: Collection[str] = (),
+        places: Sequence[int] | None = None,
+        rows: int = MANY_ROWS,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the same as `read_part`, at most `rows` at a time."""
         with reading(name):
             check_parts(name, [part], columns=columns, places=places)
-            batches = read_checked(name, part, columns=columns, places=places, rows=MANY_ROWS, coded=coded)
-            return pa.Table.from_batches(batches, schema).unify_dictionaries()
+            yield from read_checked(name, part, columns=columns, places=places, rows=rows, coded=coded)
 
     def counted(self, name: str, parts: Mapping[Path, pa.Table], columns: Sequence[str]) -> pa.Table:
         """Return rows of parts, of some columns, as they count now; then those of the journal."""

@@ -19,7 +19,7 @@ def test_whatever_a_model_wrote_is_text_and_does_nothing(hostile, opened):
         page.page.wait_for_selector("#trial article")
     for link in page.page.locator("a").evaluate_all("all => all.map((one) => one.getAttribute('href'))"):
         assert link.startswith("#")
-    page.page.click("#beside")
+    page.again(f"{page.page.evaluate('location.hash')}&beside=yes")
     page.page.wait_for_selector("#trial .beside")
     assert page.told == []
     assert page.page.evaluate("window.hacked") is None

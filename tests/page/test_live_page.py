@@ -23,6 +23,9 @@ FAULTS = """() => {
     };
 }"""
 
+WRONG_FIRST = ["wrong", "no answer", "truncated", "refused", "failed", "correct"]
+SEARCHED = "!document.getElementById('found')?.textContent.includes('searched')"
+SHOWN = "location.hash.includes(document.querySelector('#trial article').dataset.trial)"
 TYPED_JUST_BEFORE_ANOTHER_IS_SHOWN = """() => {
     document.getElementById("theme").click();
     const box = document.getElementById("text");
@@ -57,10 +60,15 @@ def test_a_server_and_a_file_show_the_same(at_server, at_night, blocks):
     still.view("errors")
     assert live.rows("outcomes") == still.rows("outcomes")
     error = f"error={blocks['errors']['kinds'][0]['error']}"
-    for query in ("outcome=wrong&model=small", error, "asked=0&kind=1&least=3&most=6"):
+    queries = ("outcome=wrong&model=small", error, "asked=0&kind=1&least=3&most=6")
+    texts = ("text=would+rather", "text=Compute+the", "text=BUSY", "text=77", "text=0000")
+    for query in (*queries, *texts, "versus=large&versus=small"):
         live.again(f"#view=answers&{query}")
         still.again(f"#view=answers&{query}")
+        live.until(SEARCHED)
         assert live.found() == still.found() > 0, query
+        badges = [one.page.locator("#trial-list .badge").all_inner_texts() for one in (live, still)]
+        assert badges[0] == badges[1], query
     assert live.told == still.told == []
 
 
@@ -73,6 +81,8 @@ def test_from_a_cell_to_an_answer_and_to_all_answers_of_its_question(at_server):
     page.page.wait_for_selector("#trial .operands")
     page.settled()
     assert page.found() == of
+    badges = page.page.locator("#trial-list .badge").all_inner_texts()
+    assert badges == sorted(badges, key=WRONG_FIRST.index) != [badges[0]] * of
     first = page.page.inner_text("#trial .operands")
     page.page.keyboard.press("j")
     page.until(f"document.querySelector('#trial .operands').textContent !== {first!r}")
@@ -82,6 +92,54 @@ def test_from_a_cell_to_an_answer_and_to_all_answers_of_its_question(at_server):
     page.page.go_back()
     page.page.wait_for_selector("#trial .operands")
     assert page.told == []
+
+
+@pytest.mark.long
+def test_two_models_stand_side_by_side_with_the_questions_on_which_they_differ(at_server, night):
+    page = at_server()
+    page.page.select_option("#versus-1", label="small")
+    page.page.click("#differ")
+    page.page.wait_for_selector("#trial .halves")
+    right = "max(outcome = 'correct') FILTER (model = '{}')"
+    differ = f"{right.format('large')} <> {right.format('small')}"
+    wanted = f"SELECT problem_id FROM trials GROUP BY ALL HAVING {differ}"  # noqa: S608  ours
+    assert page.found() == sql(night, wanted).num_rows
+    for key in ("Home", "End"):
+        page.page.focus("#trial-list [aria-selected=true]")
+        page.page.keyboard.press(key)
+        page.until(SHOWN)
+        halves = page.page.locator("#trial .halves > section")
+        assert [half.locator(".who").inner_text() for half in halves.all()] == ["large", "small"]
+        assert halves.locator(".badge").all_inner_texts().count("correct") == 1
+        assert halves.locator("h4", has_text="Reply").count() >= 1
+    page.page.select_option("#versus-0", label="small")  # the same twice
+    page.page.get_by_text("No answer matches").wait_for()
+    assert page.told == []
+
+
+@pytest.mark.long
+def test_a_link_shows_in_another_tab_what_it_was_copied_from(opened_live, night):
+    def seen(page):
+        page.until(SEARCHED)
+        values = "[...document.querySelectorAll('select, #text')].map((one) => one.value)"
+        return page.page.inner_text("#filters"), page.page.inner_text("#view"), page.page.evaluate(values)
+
+    with served(night) as address:
+        page, other = opened_live(address), opened_live(address)
+        page.only("model", "large")
+        page.page.click("text=Standings as a table")
+        answers = ("outcome=wrong", "text=7&page=2&open=prompt", "versus=large&versus=small")
+        for words in ("open=standings", "view=errors&by=condition", *(f"view=answers&{q}" for q in answers)):
+            if words != "open=standings":
+                page.again(f"#{words}")
+            if "answers" in words:
+                page.page.locator("#trial-list li").nth(1).click()
+                page.until(SHOWN)
+            page.until(f"location.hash.includes('{words.split('&')[0]}')")
+            other.page.goto("about:blank")
+            other.goto(page.page.url)
+            assert seen(other) == seen(page), words
+        assert page.told == other.told == []
 
 
 def test_nothing_but_the_server_is_asked_and_its_policy_is_strict(at_server):
@@ -183,11 +241,11 @@ def test_the_page_follows_a_running_sweep_and_stays_where_one_is(opened_live, tm
         assert page.page.evaluate("[document.activeElement.id, document.activeElement.value]") == [
             *("text", "77777777")
         ]
-        assert "kind=1" in page.page.url  # the same task, which stands after another one now
+        assert "kind=nupa%2Fadd" in page.page.url  # the same task, which stands after another one now
         assert "running" in page.page.inner_text("#band")
         page.page.get_by_text("small is suspended: auth").wait_for()
         other.page.wait_for_selector("#heat a[aria-label^='llm_arithmetic/add, new']")  # the last one
-        assert "lengths=1" in other.page.url
+        assert "lengths=nupa%2Fadd" in other.page.url
         other.settled()  # drawings above have grown
         assert place.bounding_box()["y"] == pytest.approx(top, abs=5)
         assert other.page.evaluate("document.activeElement.textContent") == "Figures as a table"

@@ -149,7 +149,7 @@ def test_a_dot_and_a_point_of_a_curve_open_their_answers(at_night):
     dots = page.rows("dots")
     page.page.locator("[data-chart=dots] .mark-symbol path").first.click()
     page.page.wait_for_selector("#trial-list li")
-    assert f"asked={dots[0]['asked']}" in page.page.url
+    assert f"asked={dots[0]['model']}" in page.page.url
     assert page.found() >= dots[0]["trials"]
     page.again()
     points = [row for row in page.rows("curves") if row["sort"] == "point"]
@@ -172,7 +172,7 @@ def test_by_keyboard_each_row_of_a_chart_has_its_answers_in_its_table(at_night):
     links.first.focus()
     page.page.keyboard.press("Enter")
     page.page.wait_for_selector("#trial-list li")
-    assert f"kind={drawn[0]['kind']}" in page.page.url
+    assert f"kind=llm_arithmetic%2F{drawn[0]['task']}%2F%2Finteger" in page.page.url
 
 
 @pytest.mark.long

@@ -12,19 +12,19 @@ let listed = null; // what the list shows: {found, page, pages, rows}
 let lastList = 0; // counts requests for the list: one that came too late is not shown
 
 async function answersView() {
-  if (OF_KINDS.length && state.range !== null) learnRanges((await source.block("heat")).lengths);
+  const versus = state.versus.length === 2 ? await versusTools() : null;
   const list = element("div", { class: "list", id: "trial-list" });
   const detail = element("div", { class: "detail", id: "trial" });
   await fillList(list, detail);
   return [
     element("h2", { class: "visually-hidden" }, "Answers"),
-    searchTools(), chipsOfAnswers(),
+    searchTools(), versus, chipsOfAnswers(),
     element("div", { class: "trials" }, list, detail),
   ];
 }
 
 function searchTools() {
-  const search = element("input", { type: "search", id: "text", value: state.text, placeholder: LIVE ? "answer, expected value or id" : "question, reply, answer, error or id", "aria-keyshortcuts": "/" });
+  const search = element("input", { type: "search", id: "text", value: state.text, placeholder: "question, reply, answer, error or id", "aria-keyshortcuts": "/" });
   let waiting = 0;
   search.addEventListener("input", () => {
     clearTimeout(waiting);
@@ -48,6 +48,7 @@ function narrowings() {
   if (state.position) narrowed.push([`digit ${state.position} from the ${state.end || "first"} is wrong`, { end: "", position: "" }]);
   if (state.since !== "" || state.until !== "") narrowed.push([`finished ${timeWords(state.since, state.until)}`, { since: "", until: "" }]);
   if (state.question) narrowed.push(["one question", { question: "" }]);
+  if (state.versus.length) narrowed.push(["one is right, the other is not", { versus: [] }]);
   return narrowed;
 }
 
@@ -76,21 +77,39 @@ async function fillShown() {
   if (!list.isConnected) await fillShown(); // a refresh put another in its place
 }
 
-async function fillList(list, detail) {
+/** Fill the list and what stands beside it; `goesOn`: with more hits of the same search. */
+async function fillList(list, detail, goesOn = false) {
   const [request, view] = [++lastList, list.isConnected ? null : lastView];
   const query = queryOfAnswers();
-  list.classList.add("waiting");
-  const listing = await Promise.resolve(query === null ? { found: 0, page: 1, pages: 1, rows: [] } : source.trials(query))
-    .finally(() => list.classList.remove("waiting"));
+  list.classList.toggle("waiting", !goesOn);
+  const listing = await Promise.resolve(query === null ? NONE_FOUND : source.trials(query)).finally(() => list.classList.remove("waiting"));
   if (request !== lastList) return view === lastView ? fillList(list, detail) : undefined; // the coming view has the last query
   listed = listing;
-  const current = listed.rows.find((trial) => trial.id === state.trial) ?? (state.trial ? null : listed.rows[0] ?? null);
-  const items = listed.rows.map((trial) => trialItem(trial, trial.id === (current?.id ?? state.trial)));
+  const shown = state.trial || (goesOn && detail.querySelector("article")?.dataset.trial);
+  const current = listed.rows.find((trial) => trial.id === shown) ?? (state.trial ? null : listed.rows[0] ?? null);
+  replaceList(list, current?.id ?? state.trial, goesOn);
+  if (!goesOn || current?.id !== shown) await showTrial(detail, current?.id ?? state.trial);
+  if (isThrough(listing)) announce(`${count(listing.found)} answers found`);
+  else setTimeout(() => request === lastList && list.isConnected && fillList(list, detail, true));
+}
+
+const NONE_FOUND = { found: 0, page: 1, pages: 1, rows: [] };
+
+/** Return whether a search has looked at everything; a file has no `searched`. */
+function isThrough({ searched = 1 }) {
+  return searched === 1;
+}
+
+/** Put the rows that were found into the list; the focus and what is scrolled to stay. */
+function replaceList(list, currentId, goesOn) {
+  const [focused, scrolled] = [document.activeElement?.closest("#trial-list li")?.id, list.querySelector("ol")?.scrollTop];
+  const items = listed.rows.map((trial) => trialItem(trial, trial.id === currentId));
   if (items.length && !items.some((item) => item.tabIndex === 0)) items[0].tabIndex = 0;
   const rows = element("ol", { role: "listbox", "aria-label": "Answers", "data-keep": "answers", onkeydown: moveInList }, items);
-  list.replaceChildren(pager(), items.length ? rows : element("p", { class: "nothing muted" }, "No answer matches. Remove a filter."), ...noteOfList());
-  await showTrial(detail, current?.id ?? state.trial);
-  announce(`${count(listed.found)} answers found`);
+  const nothing = isThrough(listed) ? "No answer matches. Remove a filter." : "No answer so far.";
+  list.replaceChildren(pager(), items.length ? rows : element("p", { class: "nothing muted" }, nothing), ...noteOfList());
+  if (goesOn && scrolled) rows.scrollTop = scrolled;
+  items.find((item) => item.id === focused)?.focus({ preventScroll: true });
 }
 
 function noteOfList() {
@@ -121,8 +140,9 @@ function pager() {
   const { page, pages, found, of } = listed;
   const pageButton = (to, words, id, label) => element("button", { type: "button", id, "aria-label": label, disabled: to < 1 || to > pages, onclick: () => turnTo(to) }, words);
   const whole = of !== undefined && of !== found ? ` of ${count(of)}` : "";
+  const far = isThrough(listed) ? `page ${count(page)} of ${count(pages)}` : `${Math.floor(100 * listed.searched)} % searched`;
   return element("div", { class: "pager" }, pageButton(page - 1, "‹", "earlier", "Previous page"),
-    element("span", { id: "found" }, `${count(found)}${whole} · page ${count(page)} of ${count(pages)}`), pageButton(page + 1, "›", "later", "Next page"));
+    element("span", { id: "found" }, `${count(found)}${whole} · ${far}`), pageButton(page + 1, "›", "later", "Next page"));
 }
 
 async function turnTo(to, place = 0) {

@@ -28,29 +28,11 @@ async function pollForever() {
 async function refresh(now) {
   if (state === null) return begin();
   if (now.version === version || isChoosing()) return;
-  const before = head;
   source.forget();
   await readHead();
-  remember(moved(before), "replace");
+  state = stateFrom(location.hash); // new entrants may stand between others
   await show({ quietly: true }); // scrolling, typing and focus stay as they are
   version = now.version;
-}
-
-/** Return the places of the state in the new head, where new entrants may stand between others. */
-function moved(before) {
-  const placesOf = (list, keys) => {
-    const nameOf = (one) => JSON.stringify(keys.map((key) => one[key]));
-    const now = new Map(head[list].map((one, place) => [nameOf(one), place]));
-    return (place) => now.get(nameOf(before[list][place] ?? {})) ?? place;
-  };
-  const [entrant, kind] = [placesOf("entrants", ["folder", "run", "model", "condition"]), placesOf("kinds", OF_KINDS)];
-  const [suite, one, ...alone] = state.over.split("|");
-  return {
-    asked: state.asked.map(entrant),
-    kind: state.kind.map(kind),
-    lengths: state.lengths && String(kind(Number(state.lengths))),
-    over: one ? [suite, kind(Number(one)), ...alone].join("|") : state.over,
-  };
 }
 
 /** Return whether a list of options hangs open: it would vanish. */

@@ -48,6 +48,7 @@ async function show({ quietly = false } = {}) {
   document.documentElement.removeAttribute("data-drawn");
   let parts;
   try {
+    learnRanges((await source.block("heat")).lengths);
     parts = (await make()).filter((part) => part !== null && part !== undefined);
   } catch (error) {
     parts = [element("p", { class: "note grave", role: "alert" }, `This view cannot be shown: ${plain(error.message)}`)];
@@ -68,19 +69,24 @@ async function show({ quietly = false } = {}) {
   document.documentElement.dataset.drawn = "yes";
 }
 
-/** Return your position on the page: what is open, scrolled, focused and typed. */
+/** Return your position on the page: what is scrolled, focused and typed. */
 function positionOf(quietly) {
   const keyed = [...document.querySelectorAll("#view [data-keep]")];
   const focused = document.activeElement;
   const focus = focused?.id ? `#${CSS.escape(focused.id)}` : pathOf(focused);
   return {
-    open: new Set(keyed.filter((one) => one.open).map((one) => one.dataset.keep)),
     scrolled: new Map(keyed.filter((one) => one.scrollLeft || one.scrollTop).map((one) => [one.dataset.keep, [one.scrollLeft, one.scrollTop]])),
     drawn: new Map(keyed.filter((one) => one.classList.contains("chart") && one.firstChild).map((one) => [one.dataset.keep, one])),
     anchor: quietly ? anchorOf(focus) : null,
     focus,
     typing: quietly && focused?.id === "text" ? focused : null,
   };
+}
+
+/** Put into the address what is open. */
+function rememberOpen() {
+  const open = [...document.querySelectorAll("#view details[data-keep][open]")].map((one) => one.dataset.keep);
+  remember({ open }, "replace");
 }
 
 /** Return the element in view, as its selector and place on the screen: the focused one, else a figure. */
@@ -109,7 +115,7 @@ function pathOf(focused) {
 function restorePosition(before, quietly) {
   for (const one of document.querySelectorAll("#view [data-keep]")) {
     const name = one.dataset.keep;
-    if (before.open.has(name)) one.open = true;
+    if (state.open.includes(name)) one.open = true;
     if (before.scrolled.has(name)) [one.scrollLeft, one.scrollTop] = before.scrolled.get(name);
     if (quietly && before.drawn.has(name)) keepDrawing(before.drawn.get(name), one);
   }
@@ -249,6 +255,7 @@ async function begin() {
   await readHead();
   document.getElementById("help").addEventListener("click", showKeys);
   document.addEventListener("keydown", onKey);
+  document.getElementById("view").addEventListener("toggle", rememberOpen, true);
   document.addEventListener("pointerdown", closeChoices);
   addEventListener("popstate", follow);
   addEventListener("hashchange", follow);
@@ -257,8 +264,9 @@ async function begin() {
     clearTimeout(waiting);
     waiting = setTimeout(redraw, 200);
   });
-  followed = location.hash;
   state = stateFrom(location.hash);
+  followed = location.hash;
+  remember({}, "replace"); // places that were numbers become names
   const shown = show();
   document.documentElement.dataset.ready = "yes";
   await shown;

@@ -2,7 +2,6 @@
 
 async function resultsView() {
   const [standings, breaks, heat] = await Promise.all(["standings", "breaks", "heat"].map(source.block));
-  learnRanges(heat.lengths);
   learnRanks(standings);
   return [
     finding(),
@@ -30,7 +29,7 @@ function notesOf(notes, role = null) {
 // ── who is better ───────────────────────────────────────────────────────────────────────────
 
 function keyOf(ranking) {
-  return [ranking.suite ?? "", ranking.kind ?? "", ranking.alone ? "alone" : ""].join("|").replace(/\|+$/, "");
+  return [ranking.suite ?? "", ranking.kind === null ? "" : nameIn("kinds", ranking.kind), ranking.alone ? "alone" : ""].join("|").replace(/\|+$/, "");
 }
 
 /** Return the ranking in view: the one picked, else that of the one kind or suite chosen, else the first. */
@@ -66,7 +65,7 @@ function standingsCard({ rankings, rules }) {
     note: unfollowed({ kinds: followsKinds(ranking), lengths: false }) || null, query, fewest: ranking.alone ? 3 : 1, prepare: ranking.alone ? unranked : byModel,
   });
   card.id = "standings";
-  card.append(standingsTable(ranking, lines, query, rules), ...[pairsBox(ranking)].filter(Boolean));
+  card.append(...[versusLink(ranking)].filter(Boolean), standingsTable(ranking, lines, query, rules), ...[pairsBox(ranking)].filter(Boolean));
   return card;
 }
 

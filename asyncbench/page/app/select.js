@@ -46,13 +46,14 @@ function unfollowed({ entrants = true, kinds = true, lengths = true } = {}) {
 
 /** Return the query for the answers that are asked for; null where nothing can be among them. */
 function queryOfAnswers() {
-  const asked = bothOf(chosenEntrants, head.entrants, state.asked);
+  const [one, versus = ""] = state.versus;
+  const asked = bothOf(chosenEntrants, head.entrants, one === undefined ? state.asked : [one]);
   const kind = bothOf(chosenKinds, head.kinds, state.kind);
   const range = boundsOfRange();
   const [from, to] = [highest(state.from, state.least, range.from), lowest(state.to, state.most, range.to)];
   if (asked === null || kind === null || (state.outcome !== null && !state.outcome.size)) return null;
   const { error, end, position, since, until, question, text, disagree, page } = state;
-  return { asked, kind, outcome: [...state.outcome ?? []], from, to, error, end, position, since, until, question, text, disagree, page };
+  return { asked, versus, kind, outcome: [...state.outcome ?? []], from, to, error, end, position, since, until, question, text, disagree, page };
 }
 
 /** Return the places that are both chosen and narrowed to; none: all of them; null: no place is both. */

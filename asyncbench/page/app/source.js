@@ -34,15 +34,22 @@ function embedded() {
     block,
     trials: async (query) => {
       const sample = await block("sample");
-      const matches = (sample?.trials ?? []).filter((trial) => answersTo(query, trial));
+      const trials = sample?.trials ?? [];
+      const others = rightOn(trials.filter((trial) => trial.asked === query.versus));
+      const matches = trials.filter((trial) => answersTo(query, trial, others));
+      matches.sort((a, b) => rankOfOutcome(a) - rankOfOutcome(b) || a.asked - b.asked || a.kind - b.kind || a.length - b.length);
       const pages = Math.max(1, Math.ceil(matches.length / ROWS_A_PAGE));
       const page = Math.min(pages, Math.max(1, Number(query.page) || 1));
       const rows = matches.slice((page - 1) * ROWS_A_PAGE, page * ROWS_A_PAGE);
       return { found: matches.length, of: sample?.of ?? 0, page, pages, rows, note: sample?.rule };
     },
-    trial: async (id) => (await all()).find((trial) => trial.id === id) ?? null,
-    question: async (key) => {
-      const trials = (await all()).filter((trial) => trial.question === key);
+    trial: async (id) => {
+      const trial = (await all()).find((one) => one.id === id) ?? null;
+      const answers = (await all()).filter((one) => one.question === trial?.question);
+      return trial && { ...trial, answers: answers.length, entrants: new Set(answers.map((one) => one.asked)).size };
+    },
+    question: async (key, asked) => {
+      const trials = (await all()).filter((trial) => trial.question === key && (!asked.length || asked.includes(trial.asked)));
       return { of: trials.length, trials };
     },
     forget: () => {},
@@ -64,15 +71,27 @@ async function unzipped(base64) {
   return new Response(stream).text();
 }
 
-const SEARCHED = ["operands", "prompt", "expected", "answer", "reply", "reasoning", "message", "id"];
+const SEARCHED = ["operands", "prompt", "expected", "answer", "reply", "reasoning", "message"];
+const WRONG_FIRST = ["wrong", "no_answer", "truncated", "refused", "failed", "correct"];
+
+function rankOfOutcome(trial) {
+  return WRONG_FIRST.indexOf(trial.outcome);
+}
+
+/** Return of each question whether most of some answers to it are right. */
+function rightOn(trials) {
+  const right = (those) => 2 * those.filter((trial) => trial.outcome === "correct").length >= those.length;
+  return new Map([...Map.groupBy(trials, (trial) => trial.question)].map(([question, those]) => [question, right(those)]));
+}
 
 /** Return whether a trial is one of those that a query asks for, as the server has it in `live/trials.py`. */
-function answersTo(query, trial) {
+function answersTo(query, trial, others) {
   const among = (name, value) => query[name].length === 0 || query[name].includes(value);
   const within = (value, low, high) => (low === "" || (value !== null && value >= Number(low))) && (high === "" || (value !== null && value <= Number(high)));
   return among("asked", trial.asked) && among("kind", trial.kind) && among("outcome", trial.outcome)
     && within(trial.length, query.from, query.to)
     && (query.error === "" || trial.error === query.error)
+    && (query.versus === "" || others.get(trial.question) === (trial.outcome !== "correct"))
     && (query.question === "" || trial.question === query.question)
     && within(trial.at, query.since, query.until)
     && (query.position === "" || trial[`wrong_from_${query.end || "first"}`].includes(Number(query.position)))
@@ -81,7 +100,7 @@ function answersTo(query, trial) {
 }
 
 function holds(trial, text) {
-  return SEARCHED.some((name) => String(trial[name] ?? "").toLowerCase().includes(text));
+  return trial.id.startsWith(text) || SEARCHED.some((name) => String(trial[name] ?? "").toLowerCase().includes(text));
 }
 
 // ── from a server ───────────────────────────────────────────────────────────────────────────
@@ -99,7 +118,7 @@ function served() {
     },
     trials: (query) => fetchAnswer(`/trials?${addressOf(query)}`),
     trial: (id) => fetchAnswer(`/trial/${encodeURIComponent(id)}`),
-    question: (key) => fetchAnswer(`/question/${encodeURIComponent(key)}`),
+    question: (key, asked) => fetchAnswer(`/question/${encodeURIComponent(key)}?${addressOf({ asked })}`),
     now: () => fetchAnswer("/now"),
     forget: () => blocks.clear(),
   };

@@ -11,22 +11,25 @@ async function showTrial(detail, id) {
   const request = ++lastTrial;
   if (!id) return detail.replaceChildren();
   const trial = await source.trial(id);
-  const all = trial !== null && state.beside ? await source.question(trial.question) : null;
+  const asked = state.beside ? [] : state.versus;
+  const all = trial !== null && (state.beside || asked.length) ? await source.question(trial.question, asked) : null;
   if (request !== lastTrial) return;
   if (trial === null) return detail.replaceChildren(element("p", { class: "card muted" }, LIVE ? "This answer is not in the folder." : "This answer is not among those that the file holds."));
-  detail.replaceChildren(all ? besideCard(trial, all) : trialCard(trial));
+  detail.replaceChildren(state.beside ? besideCard(trial, all) : all ? versusCard(trial, all) : trialCard(trial));
+  for (const box of detail.querySelectorAll("details[data-keep]")) box.open = state.open.includes(box.dataset.keep);
 }
 
 function trialCard(trial) {
-  const kind = head.kinds[trial.kind];
-  const about = [plain(kind?.suite ?? ""), plain(kind?.called ?? ""), trial.length === null ? "" : `length ${trial.length}`, trial.repeat ? `repeat ${trial.repeat}` : ""];
   return element("article", { class: "card", "aria-label": "The answer", "data-trial": trial.id },
     element("h3", {}, badge(trial.outcome), whoOf(trial.asked)),
-    foreign(about.filter(Boolean).join(" · "), "p", { class: "about" }),
-    trial.operands ? foreign(trial.operands, "p", { class: "operands" }) : null,
-    comparison(trial), because(trial), besideLink(trial),
-    passage("Reply", trial, "reply"), passage("Reasoning", trial, "reasoning"), passage("Error", trial, "message"),
-    promptOf(trial), gradesTable(trial.grades), factsOf(trial));
+    ...aboutTrial(trial), comparison(trial), because(trial), besideLink(trial), passagesOf(trial), promptOf(trial), gradesTable(trial.grades), factsOf(trial));
+}
+
+/** Return what was asked: the kind, and the part of the question that differs from others. */
+function aboutTrial(trial) {
+  const kind = head.kinds[trial.kind];
+  const about = [plain(kind?.suite ?? ""), plain(kind?.called ?? ""), trial.length === null ? "" : `length ${trial.length}`, trial.repeat ? `repeat ${trial.repeat}` : ""];
+  return [foreign(about.filter(Boolean).join(" · "), "p", { class: "about" }), trial.operands ? foreign(trial.operands, "p", { class: "operands" }) : null];
 }
 
 /** Return the answer under the expected value. */
@@ -44,6 +47,10 @@ function because(trial) {
   const why = headline?.reason ? (REASONS[headline.reason] ?? `Reason of the grader: ${headline.reason}.`) : "";
   const sort = trial.error && trial.error !== trial.outcome ? `Kind of error: ${errorWords(trial.error)}.` : "";
   return noted(`${OUTCOME_WORDS[trial.outcome] ?? ""} ${why} ${sort}`.trim(), "p", { class: "because" });
+}
+
+function passagesOf(trial) {
+  return [["Reply", "reply"], ["Reasoning", "reasoning"], ["Error", "message"]].map(([title, name]) => passage(title, trial, name));
 }
 
 function passage(title, trial, name) {
@@ -89,16 +96,16 @@ function factsOf(trial) {
 
 // ── one question, all models ────────────────────────────────────────────────────────────────
 
+/** Return the way to all answers to the question of a trial; null where there is no other. */
 function besideLink(trial) {
-  if (!trial.question || head.entrants.length < 2) return null;
-  return element("p", {}, element("a", { class: "button", id: "beside", href: hashOf({ ...state, trial: trial.id, beside: "yes" }) }, "All models’ answers to this question"));
+  if (trial.answers < 2) return null;
+  const words = trial.entrants > 1 ? "All models’ answers to this question" : `All ${count(trial.answers)} answers to this question`;
+  return element("p", {}, element("a", { class: "button", id: "beside", href: hashOf({ ...state, trial: trial.id, beside: "yes" }) }, words));
 }
-
-const WRONG_FIRST = ["wrong", "no_answer", "truncated", "refused", "failed", "correct"];
 
 /** Return all answers to a question under one another: the wrong ones first, then as models were asked. */
 function besideCard(trial, { of, trials }) {
-  const shown = [...trials].sort((a, b) => WRONG_FIRST.indexOf(a.outcome) - WRONG_FIRST.indexOf(b.outcome) || a.asked - b.asked || a.repeat - b.repeat);
+  const shown = [...trials].sort((a, b) => rankOfOutcome(a) - rankOfOutcome(b) || a.asked - b.asked || a.repeat - b.repeat);
   const models = new Set(shown.map((one) => one.asked)).size;
   const laid = underOneAnother(trial.expected ?? "", shown.map((one) => one.aligned));
   const rows = shown.map((one, n) => element("tr", { class: one.id === trial.id && "current" },
@@ -110,7 +117,7 @@ function besideCard(trial, { of, trials }) {
   const table = element("table", { class: "beside" }, element("thead", {}, element("tr", {}, ["model", "outcome", "answer"].map((name) => element("th", { scope: "col", class: "text" }, name)))), element("tbody", {}, top, rows));
   const back = element("a", { class: "button", href: hashOf({ ...state, beside: "" }) }, "‹ Back to the one answer");
   return element("article", { class: "card", "aria-label": "All answers to the question" },
-    element("h3", {}, models === 1 ? "No other model was asked this" : `${count(models)} models, one question`),
+    element("h3", {}, models > 1 ? `${count(models)} models, one question` : of > 1 ? `${count(of)} answers to one question` : "Nobody else was asked this"),
     trial.operands ? foreign(trial.operands, "p", { class: "operands" }) : null,
     of > shown.length ? element("p", { class: "muted" }, `${count(shown.length)} of ${count(of)} answers, as many of each model.`) : null,
     editLegend(shown.map((one) => one.aligned)), scrolled("All answers to the question", table),

@@ -16,6 +16,7 @@ from asyncbench.analysis.entrants import Asked, asked_in
 from asyncbench.errors import AsyncbenchError
 from asyncbench.page.answers import PROBLEMS, Row, summaries, whole_trials
 from asyncbench.page.blocks import Values
+from asyncbench.page.live.search import TextSearch
 from asyncbench.page.live.trials import (
     FolderInMemory,
     Registers,
@@ -32,9 +33,7 @@ from asyncbench.store.snapshot import Snapshot
 State = tuple[object, ...]  # of folders: differs where what they hold does
 
 MOST_OF_A_QUESTION: Final = 200  # answers that are shown side by side
-SEARCHED_WORDS: Final = (
-    "The search looks at expected values, answers and the beginning of ids, not at replies."
-)
+MOST_SEARCHES: Final = 4  # that are remembered, so that their pages are turned at once
 EXAMINED_WORDS: Final = "{:,} wrong answers were examined for their kind of error. Only these are found."
 
 
@@ -51,6 +50,17 @@ class LiveMemory:
         self.folders = [
             FolderInMemory(label, f"{label}/" * of.several, self.registers) for label in of.labels
         ]
+        self._searches: dict[tuple[object, ...], TextSearch] = {}  # the last one last
+
+    def search_for(self, text: str) -> TextSearch:
+        """Return the search for a text, which goes on where it was; other problem sets are searched anew."""
+        sets = [path / "problems" for path in self.of.paths]
+        key = (text, *(path.stat().st_mtime_ns for path in sets if path.exists()))
+        known = self._searches.pop(key, None)
+        self._searches[key] = known or TextSearch(text, dict(zip(self.folders, self.of.paths, strict=True)))
+        while len(self._searches) > MOST_SEARCHES:
+            del self._searches[next(iter(self._searches))]
+        return self._searches[key]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -102,24 +112,31 @@ class LiveSnapshot:
             raise NotCountedError("wrong answers are being examined for their kind of error")
         if query.disagree and not self.compared:
             raise NotCountedError("graders are being compared")
-        total, places = index.find(query, self.examined or ())
-        notes = [SEARCHED_WORDS] * bool(query.text)
-        notes += [EXAMINED_WORDS.format(len(self.examined or ()))] * query.of_errors
+        search = self.memory.search_for(query.text) if query.text else None
+        total, places = index.find(query, self.examined or (), search.hits if search else None)
         with self.open_few(places) as (views, ids):
             rows = summaries(views, ids)
         pages = pages_of(total)
         page = min(query.page, pages)
         listing = {"found": total, "of": index.trials, "page": page, "pages": pages, "rows": rows}
-        return listing | ({"note": " ".join(notes)} if notes else {})
+        if query.of_errors:
+            listing["note"] = EXAMINED_WORDS.format(len(self.examined or ()))
+        return listing | {"searched": search.share if search else 1.0}
 
     def trial(self, trial_id: str) -> Values | None:
-        """Return one trial whole; None: there is none of this id."""
+        """Return one trial whole, and how many answers its question has; None: there is none of this id."""
         with self.open_few(self._read().find(TrialQuery(trial=trial_id))[1]) as (views, ids):
-            return next(iter(whole_trials(views, ids)), None)
+            for trial in whole_trials(views, ids):
+                answers, entrants = self._read().answers_to(trial["question"])
+                return trial | {"answers": answers, "entrants": entrants}
+        return None
 
-    def question(self, problem_id: str) -> Values:
-        """Return answers to one problem whole, in the order of the page; `of`: how many there are."""
-        total, places = self._read().of_question(problem_id, MOST_OF_A_QUESTION)
+    def question(self, problem_id: str, asked: Sequence[int] = ()) -> Values:
+        """Return answers to one problem whole, in the order of the page; `of`: how many there are.
+
+        `asked`: those of some entrants alone, by their places.
+        """
+        total, places = self._read().of_question(problem_id, MOST_OF_A_QUESTION, asked)
         with self.open_few(places) as (views, ids):
             trials = whole_trials(views, ids)
         trials.sort(key=lambda trial: (trial["asked"] or 0, trial["repeat"], trial["id"]))

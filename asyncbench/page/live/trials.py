@@ -3,11 +3,9 @@
 A trial takes 60 bytes: its id and its texts stay in the folder until they are asked for.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +19,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.store.id_set import Numbers, fingerprints
 from asyncbench.store.parts import with_codes
-from asyncbench.store.reading import AT_ONCE, sibling_parts
+from asyncbench.store.reading import sibling_parts
 from asyncbench.store.schema import ENTRANT
 from asyncbench.store.snapshot import Snapshot
 
@@ -31,10 +29,10 @@ KIND: Final = ("suite", "task", "variant", "representation")
 _CODED: Final = (*ENTRANT, *KIND, "outcome")
 _COLUMNS: Final = ("trial_id", *_CODED, "problem_id", "load", "length", "finished_at")
 _GRADES: Final = ("trial_id", "headline", "outcome")
-_SEARCHED: Final = ("expected", "answer")
-MOST_TEXTS: Final = 32_000_000  # bytes of a folder's texts that stay in memory once they were searched
 UNKNOWN: Final = -1  # a length
 _HEAD: Final = 8  # bytes of an id
+_RIGHT: Final = Outcome.CORRECT.value
+WRONG_FIRST: Final = ("wrong", "no_answer", "truncated", "refused", "failed", _RIGHT)
 
 Key = tuple[str, ...]  # the values of an entrant, a kind or an outcome
 
@@ -123,19 +121,6 @@ class TrialPart:
     rows: RowsInMemory
     counting: Numbers  # True or False: whether a row counts
 
-    def texts(self) -> pa.Table:
-        """Return the texts that are searched."""
-        if self.path is None:
-            return self.snapshot.journalled["trials"].select(_SEARCHED)
-        known = self.folder.texts
-        if self.path not in known:
-            texts = self.snapshot.read_part("trials", self.path, _SEARCHED)
-            pa.default_memory_pool().release_unused()  # of this thread, which ends soon
-            if texts.nbytes + sum(others.nbytes for others in [*known.values()]) > MOST_TEXTS:
-                return texts
-            known[self.path] = texts
-        return known[self.path]
-
     def ids(self, rows: Sequence[int]) -> list[Any]:
         """Return the ids of some rows, ascending."""
         if self.path is None:
@@ -144,21 +129,14 @@ class TrialPart:
             table = self.snapshot.read_part("trials", self.path, ["trial_id"], places=rows)
         return table["trial_id"].to_pylist()
 
-    def with_text(self, text: str) -> Numbers:
-        """Return whether a row's id begins with a text, or another of its texts holds it in any case."""
-        matches, lowered = self._begins(text.removeprefix(self.folder.prefix)), text.lower()
-        for column in self.texts().columns:
-            as_searched = column if lowered == text.upper() else pc.utf8_lower(column)
-            matches |= pc.fill_null(pc.match_substring(as_searched, lowered), False).to_numpy()
-        return matches
-
-    def _begins(self, text: str) -> Numbers:
+    def with_id(self, text: str) -> Numbers:
         """Return whether a row's id begins with a text."""
+        text = text.removeprefix(self.folder.prefix)
         head = text.encode()[:_HEAD]
         low, high = (int.from_bytes(head.ljust(_HEAD, end)) for end in (b"\0", b"\xff"))
         matches: Numbers = (self.rows.head >= low) & (self.rows.head <= high)
-        if text.encode() != head:
-            rows = np.flatnonzero(matches)
+        rows = np.flatnonzero(matches)
+        if text.encode() != head and len(rows):
             matches[rows] = [name.startswith(text) for name in self.ids(rows.tolist())]
         return matches
 
@@ -169,7 +147,6 @@ class FolderInMemory:
     def __init__(self, label: str, prefix: str, registers: Registers) -> None:
         self.label = label
         self.prefix = prefix  # of ids in views
-        self.texts: dict[Path, pa.Table] = {}  # those of a part that were searched
         self._registers = registers
         self._parts: dict[Path, RowsInMemory] = {}
         self._graded: dict[Path, Numbers] = {}  # halves of fingerprints of the ids in parts of `grades`
@@ -182,7 +159,6 @@ class FolderInMemory:
             path: self._parts.get(path) or self._read(snapshot, path) for path in snapshot.files["trials"]
         }
         self._parts = rows
-        self.texts = {path: texts for path, texts in self.texts.items() if path in rows}
         gone = snapshot.uncounted("trials")
         fresh = rows_in_memory(_coded(snapshot, "trials", _COLUMNS), self._registers, self.label)
         return [
@@ -279,7 +255,8 @@ class TrialQuery:
     """Which trials are asked for; what is empty or None leaves none out."""
 
     entrants: tuple[int, ...] = ()  # places among the entrants of the page
-    kind: tuple[int, ...] = ()  # likewise
+    versus: int | None = None  # the place of one whose answer to the same question is right where this is not
+    kind: tuple[int, ...] = ()  # places among the kinds
     outcome: tuple[str, ...] = ()
     lengths: tuple[int | None, int | None] = (None, None)  # from, to
     finished: tuple[int | None, int | None] = (None, None)  # milliseconds since 1970, UTC: since, until
@@ -318,6 +295,7 @@ def parsed(words: MultiMapping[str]) -> TrialQuery:
         raise ConfigError(f"outcome {', '.join(sorted(unknown))}: there is none of that name")
     return TrialQuery(
         entrants=numbers("asked"),
+        versus=number("versus"),
         kind=numbers("kind"),
         outcome=tuple(words.getall("outcome", [])),
         lengths=(number("from"), number("to")),
@@ -333,6 +311,7 @@ def parsed(words: MultiMapping[str]) -> TrialQuery:
 
 
 TrialPlace = tuple[int, int]  # which part of an index a trial stands in, and in which row
+Search = Callable[[Sequence[TrialPart]], Sequence[Numbers]]  # returns which rows of parts hold a text
 
 
 @dataclass(slots=True, kw_only=True)
@@ -344,15 +323,17 @@ class TrialIndex:
     entrants: Numbers  # by their numbers in the register: their places on the page
     kinds: Numbers  # likewise
     starts: Numbers = field(init=False)  # where each part begins, when one comes after the other
-    order: Numbers = field(init=False)  # of trials on the page: by entrant, kind and length
+    order: Numbers = field(init=False)  # of trials on the page: wrong ones first, by entrant, kind and length
 
     def __post_init__(self) -> None:
         self.starts = np.cumsum([0, *(len(part.counting) for part in self.parts)])
+        ranks = places_in(self.registers.outcomes, {(name,): n for n, name in enumerate(WRONG_FIRST)})
         key = np.zeros(self.starts[-1], np.int64)
         for part, start in zip(self.parts, self.starts, strict=False):
             rows, its = part.rows, key[start : start + len(part.counting)]
-            its |= self.entrants[rows.entrant] << 48
-            its |= self.kinds[rows.kind] << 32
+            its |= ranks[rows.outcome] << 60
+            its |= self.entrants[rows.entrant] << 44
+            its |= self.kinds[rows.kind] << 28
             its |= rows.length + 1
         self.order = np.argsort(key, kind="stable").astype(np.int32)
 
@@ -368,31 +349,80 @@ class TrialIndex:
         return sum(int(part.counting.sum()) for part in self.parts)
 
     def find(
-        self, query: TrialQuery, examined: Sequence[ExaminedAnswer] = ()
+        self, query: TrialQuery, examined: Sequence[ExaminedAnswer] = (), search: Search | None = None
     ) -> tuple[int, list[TrialPlace]]:
         """Return how many trials a query asks for, and those of its page; beyond the last comes the last one.
 
-        `examined`: the wrong answers whose errors are known.
+        Args:
+            query: which trials.
+            examined: the wrong answers whose errors are known.
+            search: for the text of the query.
         """
-        places = self._places(query, examined)
+        places = self._places(query, examined, search)
         first = (min(query.page, pages_of(len(places))) - 1) * A_PAGE
         return len(places), self._parts_of(places[first : first + A_PAGE])
 
-    def of_question(self, problem_id: str, most: int) -> tuple[int, list[TrialPlace]]:
-        """Return how many answers to a problem there are, and at most so many: as many of each entrant."""
-        places = self._parts_of(self._places(TrialQuery(question=problem_id), ()))
-        of_entrants = groupby(places, lambda place: int(self.parts[place[0]].rows.entrant[place[1]]))
-        by_turn = sorted((turn, place) for _, own in of_entrants for turn, place in enumerate(own))
-        return len(places), [place for _, place in by_turn[:most]]
+    def of_question(
+        self, problem_id: str, most: int, entrants: Sequence[int] = ()
+    ) -> tuple[int, list[TrialPlace]]:
+        """Return how many answers to a problem there are, and at most so many: as many of each entrant.
 
-    def _places(self, query: TrialQuery, examined: Sequence[ExaminedAnswer]) -> Numbers:
+        `entrants`: of these alone, by their places on the page.
+        """
+        places = self._parts_of(self._places(TrialQuery(question=problem_id, entrants=tuple(entrants))))
+        turns = Counter[int]()
+        by_turn = list[tuple[int, TrialPlace]]()
+        for place in places:
+            entrant = self.entrant_at(place)
+            by_turn.append((turns[entrant], place))
+            turns[entrant] += 1
+        return len(places), [place for _, place in sorted(by_turn)[:most]]
+
+    def entrant_at(self, place: TrialPlace) -> int:
+        """Return the entrant of a trial, by its place on the page."""
+        part, row = place
+        return int(self.entrants[self.parts[part].rows.entrant[row]])
+
+    def answers_to(self, problem_id: str) -> tuple[int, int]:
+        """Return how many answers to a problem there are, and of how many entrants."""
+        places = self._parts_of(self._places(TrialQuery(question=problem_id)))
+        return len(places), len({*map(self.entrant_at, places)})
+
+    def right_on(self, entrant: int) -> tuple[Numbers, Numbers]:
+        """Return the problems that an entrant mostly answered right, and the others that it was asked."""
+        own = [
+            (part.rows, part.counting & (self.entrants[part.rows.entrant] == entrant)) for part in self.parts
+        ]
+        right = np.concatenate([self._are_right(rows)[its] for rows, its in own])
+        problems, at = np.unique(
+            np.concatenate([rows.problem[its] for rows, its in own]), return_inverse=True
+        )
+        mostly = 2 * np.bincount(at, right) >= np.bincount(at)
+        return problems[mostly], problems[~mostly]
+
+    def _are_right(self, rows: RowsInMemory) -> Numbers:
+        right: Numbers = rows.outcome == self.registers.outcomes[_RIGHT,]
+        return right
+
+    def _places(
+        self, query: TrialQuery, examined: Sequence[ExaminedAnswer] = (), search: Search | None = None
+    ) -> Numbers:
         """Return the places of the trials that match a query, when one part comes after the other."""
         ids = [answer.trial_id for answer in examined if query.of_errors and _is_asked(query, answer)]
         folders = {part.folder for part in self.parts} if query.of_errors else ()
         erring = {folder: folder.known(ids) for folder in folders}
-        with ThreadPoolExecutor(AT_ONCE) as threads:
-            each = threads.map if query.text else map
-            matches = [*each(lambda part: self._matching(part, query, erring), self.parts)]
+        matches = [
+            np.logical_and.reduce([part.counting, *self._conditions(part, query, erring)])
+            for part in self.parts
+        ]
+        if query.versus is not None:
+            right, others = self.right_on(query.versus)
+            for rows, its in zip(matches, (part.rows for part in self.parts), strict=True):
+                rows &= np.where(self._are_right(its), among(its.problem, others), among(its.problem, right))
+        if search:
+            some = [n for n, rows in enumerate(matches) if rows.any()]
+            for n, hits in zip(some, search([self.parts[n] for n in some]), strict=True):
+                matches[n] &= hits
         places: Numbers = self.order[np.concatenate(matches)[self.order]]
         return places
 
@@ -400,15 +430,6 @@ class TrialIndex:
         part = np.searchsorted(self.starts, places, "right") - 1
         rows = places - self.starts[part]
         return [*zip(part.tolist(), rows.tolist(), strict=True)]
-
-    def _matching(
-        self, part: TrialPart, query: TrialQuery, erring: Mapping[FolderInMemory, Numbers]
-    ) -> Numbers:
-        """Return which rows of a part match a query."""
-        matches: Numbers = np.logical_and.reduce([part.counting, *self._conditions(part, query, erring)])
-        if query.text and matches.any():
-            matches &= part.with_text(query.text)
-        return matches
 
     def _conditions(
         self, part: TrialPart, query: TrialQuery, erring: Mapping[FolderInMemory, Numbers]

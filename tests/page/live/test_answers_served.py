@@ -20,6 +20,13 @@ pytestmark = pytest.mark.long
 
 DIFFER = "SELECT trial_id FROM grades GROUP BY ALL HAVING count(DISTINCT outcome) > 1"
 MIDDLE = 1_767_225_600_000
+TEXTS = "concat_ws('|', expected, answer, reply_text, reasoning_text, error_message)"
+ASKED = "problem_id IN (SELECT problem_id FROM problems WHERE question ILIKE '%{0}%')"
+SEARCH = f"{TEXTS} ILIKE '%{{0}}%' OR starts_with(trial_id, '{{0}}') OR {ASKED}"
+DIFFERS_FROM_MIDDLE = (
+    "problem_id IN (SELECT problem_id FROM trials WHERE model IN ('large', 'middle') AND condition = 'plain'"
+    " GROUP BY ALL HAVING bool_or(outcome = 'correct') <> bool_and(outcome = 'correct'))"
+)
 QUERIES = {
     "": "true",
     "outcome=wrong": "outcome = 'wrong'",
@@ -27,8 +34,10 @@ QUERIES = {
     "from=5&to=7": "length BETWEEN 5 AND 7",
     "from=8": "length >= 8",
     "to=2&outcome=correct": "length <= 2 AND outcome = 'correct'",
-    "text=77": "concat_ws('|', expected, answer) LIKE '%77%' OR starts_with(trial_id, '77')",
-    "text=E1": "lower(concat_ws('|', expected, answer)) LIKE '%e1%' OR starts_with(trial_id, 'E1')",
+    **{
+        f"text={quote(text)}": SEARCH.format(text) for text in ("77", "E1", "would RATHER", "busy", "the two")
+    },
+    "asked=0&versus=1": f"model = 'large' AND {DIFFERS_FROM_MIDDLE}",
     "disagree=1": f"trial_id IN ({DIFFER})",
     "since={middle}": "epoch_ms(finished_at) >= {middle}",
     "until={middle}": "epoch_ms(finished_at) <= {middle}",
@@ -42,6 +51,7 @@ def ids_by_sql(folders, where):
 
 def ids_served(server, query):
     until(lambda: server.get(f"/trials?{query}").status != 202)  # errors are examined, graders compared
+    until(lambda: server.get(f"/trials?{query}").value["searched"] == 1)
     first = server.get(f"/trials?{query}").value
     pages = [server.get(f"/trials?{query}&page={n}").value for n in range(1, first["pages"] + 1)]
     ids = [row["id"] for page in pages for row in page["rows"]]
@@ -95,7 +105,8 @@ def test_errors_are_found_by_kind_and_by_place(live, night):
 def test_a_trial_and_a_question_are_shown_whole(live, night):
     row = live.get("/trials?outcome=wrong").value["rows"][0]
     (expected,) = counted(night, lambda views: whole_trials(views, [row["id"]]))
-    assert live.get(f"/trial/{row['id']}").value == orjson.loads(encode_json(expected))
+    shown = orjson.loads(encode_json(expected)) | {"answers": 4, "entrants": 4}
+    assert live.get(f"/trial/{row['id']}").value == shown
     assert expected["grades"]
     asked = live.get(f"/question/{row['question']}").value
     answers = asked["trials"]

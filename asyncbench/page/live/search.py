@@ -1,0 +1,102 @@
+"""The search for a text: a little further each time it is asked for, so that the first hits come at once."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from asyncbench.page.live.trials import FolderInMemory, TrialPart, among, known_ids
+from asyncbench.problems.copies import iter_problems
+from asyncbench.store.id_set import Numbers
+from asyncbench.store.reading import AT_ONCE
+
+pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
+
+SEARCH_S = 0.25  # that a search goes on before it tells its hits so far
+_TEXTS: Final = ("expected", "answer", "error_message", "reply_text", "reasoning_text")
+_ROWS = 2048  # whose texts are in memory together
+
+Steps = Iterator[None]  # of a search through a part, or through the questions of a folder
+
+
+class TextSearch:
+    """The search for one text, through all texts of trials, their questions and the beginning of their ids.
+
+    What was searched is not searched again: a part never changes. A part that cannot be read is an error
+    each time.
+    """
+
+    share = 0.0  # of the parts that were asked for last that are searched
+
+    def __init__(self, text: str, paths: Mapping[FolderInMemory, Path]) -> None:
+        self._text = text
+        self._paths = paths
+        self._hits: dict[Path, Numbers] = {}  # of parts: whether a row holds the text, as far as is known
+        self._problems: dict[FolderInMemory, list[Numbers]] = {}  # fingerprints of those that hold it
+        self._going: dict[Path, Steps] = {}  # by part, or by folder
+        self._through: set[Path] = set()  # parts and folders that were searched
+
+    def hits(self, parts: Sequence[TrialPart]) -> list[Numbers]:
+        """Search some parts, and the questions of their folders; return which rows hold the text, so far.
+
+        Raises:
+            StoreError, ProblemSetError: one cannot be read.
+        """
+        end = time.monotonic() + SEARCH_S
+        ways = {self._paths[part.folder]: partial(self._search_questions, part.folder) for part in parts}
+        ways |= {path: partial(self._search_part, part, path) for part in parts if (path := part.path)}
+        waiting = [path for path in ways if path not in self._through]
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            for _ in threads.map(lambda path: self._step(path, ways[path], end), waiting):
+                pass
+        self.share = len(ways.keys() & self._through) / max(1, len(ways))
+        return [self._hits_in(part) for part in parts]
+
+    def _step(self, path: Path, begin: Callable[[], Steps], end: float) -> None:
+        """Search a part, or the questions of a folder, until a moment."""
+        steps = self._going.pop(path, None) or begin()
+        for _ in steps:  # what fails begins anew the next time
+            if time.monotonic() >= end:
+                self._going[path] = steps
+                return
+        self._through.add(path)
+        pa.default_memory_pool().release_unused()  # of this thread, which ends soon
+
+    def _search_part(self, part: TrialPart, path: Path) -> Steps:
+        hits, start = self._hits.setdefault(path, np.zeros(len(part.counting), bool)), 0
+        for batch in part.snapshot.part_batches("trials", path, _TEXTS, rows=_ROWS):
+            hits[start : start + len(batch)] = self._among(*batch.columns)
+            start += len(batch)
+            yield
+
+    def _search_questions(self, folder: FolderInMemory) -> Steps:
+        found = self._problems[folder] = []
+        for batch in iter_problems(self._paths[folder], ["problem_id", "question"], batch_rows=_ROWS):
+            matches = pa.array(self._among(batch["question"]))
+            found.append(known_ids(batch["problem_id"].filter(matches)))
+            yield
+
+    def _among(self, *columns: Any) -> Numbers:
+        """Return whether one of some columns of a row holds the text, in any case."""
+        any_case = self._text.upper() != self._text.lower()
+        each = (pc.match_substring(column, self._text, ignore_case=any_case) for column in columns)
+        found: Numbers = np.logical_or.reduce([pc.fill_null(one, False).to_numpy(False) for one in each])
+        return found
+
+    def _hits_in(self, part: TrialPart) -> Numbers:
+        """Return which rows of a part hold the text, as far as is known."""
+        found = part.with_id(self._text)
+        if part.path is None:
+            found |= self._among(*part.snapshot.journalled["trials"].select(_TEXTS).columns)
+        elif part.path in self._hits:
+            found |= self._hits[part.path]
+        problems = self._problems.get(part.folder)
+        if problems:
+            found |= among(part.rows.problem, np.sort(np.concatenate(problems)))
+        return found
