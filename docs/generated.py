@@ -145,7 +145,7 @@ def providers() -> str:
             f"`{name}/…`",
             ", ".join(f"`{api}`" for api in endpoint.apis),
             _address(endpoint),
-            f"`{endpoint.key_env}`" if endpoint.key_env else "none needed",
+            f"`{endpoint.key_env}`" if endpoint.key_env else endpoint.credentials or "none needed",
             "yes" if endpoint.prices else "",
             endpoint.batch_support or "",
         )

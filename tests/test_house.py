@@ -25,7 +25,11 @@ providers | config, cluster, simulator | lanes | planning, analysis | published,
 page | commands | cli, __init__ | __main__
 """
 IMPORTS_ONLY = {"engine": {"errors", "records", "pricing", "stats"}}  # the rest is handed to it
-SDKS = {"openai": "providers/openai", "anthropic": "providers/anthropic"}  # the only folder to import each
+SDKS = {
+    "openai": "providers/openai",
+    "anthropic": "providers/anthropic",
+    "google": "providers/google",
+}  # the only folder to import each
 AT_THE_ROOT = {"__init__", "__main__", "cli", "errors", "files", "lazy_imports", "pricing"}
 # Names for everyone: records flow through all rooms, and packages of yours build on suites and providers.
 OPEN_DOORS = {"records", "suites", "providers"}

@@ -18,7 +18,7 @@ try:
 finally:
     print(*sys.modules, file=sys.stderr)
 """
-HEAVY = {"aiohttp", "anthropic", "duckdb", "httpx2", "openai", "pandas", "pyarrow"}
+HEAVY = {"aiohttp", "anthropic", "duckdb", "google.genai", "httpx2", "openai", "pandas", "pyarrow"}
 OPEN_DOORS = ["providers", "records", "suites"]  # rooms that name what packages of yours use
 SDK = {"openai": "simulated", "anthropic": "simulated-anthropic", "http": "simulated-http"}
 

@@ -39,6 +39,7 @@ from asyncbench.config.questions import Problems, ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
 from asyncbench.providers.params import batch_complaint, default_max_tokens, model_complaint
+from asyncbench.providers.wire import Api
 from asyncbench.records import REALTIME, Limits, Model, RetryPolicy, Timeouts
 
 # A reply of more tokens than this is read as it arrives: connections that are silent for long are dropped.
@@ -161,7 +162,7 @@ class WhomEntry(Entry):
         description="The NAME of the environment variable that holds the API key, never the key itself. "
         "Without it: the provider's usual one, such as OPENAI_API_KEY.",
     )
-    api: Literal["chat", "completions", "responses", "messages"] | None = Field(
+    api: Api | None = Field(
         default=None,
         description="The wire format. `completions` is plain text in and out, for base models. "
         "Without it: the provider's usual one.",

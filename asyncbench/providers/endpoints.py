@@ -135,6 +135,7 @@ class KnownEndpoint:
     base_url: str | None = None
     base_url_form: str | None = None
     key_env: str | None = None
+    credentials: str | None = None
     key_header: str | None = None
     prices: str | None = None
     concurrency: int | None = None

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
-from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.errors import Allowance, ErrorKind, ProviderError
+from asyncbench.providers.quota_details import quota_details
 from asyncbench.providers.rate_headers import retry_after_s
 from asyncbench.providers.secrets import without_secret
 from asyncbench.providers.wire import Response, UnreadableError, items, mapping_in, read, text
@@ -29,10 +30,12 @@ class ErrorBody:
     status: int | None = None  # an HTTP status in the place of a code
     retry_delay: str | None = None  # such as "34s": Google's RetryInfo
     request_id: str | None = None
+    allowances: tuple[Allowance, ...] = ()  # limits that the body tells
 
 
 _MESSAGES: Final = ("message", "msg", "detail", "error", "error_description", "title")
 _CODE_NAMES: Final = ("code", "type", "status", "error")
+_NO_QUOTA_AT_ALL: Final = "limit_of_0"  # our word for it
 _READ: Final = 2**16  # bytes of what is no JSON; what matters stands at the beginning
 _TAG: Final = re.compile(r"<[^<>]*>")
 
@@ -45,15 +48,19 @@ def read_error(body: bytes) -> ErrorBody:
     message = next((words for name in _MESSAGES if (words := text(error.get(name)))), None)
     whole = mapping_in(content)
     details, inner = mapping_in(error.get("details")), mapping_in(error.get("innererror"))
-    codes = [details.get("error_code"), inner.get("code"), *(error.get(name) for name in _CODE_NAMES)]
-    delays = (text(mapping_in(detail).get("retryDelay")) for detail in items(error.get("details")))
+    quota = quota_details(items(error.get("details")))
+    none = _NO_QUOTA_AT_ALL if quota.none_at_all else None
+    named = (error.get(name) for name in _CODE_NAMES)
+    codes = [none, details.get("error_code"), inner.get("code"), *quota.reasons, *named]
+    quotas = f"quota {', '.join(quota.quotas)}: " if quota.quotas else ""
     ids = (whole.get("request_id"), error.get("request_id"), whole.get("id"))
     return ErrorBody(
-        text=message or text(content) or _TAG.sub(" ", written),
+        text=quotas + (message or text(content) or _TAG.sub(" ", written)),
         codes=tuple(code.lower() for value in codes if (code := text(value))),
         status=_status(error.get("code")) or _status(error.get("status")),
-        retry_delay=next(filter(None, delays), None),
+        retry_delay=quota.retry_delay,
         request_id=next(filter(None, map(text, ids)), None),
+        allowances=quota.allowances,
     )
 
 
@@ -95,10 +102,11 @@ _CODES: Final[Mapping[ErrorKind, str]] = {
         insufficient_quota insufficient_balance billing_hard_limit_reached billing_not_active billing_error
         budget_exceeded enforced_spend_limit_reached contract_spend_limit_reached
         linked_organization_spend_limit_reached linked_organization_billing_unavailable
-        user_profile_not_billable user_profile_billing_not_authorized
+        user_profile_not_billable user_profile_billing_not_authorized billing_disabled limit_of_0
     """,
     ErrorKind.AUTH: """
         invalid_api_key account_deactivated organization_on_hold unsupported_country_region_territory
+        api_key_invalid api_key_service_blocked service_disabled consumer_invalid
     """,
     ErrorKind.NO_SUCH_MODEL: "model_not_found model_not_available model_decommissioned deploymentnotfound",
     ErrorKind.TOO_LONG: """
@@ -132,12 +140,13 @@ _BY_WORDS: Final = tuple(
             ErrorKind.AUTH,
             (400,),
             r"\b(incorrect|invalid|missing|no) api[ _-]?key"
-            r"|api[ _-]?key .{0,20}(invalid|not valid|expired|required)",
+            r"|api[ _-]?key .{0,20}(invalid|not valid|expired|required)|location is not supported",
         ),
         (
             ErrorKind.TOO_LONG,
             (400, 422),
-            r"context (length|window|size)|(prompt|input) is too long|too many (input |prompt )?tokens",
+            r"context (length|window|size)|(prompt|input) is too long|too many (input |prompt )?tokens"
+            r"|input token count .{0,20}exceeds",
         ),
         (
             ErrorKind.BLOCKED,
@@ -274,7 +283,7 @@ def _refusal(response: Response, tell: Callable[[str], str]) -> ProviderError:
         http_status=response.status,
         retry_after_s=wait_s,
         request_id=tell(response.request_id or error.request_id or "") or None,
-        allowances=response.allowances,
+        allowances=response.allowances or error.allowances,
     )
 
 

@@ -61,11 +61,16 @@ _TIMEOUT: Final = re.compile(r"\btimeout *= *\"?(\d{1,9})", re.IGNORECASE)
 
 
 def session(
-    endpoint: Endpoint, *, headers: Mapping[str, str] | None = None, tls: ssl.SSLContext | bool = True
+    endpoint: Endpoint,
+    *,
+    headers: Mapping[str, str] | None = None,
+    tls: ssl.SSLContext | bool = True,
+    trust_env: bool = False,
 ) -> aiohttp.ClientSession:
     """Open the connections to an endpoint, inside the running loop, to which they belong.
 
-    Deadlines are those of `Call`, except for a connection that is not made.
+    Deadlines are those of `Call`, except for a connection that is not made. With `trust_env`, proxies are
+    those of the environment.
     """
     connector = _Connector(endpoint, tls)
     return aiohttp.ClientSession(
@@ -75,6 +80,7 @@ def session(
         middlewares=(connector.again_if_unread,),
         request_class=_Request,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=endpoint.timeouts.connect),
+        trust_env=trust_env,
     )
 
 

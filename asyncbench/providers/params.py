@@ -38,6 +38,7 @@ LONGEST_REPLY: Final[Mapping[str, tuple[str, ...]]] = {
     "completions": ("max_tokens",),
     "responses": ("max_output_tokens",),
     "messages": ("max_tokens",),
+    "contents": ("maxOutputTokens",),
 }
 ANY_LONGEST_REPLY: Final = frozenset(name for names in LONGEST_REPLY.values() for name in names)
 
@@ -48,7 +49,7 @@ def longest_reply_of(model: Model, condition: Condition) -> int | None:
     Where a body names it in two ways, which of them counts is the endpoint's choice: here it is the longer
     one.
     """
-    params = {**model.params, **condition.params}  # merged in last
+    params = _flat({**model.params, **condition.params})  # merged in last
     names = LONGEST_REPLY[model.api]
     in_params = [params[name] for name in names if name in params]
     ours = [] if model.max_tokens is None or (in_params and len(names) == 1) else [model.max_tokens]
@@ -59,11 +60,17 @@ def longest_reply_of(model: Model, condition: Condition) -> int | None:
     return max(limits, default=None) if len(limits) == len(in_params) + len(ours) else None
 
 
+def _flat(params: Mapping[str, object]) -> dict[str, object]:
+    """Return parameters with those that contents have in an object of their own."""
+    return {**mapping_in(params.get("generationConfig")), **params}
+
+
 @lru_cache(maxsize=256)
 def longest_stored(params: str, condition_params: str) -> int | None:
     """Return the longest reply that these two columns of `trials` tell; see `longest_reply_of`."""
-    fields = mapping_in(orjson.loads(params)) | mapping_in(
-        mapping_in(orjson.loads(condition_params)).get("params")
+    fields = _flat(
+        mapping_in(orjson.loads(params))
+        | mapping_in(mapping_in(orjson.loads(condition_params)).get("params"))
     )
     counts = [count for name in ANY_LONGEST_REPLY if (count := count_in(fields.get(name)))]
     return count_in(fields.get("max_output_tokens")) or max(counts, default=None)
@@ -84,6 +91,7 @@ _BESIDES: Final[Mapping[str, str]] = {
     "container": "uses a machine of the provider, which is billed separately",
     "previous_response_id": _STORED,
     "conversation": _STORED,
+    "cachedContent": _STORED,
     "context_management": "makes more calls of the model, which are billed too",
     "prediction": "bills wrong predictions as output, whatever `max_tokens` says",
     "plugins": "uses plugins, which are billed separately",
@@ -106,7 +114,7 @@ _KEY: Final = "does not belong in `params`. Set `key_env` (the NAME of a variabl
 # By the key of the body, or of an SDK: what would be paid for and thrown away, or not done.
 _IGNORED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("n", "best_of", "num_return_sequences", "candidate_count", "candidateCount"), _ANSWERS),
-    **dict.fromkeys(("logprobs", "top_logprobs", "prompt_logprobs"), _SCORES),
+    **dict.fromkeys(("logprobs", "top_logprobs", "prompt_logprobs", "responseLogprobs"), _SCORES),
     **dict.fromkeys(("return_token_ids", "return_tokens_as_token_ids"), _SCORES),
     "include": "adds parts to a reply that asyncbench does not keep. Remove it",
     "echo": "repeats the question in the reply, and it would be graded too. Remove it",
@@ -162,8 +170,9 @@ def ignored(params: Mapping[str, object]) -> str | None:
 
     Values are not repeated: one may be a key.
     """
+    fields = _flat(params)
     for key, why in _IGNORED.items():
-        value = params.get(key)
+        value = fields.get(key)
         if value not in (None, False, [], {}) and not (why is _ANSWERS and value == 1):
             return f"`params: {key}` {why}"
     if (options := params.get("stream_options")) and not mapping_in(options).get("include_usage", True):
@@ -243,6 +252,7 @@ _NO_WORDS_FOR: Final[Mapping[str, frozenset[str]]] = {
     "completions": frozenset({"effort", "thinking_tokens", "thinking"}),
     "responses": frozenset({"seed", "thinking_tokens", "thinking"}),
     "messages": frozenset({"seed"}),
+    "contents": frozenset({"thinking"}),
 }
 
 
@@ -266,8 +276,9 @@ def wire_complaint(model: Model, quirks: Quirks) -> str | None:
             f"{model.model_id}: max_tokens ({most:,}) includes thinking_tokens ({budget:,}), so it must be "
             "more. Raise `max_tokens` or lower `thinking_tokens`"
         )
-    # Gemini and OpenRouter know one or the other in a request; not verified.
-    if model.api == "chat" and quirks.thinking and None not in (budget, model.effort):
+    # Gemini and OpenRouter know one or the other in a request; of the latter not verified.
+    either = model.api == "contents" or (model.api == "chat" and quirks.thinking)
+    if either and None not in (budget, model.effort):
         return f"{model.provider} accepts `effort` or `thinking_tokens`, not both. Remove one"
     return None
 

@@ -1,9 +1,11 @@
 """Open a provider for a model of a sweep. SDKs are imported only when used."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final, Protocol
 
+from asyncbench.errors import ConfigError
 from asyncbench.providers.anthropic.messages import MessagesWire
 from asyncbench.providers.batch_calls import BatchApi
 from asyncbench.providers.credentials import Credentials
@@ -15,6 +17,7 @@ from asyncbench.providers.endpoints import (
     added_providers,
     known_endpoints,
 )
+from asyncbench.providers.google.contents import ContentsWire
 from asyncbench.providers.openai.wires import ChatWire, CompletionsWire, ResponsesWire
 from asyncbench.providers.secrets import withhold_too
 from asyncbench.providers.wire import Wire
@@ -49,6 +52,29 @@ def _anthropic(endpoint: Endpoint, wire: Wire) -> Provider:
     return AnthropicProvider(endpoint, wire)
 
 
+def _google(endpoint: Endpoint, wire: Wire) -> Provider:
+    with needing("google"):
+        from asyncbench.providers.google.client import GoogleProvider
+    return GoogleProvider(endpoint, wire)
+
+
+def _vertex(endpoint: Endpoint, wire: Wire) -> Provider:
+    with needing("google"):
+        from asyncbench.providers.google.client import VertexProvider
+    return VertexProvider(endpoint, wire)
+
+
+@contextmanager
+def needing(extra: str) -> Iterator[None]:
+    """Say which extra is missing where an SDK cannot be imported."""
+    try:
+        yield
+    except ImportError as error:
+        raise ConfigError(
+            f"this provider needs the extra `{extra}`: pip install 'asyncbench[{extra}]' ({error})"
+        ) from None
+
+
 def _http(endpoint: Endpoint, wire: Wire) -> Provider:
     from asyncbench.providers.http import HttpProvider
 
@@ -57,8 +83,10 @@ def _http(endpoint: Endpoint, wire: Wire) -> Provider:
 
 PROVIDERS: Mapping[str, Callable[[Endpoint, Wire], Provider]] = {
     "anthropic": _anthropic,
+    "google": _google,
     "http": _http,
     "openai": _openai,
+    "vertex": _vertex,
 }
 
 
@@ -67,6 +95,7 @@ WIRES: Final[Mapping[str, Callable[[Quirks], Wire]]] = {
     "completions": CompletionsWire,
     "responses": lambda _: ResponsesWire(),  # written in one way by all who speak it
     "messages": lambda _: MessagesWire(),
+    "contents": lambda _: ContentsWire(),
 }
 
 

@@ -98,6 +98,25 @@ def from_anthropic(raw: Mapping[str, object]) -> Usage:
     )
 
 
+def from_contents(raw: Mapping[str, object]) -> Usage:
+    """Read the `usageMetadata` of Gemini's contents: thoughts stand beside the answer, cached input within.
+
+    What tools put into the prompt is billed as input; the total holds all of it, but for what is cached.
+    """
+    prompt, answer = _tokens(raw.get("promptTokenCount")), _tokens(raw.get("candidatesTokenCount"))
+    thoughts, tools = _tokens(raw.get("thoughtsTokenCount")), _tokens(raw.get("toolUsePromptTokenCount"))
+    total = _tokens(raw.get("totalTokenCount"))
+    told = prompt is not None and (answer is not None or thoughts is not None or total is not None)
+    given = None if prompt is None else prompt + (tools or 0)
+    beyond_input = 0 if total is None or given is None else total - given
+    return Usage(
+        input_tokens=given,
+        cached_input_tokens=_tokens(raw.get("cachedContentTokenCount")),
+        output_tokens=max((answer or 0) + (thoughts or 0), beyond_input) if told else None,
+        reasoning_tokens=thoughts,
+    )
+
+
 _INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation")
 
 
@@ -156,7 +175,7 @@ def doubts(raw: Mapping[str, object] | None) -> list[str]:
 def _can_be(name: str, value: object) -> bool:
     if not isinstance(value, int | float) or (type(value) is int and 0 <= value <= MOST_USD):
         return True  # as nearly all are
-    if name.endswith("tokens"):
+    if name.endswith(("tokens", "TokenCount")):
         return _tokens(value) is not None
     if name.endswith("_ticks"):
         return 0 <= value <= MOST_USD * XAI_TICKS_IN_A_DOLLAR

@@ -1,6 +1,6 @@
 """Wire formats: a request as a body, a body or a stream of events as a reply; and their JSON, leniently read.
 
-Pure: knows neither SDK nor connection. `chat`, `completions`, `responses` and `messages` are the four.
+Pure: knows neither SDK nor connection. `Api` names them.
 """
 
 import json
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 import orjson
 
@@ -99,6 +99,8 @@ def count_in(value: object, *, most: int = EXACT) -> int | None:
 
 # ── Wire formats
 
+Api = Literal["chat", "completions", "responses", "messages", "contents"]
+
 # Headers with the id of a request, the first that is there counts: the provider's own, then that of a gateway
 # (litellm, AWS, Azure), then that of the network (Cloudflare).
 REQUEST_IDS: Final = (
@@ -116,7 +118,8 @@ def header_id(headers: Mapping[str, str]) -> str | None:
 def body_id(body: Mapping[str, object]) -> str | None:
     """Return the id of what was answered, by a body or by an event of a stream."""
     places = (body, mapping_in(body.get("message")), mapping_in(body.get("response")))
-    return next(filter(None, (text(place.get("id")) for place in places)), None)
+    ids = (*(place.get("id") for place in places), body.get("responseId"))
+    return next(filter(None, map(text, ids)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,7 +136,7 @@ class Model:
     alias: str
     provider: str  # a key of providers.PROVIDERS or of the endpoint table
     model_id: str
-    api: str  # chat, completions, responses or messages
+    api: str  # chat, completions, responses, messages or contents
     simulated: bool = False  # answered by our own simulator
     base_url: str | None = None  # None: the provider's own
     key_env: str | None = None  # the NAME of the environment variable that holds the key

@@ -10,6 +10,7 @@ import pytest
 from asyncbench.errors import ProviderError
 from asyncbench.providers.anthropic.messages import MessagesWire
 from asyncbench.providers.endpoints import Endpoint, Quirks
+from asyncbench.providers.google.contents import ContentsWire
 from asyncbench.providers.openai.wires import ChatWire
 from asyncbench.providers.provider import PROVIDERS, Provider
 from asyncbench.providers.wire import Wire
@@ -32,6 +33,12 @@ MESSAGE: Mapping[str, Any] = {
     "stop_reason": "end_turn",
     "usage": {"input_tokens": 20, "output_tokens": 5},
 }
+CONTENT: Mapping[str, Any] = {
+    "candidates": [{"content": {"parts": [{"text": "42"}], "role": "model"}, "finishReason": "STOP"}],
+    "usageMetadata": {"promptTokenCount": 20, "candidatesTokenCount": 5, "totalTokenCount": 25},
+    "modelVersion": "served-1",
+    "responseId": "resp-1",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +52,15 @@ class Adapter:
     finish_reason: str
     wire: Wire
     events: tuple[bytes, ...]  # the same, streamed
+    key_header: str = "authorization"
+
+    @property
+    def usage(self) -> object:
+        return self.body.get("usage") or self.body.get("usageMetadata")
+
+    @property
+    def id(self) -> object:
+        return self.body.get("id") or self.body.get("responseId")
 
     def provider(self, server_url: str, **endpoint: object) -> Provider:
         settings: dict[str, object] = {"api_key": KEY, **endpoint}
@@ -70,6 +86,13 @@ EVENTS = (
     b'{"type":"content_block_stop","index":0}',
     b'{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":5}}',
     b'{"type":"message_stop"}',
+)
+PIECES = (
+    b'{"candidates":[{"content":{"parts":[{"text":""}],"role":"model"}}],"responseId":"resp-1"}',
+    b'{"candidates":[{"content":{"parts":[{"text":"4"}],"role":"model"}}],"modelVersion":"served-1"}',
+    b'{"candidates":[{"content":{"parts":[{"text":"2"}],"role":"model"}}]}',
+    b'{"candidates":[{"content":{"parts":[],"role":"model"},"finishReason":"STOP"}],'
+    b'"usageMetadata":{"promptTokenCount":20,"candidatesTokenCount":5,"totalTokenCount":25}}',
 )
 
 ADAPTERS = (
@@ -99,6 +122,16 @@ ADAPTERS = (
         finish_reason="stop",
         wire=ChatWire(Quirks(max_tokens="max_tokens")),
         events=CHUNKS,
+    ),
+    Adapter(
+        name="google",
+        base="",
+        path="/v1beta/models/claude-haiku-4-5:generateContent",
+        body=CONTENT,
+        finish_reason="stop",
+        wire=ContentsWire(),
+        events=PIECES,
+        key_header="x-goog-api-key",
     ),
 )
 

@@ -65,6 +65,9 @@ def body(adapter: Adapter, text: object = "42") -> dict[str, object]:
     if adapter.name == "anthropic":
         content = [{"type": "text", "text": text}] if isinstance(text, str) else text
         return {**adapter.body, "content": content}
+    if adapter.name == "google":
+        parts = [{"text": text}] if isinstance(text, str) else text
+        return {**adapter.body, "candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}
     message = {"role": "assistant", "content": text}
     return {**adapter.body, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
 
@@ -89,8 +92,9 @@ def spoiled(adapter: Adapter, *, by: bytes, where: bytes = b'"42"') -> bytes:
 
 def used(adapter: Adapter, tokens: bytes, **more: object) -> bytes:
     """Return a good reply with another account of its tokens."""
-    account = {**dict.fromkeys(cast("dict[str, int]", adapter.body["usage"]), "@"), **more}
-    return beside(adapter, b'"usage":' + orjson.dumps(account).replace(b'"@"', tokens))
+    account = {**dict.fromkeys(cast("dict[str, int]", adapter.usage), "@"), **more}
+    name = b'"usage":' if "usage" in adapter.body else b'"usageMetadata":'
+    return beside(adapter, name + orjson.dumps(account).replace(b'"@"', tokens))
 
 
 def streamed(adapter: Adapter, *more: bytes, whole: bool = True) -> bytes:
@@ -103,6 +107,8 @@ def words(adapter: Adapter, text: str) -> bytes:
     if adapter.name == "anthropic":
         delta = {"type": "text_delta", "text": text}
         return orjson.dumps({"type": "content_block_delta", "index": 0, "delta": delta})
+    if adapter.name == "google":
+        return orjson.dumps({"candidates": [{"content": {"parts": [{"text": text}]}}]})
     return orjson.dumps({"choices": [{"index": 0, "delta": {"content": text}}]})
 
 

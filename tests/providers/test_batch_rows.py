@@ -18,7 +18,7 @@ from asyncbench.run.findings import FindingState, of_batches, of_settings
 from tests.providers.raw_server import answering, raw_server
 
 UNPROVEN = ("azure", "groq", "http")
-OWN_FORM = ("gemini", "xai", "openrouter", "fireworks", "mistral", "together", "novita")
+OWN_FORM = ("gemini", "xai", "openrouter", "fireworks", "mistral", "together", "novita", "vertex")
 AZURE = "https://r.openai.azure.com/openai/v1"
 
 

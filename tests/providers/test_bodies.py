@@ -14,6 +14,13 @@ from tests.providers.asking import PROBLEM, asking
 
 TURNS = (Message(role="user", content="1+1"), Message(role="assistant", content="2"))
 QUESTION = {"role": "user", "content": PROBLEM.question}
+
+
+def said(role, text):
+    """A turn of contents."""
+    return {"role": role, "parts": [{"text": text}]}
+
+
 SHOTS = [{"role": "user", "content": "1+1"}, {"role": "assistant", "content": "2"}, QUESTION]
 
 ASKED = {  # what is asked → the request
@@ -35,6 +42,7 @@ PLAIN: dict[str, dict[str, object]] = {  # wire format → what it says when not
     "completions": {"model": "m", "prompt": PROBLEM.question},
     "responses": {"model": "m", "input": [QUESTION], "stream": False},
     "messages": {"model": "m", "messages": [QUESTION]},
+    "contents": {"contents": [said("user", PROBLEM.question)]},
 }
 SAMPLING: dict[str, object] = {"temperature": 0.0, "top_p": 0.9}
 STREAM = {"stream": True, "stream_options": {"include_usage": True}}
@@ -77,6 +85,19 @@ ADDED: dict[str, dict[str, dict[str, object]]] = {  # wire format → what is as
         "system": {"system": "Be brief."},
         "shots": {"messages": SHOTS},
         "stream": {"stream": True},
+    },
+    "contents": {
+        "plain": {},
+        "effort": {"generationConfig": {"thinkingConfig": {"thinkingLevel": "high"}}},
+        "budget": {"generationConfig": {"thinkingConfig": {"thinkingBudget": 2048}}},
+        "temperature": {"generationConfig": {"temperature": 0.0, "topP": 0.9}},
+        "seed": {"generationConfig": {"seed": 0}},
+        "max_tokens": {"generationConfig": {"maxOutputTokens": 50}},
+        "system": {"systemInstruction": {"parts": [{"text": "Be brief."}]}},
+        "shots": {
+            "contents": [said("user", "1+1"), said("model", "2"), said("user", PROBLEM.question)],
+        },
+        "stream": {},  # the address says so
     },
 }
 

@@ -65,12 +65,8 @@ async def test_a_body_of_the_most_bytes_is_read_and_one_of_more_is_not(adapter, 
     [
         pytest.param(lambda a: spoiled(a, by=b'"42"'), None, id="nothing odd"),
         pytest.param(lambda a: spoiled(a, by=b'"\xff"'), "was repaired", id="no UTF-8"),
-        pytest.param(
-            lambda a: used(a, b"-7"), "tokens of -7 is impossible and was ignored", id="below nothing"
-        ),
-        pytest.param(
-            lambda a: used(a, b"1e30"), "tokens of 1e+30 is impossible and was ignored", id="beyond all"
-        ),
+        pytest.param(lambda a: used(a, b"-7"), " of -7 is impossible and was ignored", id="below nothing"),
+        pytest.param(lambda a: used(a, b"1e30"), " of 1e+30 is impossible and was ignored", id="beyond all"),
         pytest.param(lambda a: used(a, b"NaN"), "was repaired", id="no number"),
         pytest.param(
             lambda a: used(a, b"5", cost=1e308), "cost of 1e+308 is impossible and was ignored", id="cost"

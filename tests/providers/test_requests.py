@@ -13,7 +13,7 @@ from asyncbench.suites.requests import request_for
 from tests.providers.asking import ADAPTERS, KEY, PROBLEM, asking
 from tests.providers.raw_server import answering
 
-OPENAI, ANTHROPIC, HTTP = ADAPTERS
+OPENAI, ANTHROPIC, HTTP, GOOGLE = ADAPTERS
 QUESTION = {"role": "user", "content": PROBLEM.question}
 
 
@@ -49,6 +49,20 @@ def _with_system_apart(body):
     return body | {"system": first["content"], "messages": rest} if first["role"] == "system" else body
 
 
+def _with_messages(body):
+    """Return a body of contents with its turns in OpenAI's form; any other as it is."""
+    if "contents" not in body:
+        return body
+    others = {name: body[name] for name in body.keys() - {"contents", "systemInstruction"}}
+    turns = [{"role": "system", **body["systemInstruction"]}] if "systemInstruction" in body else []
+    roles = {"model": "assistant"}
+    turns = [
+        {"role": roles.get(turn["role"], turn["role"]), "content": turn["parts"][0]["text"]}
+        for turn in [*turns, *body["contents"]]
+    ]
+    return {"messages": turns, **others}
+
+
 def read(**said):
     """Return a condition as it stands in a sweep file."""
     return condition_from(ConditionEntry.model_validate(said), place=Place(source="sweep.yaml"))
@@ -72,7 +86,10 @@ async def test_each_condition_is_sent_as_it_is_written(sent, adapter, condition)
 
     most = "max_completion_tokens" if adapter is OPENAI else "max_tokens"
     body = _with_system_apart(expected) if adapter is ANTHROPIC else expected
-    assert request.body == {"model": "m", most: 50, "top_p": 0.9, **body}
+    asked = {"model": "m", most: 50, "top_p": 0.9}
+    if adapter is GOOGLE:
+        asked = {"generationConfig": {"maxOutputTokens": 50, "topP": 0.9}}
+    assert _with_messages(request.body) == asked | body
 
 
 async def test_text_arrives_as_it_was(sent, adapter):
@@ -80,14 +97,15 @@ async def test_text_arrives_as_it_was(sent, adapter):
 
     request = await sent(adapter, asking(messages=(Message(role="user", content=odd),)))
 
-    assert request.body["messages"] == [{"role": "user", "content": odd}]
+    assert _with_messages(request.body)["messages"] == [{"role": "user", "content": odd}]
 
 
-async def test_the_key_travels_in_the_authorization(sent, adapter):
+async def test_the_key_travels_in_one_header(sent, adapter):
     request = await sent(adapter, asking())
 
     assert request.path == adapter.path
-    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.headers[adapter.key_header].removeprefix("Bearer ") == KEY
+    assert repr(request.headers).count(KEY) == 1
     assert request.headers["content-type"] == "application/json"
 
 
@@ -98,9 +116,10 @@ async def test_the_openai_sdk_says_nothing_of_this_machine(sent):
     assert not [name for name in request.headers if name.startswith("x-stainless")]
 
 
-@pytest.mark.parametrize("adapter", [OPENAI, ANTHROPIC], ids=["openai", "anthropic"])
+@pytest.mark.parametrize("adapter", [OPENAI, ANTHROPIC, GOOGLE], ids=["openai", "anthropic", "google"])
 async def test_an_sdk_that_insists_on_a_key_says_that_there_is_none(sent, adapter):
-    assert (await sent(adapter, asking(), api_key="")).headers["authorization"] == "Bearer none"
+    headers = (await sent(adapter, asking(), api_key="")).headers
+    assert headers[adapter.key_header].removeprefix("Bearer ") == "none"
 
 
 async def test_without_a_key_nothing_is_said_of_one(sent):
@@ -145,6 +164,12 @@ ENVIRONMENT = {
     "ANTHROPIC_ORGANIZATION_ID": "org-elsewhere",
     "ANTHROPIC_WORKSPACE_ID": "elsewhere",
     "ANTHROPIC_PROFILE": "elsewhere",
+    "GOOGLE_API_KEY": "elsewhere",
+    "GEMINI_API_KEY": "elsewhere",
+    "GOOGLE_GEMINI_BASE_URL": "http://elsewhere",
+    "GOOGLE_GENAI_USE_VERTEXAI": "true",
+    "GOOGLE_GENAI_API_VERSION": "elsewhere",
+    "GOOGLE_CLOUD_PROJECT": "elsewhere",
 }
 
 
@@ -156,15 +181,16 @@ async def test_nothing_of_the_environment_is_sent(sent, adapter, monkeypatch, st
 
     request = await sent(adapter, asking(stream=stream))
 
-    assert request.body["messages"] == [QUESTION]
+    assert _with_messages(request.body)["messages"] == [QUESTION]
     assert "elsewhere" not in repr(request).lower()
     assert request.headers.keys() == plain.headers.keys()
 
 
-async def test_streaming_changes_the_body_alone(sent, adapter):
+async def test_streaming_changes_the_body_or_the_address_alone(sent, adapter):
     whole, streamed = [await sent(adapter, asking(stream=stream)) for stream in (False, True)]
 
-    words = {"stream"} if adapter is ANTHROPIC else {"stream", "stream_options"}
+    words = {ANTHROPIC.name: {"stream"}, GOOGLE.name: set()}.get(adapter.name, {"stream", "stream_options"})
+    assert (streamed.path == whole.path) is (adapter is not GOOGLE)
     assert {name: streamed.body[name] for name in streamed.body.keys() - words} == whole.body
     assert words <= streamed.body.keys()
     assert streamed.headers.keys() == whole.headers.keys()

@@ -18,6 +18,7 @@ from hypothesis import given, strategies as st
 from asyncbench.pricing import cost_usd, rates_for, tier_of
 from asyncbench.providers.usage import (
     from_anthropic,
+    from_contents,
     from_openai,
     from_responses,
     merged,
@@ -33,6 +34,7 @@ READERS = {
     "responses": from_responses,
     "anthropic": from_anthropic,
     "merged": from_anthropic,
+    "contents": from_contents,
 }
 COUNTS = st.integers(0, 10**6)
 JSON = st.recursive(
@@ -56,7 +58,8 @@ def in_usd(by_hand):
 
 
 def normal_form(account):
-    return READERS[account["read_as"]](raw_usage(account["body"]) or {})
+    body = account["body"]
+    return READERS[account["read_as"]](raw_usage(body) or body.get("usageMetadata") or {})
 
 
 @accounts()

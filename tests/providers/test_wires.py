@@ -11,10 +11,10 @@ from tests.providers.asking import asking
 
 EVERYTHING = Quirks(thinking="thinking_budget")  # an endpoint that has words for all that a format can say
 SAYABLE = {  # key → the formats that can say it
-    "effort": {"chat", "responses", "messages"},
-    "thinking_tokens": {"chat", "messages"},
+    "effort": {"chat", "responses", "messages", "contents"},
+    "thinking_tokens": {"chat", "messages", "contents"},
     "thinking": {"messages"},
-    "seed": {"chat", "completions"},
+    "seed": {"chat", "completions", "contents"},
     "temperature": set(WIRES),
     "top_p": set(WIRES),
     "max_tokens": set(WIRES),

@@ -1,0 +1,140 @@
+"""Gemini's contents: a request as a body, a body or a stream of pieces of it as a reply."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from asyncbench.errors import ErrorKind
+from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
+from asyncbench.providers.usage import from_contents
+from asyncbench.providers.wire import Json, Response, finished, items, mapping_in, text
+from asyncbench.records import Model, Reply, Request
+
+_ROLES: Final = {"assistant": "model"}
+# Finish reasons, and reasons to block a prompt, that are the provider's refusal (its SDK 3.6, `types.py`).
+_BLOCKED: Final = frozenset(
+    {
+        *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"),
+        *("JAILBREAK", "ESCALATION", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
+    }
+)
+# Those of a generation that failed, which may do better when it is asked again.
+_FAILED: Final = frozenset({"MALFORMED_RESPONSE", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"})
+_REFUSED: Final = "content_filter"  # as others call it
+_BESIDE: Final = ("modelVersion", "responseId", "usageMetadata", "promptFeedback")
+
+
+class ContentsWire:
+    """`generateContent`, and `streamGenerateContent`: the model is in the address, not in the body."""
+
+    path = "v1beta/models"  # and then the model; the SDK writes the address
+
+    def body(self, request: Request) -> dict[str, object]:
+        """Return what is sent; see `Wire`."""
+        model = request.trial.model
+        system = None if request.system is None else {"parts": [{"text": request.system}]}
+        body = {
+            "contents": [
+                {"role": _ROLES.get(turn.role, turn.role), "parts": [{"text": turn.content}]}
+                for turn in request.messages
+            ],
+            "systemInstruction": system,
+            "generationConfig": _config_of(model) or None,
+        }
+        return finished(body, model, request.trial.condition)
+
+    def reply(self, payload: Json, response: Response) -> Reply:
+        candidates = items(payload.get("candidates"))
+        candidate = mapping_in(candidates[0]) if candidates else {}
+        blocked = text(mapping_in(payload.get("promptFeedback")).get("blockReason"))
+        reason = text(candidate.get("finishReason")) or blocked
+        if reason is None and not candidate:
+            raise bad_reply(response, "it holds no candidates")
+        if reason in _FAILED:
+            why = f"its finish reason is {reason}"
+            raise bad_reply(response, why, kind=ErrorKind.SERVER_ERROR)
+        answer, thinking = _said(candidate)
+        used = mapping_in(payload.get("usageMetadata")) or None
+        return Reply(
+            text=answer,
+            reasoning=thinking or None,
+            finish_reason=_finish_of(reason, blocked, response),
+            model_served=text(payload.get("modelVersion")),
+            usage=from_contents(used) if used else None,
+            raw_usage=used,
+            request_id=response.request_id,
+            service_tier=text((used or {}).get("serviceTier")),
+            http_status=response.status,
+        )
+
+    def stream(self, response: Response) -> "_Pieces":
+        return _Pieces(self, response)
+
+
+def _config_of(model: Model) -> dict[str, object]:
+    thinking = {"thinkingBudget": model.thinking_tokens, "thinkingLevel": model.effort}
+    config = {
+        "temperature": model.temperature,
+        "topP": model.top_p,
+        "seed": model.seed,
+        "maxOutputTokens": model.max_tokens,
+        "thinkingConfig": _set(thinking) or None,
+    }
+    return _set(config)
+
+
+def _set(fields: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _said(candidate: Json) -> tuple[str, str]:
+    """Return what a candidate says, and what it thought before."""
+    said: dict[bool, list[str]] = {False: [], True: []}
+    for part in map(mapping_in, items(mapping_in(candidate.get("content")).get("parts"))):
+        said[part.get("thought") is True].append(text(part.get("text")) or "")
+    return "".join(said[False]), "".join(said[True])
+
+
+def _finish_of(reason: str | None, blocked: str | None, response: Response) -> str | None:
+    """Return the word that others have for a finish reason; what was blocked, and why, is noted."""
+    if blocked or reason in _BLOCKED:
+        response.notes.append(f"{'the prompt' if blocked else 'the answer'} was blocked: {reason}")
+        return _REFUSED
+    return None if reason is None else reason.lower()
+
+
+class _Pieces:
+    """A reply that arrives in pieces, each of them shaped as a whole one; what is told last counts."""
+
+    def __init__(self, wire: ContentsWire, response: Response) -> None:
+        self._wire, self._response = wire, response
+        self._fields: dict[str, object] = {}
+        self._candidate: dict[str, object] = {}
+        self._parts: list[object] = []
+        self._answers = False
+
+    @property
+    def ended(self) -> bool:
+        return False  # usage may follow the finish reason
+
+    @property
+    def answers(self) -> bool:
+        return self._answers
+
+    def feed(self, event: Json) -> int:
+        if event.get("error"):
+            raise stream_error(event, self._response)
+        self._fields |= {name: event[name] for name in _BESIDE if event.get(name)}
+        candidates = items(event.get("candidates"))
+        candidate = mapping_in(candidates[0]) if candidates else {}
+        answer, thinking = _said(candidate)
+        self._answers |= bool(answer)
+        self._parts += items(mapping_in(candidate.get("content")).get("parts"))
+        self._candidate |= _set({name: candidate.get(name) for name in ("finishReason", "finishMessage")})
+        return len(answer) + len(thinking)
+
+    def complete(self) -> Reply:
+        blocked = mapping_in(self._fields.get("promptFeedback")).get("blockReason")
+        if not self._candidate.get("finishReason") and not blocked:
+            raise bad_reply(self._response, CUT_STREAM)
+        candidate = {**self._candidate, "content": {"parts": self._parts}}
+        return self._wire.reply({**self._fields, "candidates": [candidate]}, self._response)

@@ -1,0 +1,74 @@
+"""Limits and waits in the details of a refusal, where Google tells them: no header of it does.
+
+`QuotaFailure` names each quota that a call went beyond, such as
+`GenerateRequestsPerDayPerProjectPerModel-FreeTier`; `RetryInfo` a wait. Of a day's quota that wait is none:
+it is a minute's, and the day's requests are back at midnight in California (its pages on rate limits, 2026).
+"""
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from asyncbench.errors import Allowance
+from asyncbench.providers.wire import items, mapping_in, text
+
+_DAY_S: Final = 86_400.0
+_MIDNIGHT_S: Final = 8 * 3600.0  # UTC, of California's winter: in summer an hour late, never too soon
+_NAME: Final = re.compile(r"(Requests|InputTokens|OutputTokens|Tokens).*?Per(Minute|Day)")
+_WHAT: Final = {"Requests": "requests", "InputTokens": "input_tokens", "OutputTokens": "output_tokens"}
+_MOST: Final = 12  # digits of a limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaDetails:
+    """What the details of a refusal tell."""
+
+    reasons: tuple[str, ...] = ()  # such as api_key_invalid
+    quotas: tuple[str, ...] = ()  # with their limits
+    retry_delay: str | None = None  # such as "34s"
+    allowances: tuple[Allowance, ...] = ()
+    none_at_all: bool = False  # a limit is 0: no waiting helps
+
+
+def quota_details(details: Sequence[object], *, now: float | None = None) -> QuotaDetails:
+    """Read the details of a refusal; what is none of Google's tells nothing."""
+    parts = [mapping_in(part) for part in details]
+    delay = next(filter(None, (text(part.get("retryDelay")) for part in parts)), None)
+    violations = [mapping_in(one) for part in parts for one in items(part.get("violations"))]
+    allowances = tuple(_allowances(violations, delay, time.time() if now is None else now))
+    of_a_day = [limit.reset_s for limit in allowances if limit.period_s == _DAY_S]
+    return QuotaDetails(
+        reasons=tuple(reason.lower() for part in parts if (reason := text(part.get("reason")))),
+        quotas=tuple(filter(None, map(_named, violations))),
+        retry_delay=f"{of_a_day[0]:.0f}s" if of_a_day else delay,
+        allowances=allowances,
+        none_at_all=any(text(one.get("quotaValue")) == "0" for one in violations),
+    )
+
+
+def _named(violation: Mapping[str, object]) -> str | None:
+    name = text(violation.get("quotaId")) or text(violation.get("quotaMetric"))
+    limit = text(violation.get("quotaValue"))
+    return f"{name} ({limit})" if name and limit else name
+
+
+def _allowances(
+    violations: Sequence[Mapping[str, object]], delay: str | None, now: float
+) -> Iterator[Allowance]:
+    """Yield what each violated quota is about, of which nothing remains."""
+    seconds = (delay or "").removesuffix("s")
+    wait_s = float(seconds) if re.fullmatch(r"\d{1,9}(\.\d+)?", seconds) else None
+    for violation in violations:
+        if (match := _NAME.search(text(violation.get("quotaId")) or "")) is None:
+            continue
+        of_a_day, written = match[2] == "Day", text(violation.get("quotaValue")) or ""
+        limit = float(written) if written.isascii() and written.isdigit() and len(written) <= _MOST else None
+        yield Allowance(
+            what=_WHAT.get(match[1], "tokens"),
+            period_s=_DAY_S if of_a_day else 60.0,
+            limit=limit or None,
+            remaining=0.0,
+            reset_s=(_MIDNIGHT_S - now) % _DAY_S if of_a_day else wait_s,
+        )
