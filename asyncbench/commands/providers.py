@@ -100,122 +100,138 @@ def doctor(
 _Given = dict[str, Any]  # Any: each as its option says
 
 
+Files = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Answer the problems of this file. Repeatable."),
+]
+Replays = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Repeat the replies of this results folder or file of recorded answers. Repeatable.",
+    ),
+]
+Rpm = Annotated[
+    float | None, typer.Option(metavar="N", help="Allow N requests per minute and model. Default: any.")
+]
+Tpm = Annotated[
+    float | None, typer.Option(metavar="N", help="Allow N tokens per minute and model. Default: any.")
+]
+InputTpm = Annotated[
+    float | None, typer.Option(metavar="N", help="Allow N input tokens per minute and model. Default: any.")
+]
+OutputTpm = Annotated[
+    float | None, typer.Option(metavar="N", help="Allow N output tokens per minute and model. Default: any.")
+]
+LimitModel = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Enforce limits like this: token_bucket, gcra, fixed_window, sliding_window or quanta.",
+    ),
+]
+Burst = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="Let a bucket hold the limit of this time. Default: 1."),
+]
+TokensCounted = Annotated[
+    str, typer.Option(metavar="used|demanded", help="Count these tokens against --tpm.")
+]
+Latency = Annotated[float, typer.Option(metavar="SECONDS", help="Answer after this time (the median).")]
+LatencySigma = Annotated[
+    float, typer.Option(metavar="SIGMA", help="Spread latencies (lognormal). 0: always the median.")
+]
+Service = Annotated[
+    str | None,
+    typer.Option(
+        metavar="fixed|exponential|lognormal",
+        help="Spread latencies like this. --latency is then their mean.",
+    ),
+]
+ServedSlots = Annotated[
+    int | None,
+    typer.Option(
+        "--slots", metavar="N", help="Answer N calls of a model at a time. Others wait in line. Default: any."
+    ),
+]
+FreezeAt = Annotated[
+    float, typer.Option(metavar="SECONDS", help="Begin --freeze so long after the first call of a model.")
+]
+FreezeFor = Annotated[
+    float, typer.Option("--freeze", metavar="SECONDS", help="Stand still for this time, once.")
+]
+WorseAbove = Annotated[
+    float | None,
+    typer.Option(
+        metavar="RATE", help="Give worse answers while more calls than this came in the last second."
+    ),
+]
+WorseInFlight = Annotated[
+    int | None, typer.Option(metavar="N", help="Give worse answers while more than N calls are in flight.")
+]
+Worse = Annotated[
+    float, typer.Option("--worse", metavar="SHARE", help="Spoil this share of the answers then.")
+]
+Ttft = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="Stream the first token after this time (median).")
+]
+Chunks = Annotated[int | None, typer.Option(metavar="N", help="Stream a reply in at most N pieces.")]
+Like = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PROVIDER",
+        help="Behave like this provider: mistral, vllm … A model `mistral:noisy` does so for a call.",
+    ),
+]
+Faults = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KIND=RATE[@MODEL]",
+        help="Let this share of the calls fail so. Repeatable. Kinds: 429, 500, 529, stall, reset, cut, "
+        "invalid_json, dead_key, no_quota, error_200, stale; for streams: cut_stream, no_terminator, "
+        "stream_error, silent.",
+    ),
+]
+Batch = Annotated[
+    str,
+    typer.Option(
+        metavar="JSON",
+        help='Let batches go like this: \'{"speedup": 3600, "faults": ["expires=0.1"]}\'. '
+        "An unknown key or fault is answered with all that are known.",
+    ),
+]
+Keys = Annotated[
+    list[str] | None, typer.Option(metavar="KEY", help="Accept only this API key. Repeatable. Default: any.")
+]
+
+
 def simulate(
-    problems: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Answer the problems of this file. Repeatable."),
-    ] = None,
-    replay: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Repeat the replies of this results folder or file of recorded answers. Repeatable.",
-        ),
-    ] = None,
+    problems: Files = None,
+    replay: Replays = None,
     port: Annotated[int, typer.Option(metavar="N", help="Listen on this port. 0: any free one.")] = 0,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed answers, latencies and faults.")] = 0,
-    rpm: Annotated[
-        float | None, typer.Option(metavar="N", help="Allow N requests per minute and model. Default: any.")
-    ] = None,
-    tpm: Annotated[
-        float | None, typer.Option(metavar="N", help="Allow N tokens per minute and model. Default: any.")
-    ] = None,
-    input_tpm: Annotated[
-        float | None,
-        typer.Option(metavar="N", help="Allow N input tokens per minute and model. Default: any."),
-    ] = None,
-    output_tpm: Annotated[
-        float | None,
-        typer.Option(metavar="N", help="Allow N output tokens per minute and model. Default: any."),
-    ] = None,
-    limit_model: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Enforce limits like this: token_bucket, gcra, fixed_window, sliding_window or quanta.",
-        ),
-    ] = "token_bucket",
-    burst: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Let a bucket hold the limit of this time. Default: 1."),
-    ] = None,
-    tokens_counted: Annotated[
-        str, typer.Option(metavar="used|demanded", help="Count these tokens against --tpm.")
-    ] = "used",
-    latency: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Answer after this time (the median).")
-    ] = 0.0,
-    latency_sigma: Annotated[
-        float, typer.Option(metavar="SIGMA", help="Spread latencies (lognormal). 0: always the median.")
-    ] = 0.0,
-    service: Annotated[
-        str | None,
-        typer.Option(
-            metavar="fixed|exponential|lognormal",
-            help="Spread latencies like this. --latency is then their mean.",
-        ),
-    ] = None,
-    slots: Annotated[
-        int | None,
-        typer.Option(
-            "--slots",
-            metavar="N",
-            help="Answer N calls of a model at a time. Others wait in line. Default: any.",
-        ),
-    ] = None,
-    freeze_at: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Begin --freeze so long after the first call of a model.")
-    ] = 0.0,
-    freeze: Annotated[
-        float, typer.Option("--freeze", metavar="SECONDS", help="Stand still for this time, once.")
-    ] = 0.0,
-    worse_above: Annotated[
-        float | None,
-        typer.Option(
-            metavar="RATE", help="Give worse answers while more calls than this came in the last second."
-        ),
-    ] = None,
-    worse_in_flight: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Give worse answers while more than N calls are in flight."),
-    ] = None,
-    worse: Annotated[
-        float, typer.Option("--worse", metavar="SHARE", help="Spoil this share of the answers then.")
-    ] = 0.2,
-    ttft: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Stream the first token after this time (median).")
-    ] = None,
-    chunks: Annotated[
-        int | None, typer.Option(metavar="N", help="Stream a reply in at most N pieces.")
-    ] = None,
-    like: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PROVIDER",
-            help="Behave like this provider: mistral, vllm … A model `mistral:noisy` does so for a call.",
-        ),
-    ] = None,
-    fault: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KIND=RATE[@MODEL]",
-            help="Let this share of the calls fail so. Repeatable. Kinds: 429, 500, 529, stall, reset, cut, "
-            "invalid_json, dead_key, no_quota, error_200, stale; for streams: cut_stream, no_terminator, "
-            "stream_error, silent.",
-        ),
-    ] = None,
-    batch: Annotated[
-        str,
-        typer.Option(
-            metavar="JSON",
-            help='Let batches go like this: \'{"speedup": 3600, "faults": ["expires=0.1"]}\'. '
-            "An unknown key or fault is answered with all that are known.",
-        ),
-    ] = "{}",
-    key: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY", help="Accept only this API key. Repeatable. Default: any."),
-    ] = None,
+    rpm: Rpm = None,
+    tpm: Tpm = None,
+    input_tpm: InputTpm = None,
+    output_tpm: OutputTpm = None,
+    limit_model: LimitModel = "token_bucket",
+    burst: Burst = None,
+    tokens_counted: TokensCounted = "used",
+    latency: Latency = 0.0,
+    latency_sigma: LatencySigma = 0.0,
+    service: Service = None,
+    slots: ServedSlots = None,
+    freeze_at: FreezeAt = 0.0,
+    freeze: FreezeFor = 0.0,
+    worse_above: WorseAbove = None,
+    worse_in_flight: WorseInFlight = None,
+    worse: Worse = 0.2,
+    ttft: Ttft = None,
+    chunks: Chunks = None,
+    like: Like = None,
+    fault: Faults = None,
+    batch: Batch = "{}",
+    key: Keys = None,
 ) -> None:
     """Run a local server with simulated models.
 
