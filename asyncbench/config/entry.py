@@ -105,6 +105,11 @@ Keys = dict[str, object]
 E = TypeVar("E", bound=Entry)
 
 
+def without_unset(mapping: Mapping[str, object]) -> dict[str, object]:
+    """Return what an entry has to say: of its keys those that are set."""
+    return {name: value for name, value in mapping.items() if value not in (None, {}, [])}
+
+
 # ── complaints
 
 

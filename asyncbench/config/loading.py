@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from asyncbench.config.entry import Duration, Entry, Length, Number, Share, read_entry
+from asyncbench.config.entry import Duration, Entry, Length, Number, Share, read_entry, without_unset
 from asyncbench.config.place import Place
 from asyncbench.errors import ConfigError
 from asyncbench.providers.endpoints import known_endpoints
@@ -215,9 +215,8 @@ def check_keys(keys: Mapping[str, object], *, place: Place) -> None:
 
 def as_load_mapping(load: Load) -> dict[str, object]:
     """Return a load as a sweep file has it."""
-    mapping = asdict(load) | {"rates": list(load.rates)}
-    slo = {name: value for name, value in (mapping["slo"] or {}).items() if value is not None}
-    return {name: value for name, value in (mapping | {"slo": slo}).items() if value not in (None, [], {})}
+    slo = None if load.slo is None else without_unset(asdict(load.slo))
+    return without_unset(asdict(load) | {"rates": list(load.rates), "slo": slo})
 
 
 def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
@@ -301,13 +300,12 @@ def _complaints(load: Load, model: Model) -> Iterator[str]:
             f"has `stream: false`, so no token is timed, and no call keeps `{untimed[0]}`. Remove `stream`, "
             f"or `{untimed[0]}` of the `slo`"
         )
-    rpm, rates = model.limits.rpm, () if load.closed else (*load.rates, *_of_find(load.find))
+    rpm, rates = (
+        model.limits.rpm,
+        () if load.closed else (*load.rates, *([load.find.lowest] if load.find else [])),
+    )
     if rpm is not None and not load.past_limits and (over := [rate for rate in rates if 60 * rate > rpm]):
         yield (
             f"has `rpm: {rpm:g}`, which {over[0]:g} calls a second pass. Remove the higher rates, or set "
             "`past_limits: true` (--past-limits) to see what happens"
         )
-
-
-def _of_find(find: Find | None) -> tuple[float, ...]:
-    return () if find is None else (find.lowest,)

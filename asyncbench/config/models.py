@@ -22,6 +22,7 @@ from asyncbench.config.entry import (
     params_from,
     read_entry,
     suggestion,
+    without_unset,
 )
 from asyncbench.config.gateways import GatewayEntry, gateway_mapping, gateway_of
 from asyncbench.config.matrix import COMPARED, VARIED, as_written
@@ -495,9 +496,8 @@ def model_mapping(
         "timeouts": _of_entry(TimeoutsEntry, model.timeouts),
         "problems": [source_mapping(source, near) for source in problems or ()],
     }
-    return {name: value for name, value in mapping.items() if value not in (None, {}, [])}
+    return without_unset(mapping)
 
 
 def _of_entry(kind: type[Entry], record: RetryPolicy | Timeouts | Limits) -> dict[str, object]:
-    values = {name: getattr(record, name) for name in kind.model_fields}
-    return {name: value for name, value in values.items() if value is not None}
+    return without_unset({name: getattr(record, name) for name in kind.model_fields})

@@ -3,12 +3,11 @@
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, replace
 from typing import Annotated, Final
 
 from pydantic import Field, NonNegativeFloat, model_validator
 
-from asyncbench.config.entry import BASE_URL_PATTERN, Entry, Length, Words
+from asyncbench.config.entry import BASE_URL_PATTERN, Entry, Length, Words, without_unset
 from asyncbench.config.place import Place
 from asyncbench.errors import ConfigError
 from asyncbench.records import BATCH, Model, Price, Serve
@@ -76,13 +75,9 @@ def price_mapping(price: Price | None) -> dict[str, object] | None:
     """Return what `price_from` reads back."""
     if price is None:
         return None
-    mapping = asdict(replace(price, batch=None))
-    if price.input is None:
-        return {"batch": price_mapping(price.batch) if isinstance(price.batch, Price) else price.batch}
-    del mapping["batch"]
-    if isinstance(price.batch, Price):
-        return mapping | {"batch": price_mapping(price.batch)}
-    return mapping if price.batch is None else mapping | {"batch": price.batch}
+    batch = price_mapping(price.batch) if isinstance(price.batch, Price) else price.batch
+    own = {} if price.input is None else {name: getattr(price, name) for name in TokenPrices.model_fields}
+    return own | without_unset({"batch": batch})
 
 
 # ── the server that a run starts for a model

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from asyncbench.config.contradictions import contradictions
-from asyncbench.config.entry import Streaming, collected, read_entry
+from asyncbench.config.entry import Streaming, collected, read_entry, without_unset
 from asyncbench.config.loading import (
     Load,
     as_load_mapping,
@@ -406,10 +406,6 @@ def all_sources(sweep: Sweep) -> tuple[ProblemSource, ...]:
     return (*sweep.problems, *(source for own in sweep.own_problems.values() for source in own))
 
 
-def _batch_mapping(batch: Batching) -> dict[str, object]:
-    return {name: value for name, value in asdict(batch).items() if value is not None}
-
-
 # ── from a record to the mapping for the results folder
 
 
@@ -421,15 +417,14 @@ def as_mapping(sweep: Sweep) -> dict[str, object]:
 
     Whom to tell is left out: an address is a secret, and a command is for the machine it was written on.
     """
-    rules = {} if sweep.stop_when is None else asdict(sweep.stop_when)
     settings = {
         "deadline": sweep.deadline,
         "budget_usd": sweep.budget_usd,
         # Their other limits stand at each model.
         "limits": {name: {"budget_usd": usd} for name, usd in sweep.provider_budgets.items()},
         "allow_unpriced": sweep.allow_unpriced,
-        "stop_when": {name: share for name, share in rules.items() if share is not None},
-        "batch": {} if sweep.batch == Batching() else _batch_mapping(sweep.batch),
+        "stop_when": {} if sweep.stop_when is None else without_unset(asdict(sweep.stop_when)),
+        "batch": {} if sweep.batch == Batching() else without_unset(asdict(sweep.batch)),
         "load": {} if sweep.load is None else as_load_mapping(sweep.load),
         "workers": sweep.workers,
     }

@@ -92,7 +92,8 @@ class Steering:
             )
             raise ConfigError(f"{', '.join(lane.name for lane in chosen)}: no limit can be set, for {why}")
         wanted = [(lane, _changed(lane, limits)) for lane in lanes]
-        others = (lane.limits for lane in self._steered(self._scheduler.going) if lane not in lanes)
+        steered = (lane.steered for lane in self._scheduler.going if lane.steered is not None)
+        others = (lane.limits for lane in steered if lane not in lanes)
         calls = [limits.most_in_flight for limits in (*others, *(limits for _, limits in wanted))]
         open_files_for(sum(calls))
         notes = [note for lane, limits in wanted for note in self._apply(lane, limits, peer)]
@@ -127,9 +128,6 @@ class Steering:
             for lane in going
             if alias is None or alias in {client.model.alias for client in lane.clients}
         ]
-
-    def _steered(self, lanes: Sequence[AnyLane]) -> Iterator[SteeredLane]:
-        return (lane.steered for lane in lanes if lane.steered is not None)
 
     # ── log of changes
 

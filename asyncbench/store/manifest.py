@@ -372,7 +372,7 @@ def claim_folder(folder: Path, *, sweep: str, imported: bool = False) -> Manifes
         manifest: Manifest = {"schema_version": SCHEMA_VERSION, "sweep": sweep, "created_at": created_at}
         manifest[HOLDS] = {"parts": {}}
         manifest |= {IMPORTED: True} if imported else {}
-        manifest |= {WORKER: _this_worker(folder)} if _is_workers(folder) else {}
+        manifest |= {WORKER: {"name": folder.name, "host": platform.node()}} if _is_workers(folder) else {}
         write_manifest(folder, manifest)
     return read_manifest(folder)
 
@@ -390,7 +390,3 @@ def _refuse_joined(folder: Path) -> None:
     around = folder.parent.parent
     if is_results_folder(around) and folder.name in joined_workers(around):
         raise ConfigError(f"{around} holds what a worker wrote to {folder} before. Use a new name for it.")
-
-
-def _this_worker(folder: Path) -> dict[str, object]:
-    return {"name": folder.name, "host": platform.node()}
