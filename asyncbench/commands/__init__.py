@@ -13,6 +13,7 @@ PUBLIC = (
     "providers",
     "reading",
     "running",
+    "starting",
     "sweep_options",
     "terminal",
 )

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -72,14 +72,68 @@ STARTERS: Final[Mapping[str, Starter]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KnownServer:
+    """A kind of server that people run themselves, and where it usually is."""
+
+    provider: str  # that a sweep file names
+    about: str
+    base_url: str | None = None  # None: nobody can guess it
+    key_env: str | None = None
+    lists: bool = True  # under /models, what may be asked of it
+
+
+_LOCAL: Final = "http://localhost:{}/v1"
+SERVERS: Final[Mapping[str, KnownServer]] = {
+    "vllm": KnownServer(provider="vllm", about="usually at port 8000", base_url=_LOCAL.format(8000)),
+    "llama.cpp": KnownServer(
+        provider="http", about="llama-server, usually at port 8080", base_url=_LOCAL.format(8080)
+    ),
+    "ollama": KnownServer(provider="ollama", about="usually at port 11434", base_url=_LOCAL.format(11434)),
+    "lmstudio": KnownServer(provider="lmstudio", about="usually at port 1234", base_url=_LOCAL.format(1234)),
+    "azure": KnownServer(
+        provider="azure",
+        about="https://RESOURCE.openai.azure.com/openai/v1; a model is a deployment",
+        key_env="AZURE_OPENAI_API_KEY",
+        lists=False,  # it lists models, and is asked for deployments
+    ),
+    "other": KnownServer(provider="http", about="any address that speaks as OpenAI's does"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnServer:
+    """A server of one's own."""
+
+    base_url: str
+    key_env: str | None = None  # the NAME of the variable with its key; None: it needs none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnFile:
+    """A problem set, or a file of one's own with its columns and its grader."""
+
+    path: Path
+    columns: Mapping[str, str] = field(default_factory=dict)  # our name → the file's
+    grader: str | None = None  # None: a problem set of asyncbench, which says so itself
+
+    def entry(self) -> dict[str, object] | str:
+        """Return the file as a sweep names it."""
+        if self.grader is None:
+            return str(self.path)
+        columns = dict(self.columns)
+        return {"path": str(self.path), "suite": "custom", "grader": self.grader, "columns": columns}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FirstSweep:
     """The choices for a first sweep."""
 
     name: str
     models: tuple[str, ...] = ()  # provider/model id; none: simulated ones
+    servers: Mapping[str, OwnServer] = field(default_factory=dict)  # of models that are on one's own
     suite: str = "llm_arithmetic"
     size: int | None = None  # how many problems, as the suite counts them; None: as many as it usually has
-    problems: Path | None = None  # a problem set, instead of a suite
+    file: OwnFile | None = None  # instead of a suite
     budget_usd: float | None = None
 
     @property
@@ -87,29 +141,43 @@ class FirstSweep:
         """The results folder."""
         return Path("results", self.name)
 
+    def variables(self) -> tuple[str, ...]:
+        """Return the names of the variables that hold keys."""
+        own = {model: server.key_env or "" for model, server in self.servers.items()}
+        named = (own.get(model, key_variable(provider_of(model))) for model in self.models)
+        return tuple(dict.fromkeys(filter(None, named)))
+
     def as_mapping(self) -> dict[str, Any]:
         """Return what the sweep file holds."""
         models = self.models or SIMULATED_MODELS
         limits = {name: starter_limits(name) for name in dict.fromkeys(map(provider_of, models))}
+        limits = {name: values for name, values in limits.items() if values}
         return {
             "name": self.name,
             "problems": [self._problem_set()],
-            "models": [_entry(model) for model in models],
-            "limits": {name: values for name, values in limits.items() if values},
+            "models": [_entry(model, self.servers.get(model)) for model in models],
+            **({"limits": limits} if limits else {}),
             **({} if self.budget_usd is None else {"budget_usd": self.budget_usd}),
             "out": str(self.out),
         }
 
     def _problem_set(self) -> dict[str, object] | str:
-        if self.problems is not None:
-            return str(self.problems)
+        if self.file is not None:
+            return self.file.entry()
         name, usual, _ = size_of(self.suite)
         return {"suite": self.suite, "seed": 1, name: usual if self.size is None else self.size}
 
 
-def _entry(model: str) -> dict[str, object]:
-    free = {"price": {"input": 0, "output": 0}} if known_endpoints()[provider_of(model)].simulated else {}
-    return {"model": model, "max_tokens": MAX_TOKENS, **free}
+def _entry(model: str, server: OwnServer | None) -> dict[str, object]:
+    endpoint = known_endpoints()[provider_of(model)]
+    entry: dict[str, object] = {"model": model, "max_tokens": MAX_TOKENS}
+    if server is not None:
+        entry["base_url"] = server.base_url
+        if server.key_env not in (None, endpoint.key_env):
+            entry["key_env"] = server.key_env
+    if endpoint.simulated or (server is not None and endpoint.prices is None):
+        entry["price"] = {"input": 0, "output": 0}
+    return entry
 
 
 def provider_of(model: str) -> str:

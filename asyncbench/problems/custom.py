@@ -81,6 +81,25 @@ def columns_in(path: Path) -> list[str]:
         return list(file.schema_arrow.names)
 
 
+def first_row(path: Path) -> dict[str, str]:
+    """Return the first row of a file, as text.
+
+    Raises:
+        ProblemSetError: it cannot be read, or has none.
+    """
+    row: Mapping[str, Any] = {}
+    if is_text_file(path):
+        row = next((row for _, row in text_rows(path)), row)
+    else:
+        with opened_parquet(path) as file:
+            for batch in read_batches(file, file.schema_arrow.names, path=path, rows=1):
+                row = batch.to_pylist()[0]
+                break
+    if not row:
+        raise ProblemSetError(f"{path}: the file holds no row. Write one question and its answer in each.")
+    return {name: "" if value is None else str(value) for name, value in row.items()}
+
+
 def mapping(columns: Mapping[str, str] | None, path: Path) -> dict[str, str]:
     """Return where our columns are in a file: as given, else under a known name, else under our own.
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from asyncbench.errors import ConfigError
-from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints, usable_endpoints
+from asyncbench.providers.endpoints import Endpoint, KnownEndpoint, known_endpoints, usable_endpoints
 from asyncbench.providers.prices import Published, published
 from asyncbench.tables.screen import fitted
 
@@ -118,3 +118,34 @@ def models_as_json(models: Sequence[Published]) -> str:
         entry = {"model": model.model_id, "source": model.rates.source, "usd_per_million_tokens": brackets}
         listed.append(entry)
     return json.dumps(listed, indent=2)
+
+
+WAIT_S: Final = 3.0  # for a server of one's own to say which models it has
+
+
+def models_at(base_url: str, key: str) -> tuple[tuple[str, ...], str]:
+    """Return the models that a server like OpenAI's lists, and why there are none.
+
+    Args:
+        base_url: its address up to `/v1`.
+        key: sent to it; empty: none is.
+    """
+    import httpx2
+
+    from asyncbench.providers.sdk import trusts_environment
+
+    headers = {"authorization": f"Bearer {key}", "api-key": key} if key else {}
+    proxies = trusts_environment(Endpoint(base_url=base_url, api_key=""))
+    try:
+        with httpx2.Client(trust_env=proxies, timeout=WAIT_S, headers=headers) as client:
+            answer = client.get(f"{base_url}/models")
+        if answer.status_code in (401, 403):
+            return (), f"it {'refuses the key' if key else 'asks for a key'} ({answer.status_code})"
+        if answer.status_code != 200:
+            return (), f"it answers {answer.status_code}"
+        names = tuple(str(model["id"]) for model in answer.json()["data"])
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        return (), str(error) or type(error).__name__
+    except (ValueError, KeyError, TypeError):
+        return (), "its answer is no list of models"
+    return names, "" if names else "it has none"

@@ -1,6 +1,7 @@
 """`asyncbench init`: a first sweep that loads, can be planned and, simulated, runs."""
 
 import errno
+import json
 import os
 import pty
 import tempfile
@@ -8,6 +9,8 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from asyncbench import run_sweep
@@ -31,7 +34,7 @@ from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.run.summary import Exit
 from tests.commands import CLEAN, asyncbench, succeeded, whole
 from tests.processes import Forked
-from tests.sweep_files import problem_set
+from tests.sweep_files import base_url, problem_set, simulator
 
 SECRET = "sk-never-to-be-seen"  # noqa: S105  no key of anybody's
 
@@ -170,18 +173,19 @@ def test_a_dangling_link_is_not_written_through(folder):
 def test_without_questions_every_key_that_is_found_is_used(folder, arguments):
     done = succeeded(asyncbench("init", *arguments, cwd=folder, env=keys("openai", "anthropic")))
     assert "asyncbench plan sweep.yaml" in done.stdout
+    assert ("Nothing was asked: standard input is no terminal" in done.stdout) == (arguments == [])
     assert SECRET not in done.stdout + done.stderr + (folder / "sweep.yaml").read_text()
     assert [one.provider for one in load_sweep(folder / "sweep.yaml").models] == ["openai", "anthropic"]
 
 
 ANSWERS = [
     pytest.param(
-        ["", "", "", "", "", ""],
+        ["", "", "", "", "", "", ""],
         {"models": ["openai/gpt-4.1-mini", "anthropic/claude-haiku-5-5"], "suite": "llm_arithmetic"},
         id="all that is in brackets",
     ),
     pytest.param(
-        ["anthropic", "2,claude-opus-5-5", "2", "20", "7"],
+        ["1", "anthropic", "2,claude-opus-5-5", "2", "20", "7"],
         {
             "models": ["anthropic/claude-sonnet-5-5", "anthropic/claude-opus-5-5"],
             "suite": "integer_addition",
@@ -191,7 +195,7 @@ ANSWERS = [
         id="chosen by number and name",
     ),
     pytest.param(
-        ["gemini", "1", "string_reversal", "5", "0"],
+        ["provider", "gemini", "1", "string_reversal", "5", "0"],
         {
             "models": ["gemini/gemini-3.1-flash-lite"],
             "suite": "string_reversal",
@@ -201,12 +205,12 @@ ANSWERS = [
         id="no key yet and no limit",
     ),
     pytest.param(
-        ["openai", "gpt-99", "1", "1"],
+        ["provider", "openai", "gpt-99", "1", "1"],
         {"models": ["openai/gpt-99"], "suite": "llm_arithmetic", "trials": 1, "budget_usd": None},
         id="no price, so no budget",
     ),
     pytest.param(
-        ["14", "nobody", "simulated", "9", "1", "many", "3"],
+        ["4", "nobody", "nothing", "9", "1", "many", "3"],
         {"models": ["simulated/oracle", "simulated/noisy"], "suite": "llm_arithmetic", "trials": 3},
         id="slips are asked again",
     ),
@@ -214,7 +218,7 @@ ANSWERS = [
 
 
 def test_a_number_that_cannot_be_meant_is_asked_again(folder):
-    answers = ["openai", "", "integer_addition", "0", "99999999999", "²", "7", "9" * 400, "5"]
+    answers = ["", "openai", "", "integer_addition", "0", "99999999999", "²", "7", "9" * 400, "5"]
     told, code = on_a_terminal(folder, answers, env=keys("openai"))
     assert code == 0, told
     assert "0 is too small: at least 1." in told
@@ -241,8 +245,94 @@ def test_on_a_terminal_it_asks_what_a_person_knows(folder, answers, chosen):
     assert SECRET not in told + (folder / "sweep.yaml").read_text()
 
 
+ROWS = [
+    {"id": "1", "prompt": "What is 2+2?", "topic": "sums", "truth": "4"},
+    {"id": "2", "prompt": "What is 9+3?", "topic": "sums", "truth": "12"},
+]
+
+
+def of_ones_own(path):
+    """Write a file of questions in the form that its name says, and return its name."""
+    match path.suffix:
+        case ".csv":
+            path.write_text("\n".join([",".join(ROWS[0]), *(",".join(row.values()) for row in ROWS)]))
+        case ".jsonl":
+            path.write_text("\n".join(map(json.dumps, ROWS)))
+        case ".parquet":
+            pq.write_table(pa.Table.from_pylist(ROWS), path)
+    return path.name
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+async def test_a_file_of_ones_own_shows_its_first_row_and_is_read_as_a_person_says(folder, ending):
+    name = of_ones_own(folder / f"my.{ending}")
+    answers = ["nothing", "file", "none.csv", name, "", "1,4", "truth", "3", ""]
+    told, code = on_a_terminal(folder, answers, env={})
+    assert code == 0, told
+    assert "none.csv: no such file" in told
+    assert "2  prompt  What is 2+2?\n   3  topic   sums\n   4  truth   4\n" in told
+    assert "Choose one alone." in told
+    (source,) = load_sweep(folder / "sweep.yaml").problems
+    assert source.columns == {"question": "prompt", "expected": "truth", "task": "topic"}
+    summary = await run_sweep(folder / "sweep.yaml")
+    assert [one.done for one in summary.models.values()] == [2, 2]
+    assert "number" in (folder / "sweep.yaml").read_text()
+
+
+def test_a_grader_that_reads_no_answer_is_asked_for_again_and_our_own_files_need_none(folder):
+    path = problem_set(folder, trials=1)
+    of_ones_own(folder / "my.csv")
+    answers = ["nothing", "file", "my.csv", "prompt", "topic", "-", "number", path.name]
+    told, code = on_a_terminal(folder, answers, env={})
+    assert code == 0, told
+    assert "grader 'number' finds no answer in the expected value 'sums'" in told
+    assert [str(source.path) for source in load_sweep(folder / "sweep.yaml").problems] == [path.name]
+
+
+async def test_a_server_of_ones_own_lists_its_models_and_is_asked(folder, monkeypatch):
+    monkeypatch.setenv("MY_KEY", SECRET)
+    of_ones_own(folder / "my.csv")
+    with simulator(problem_set(folder, trials=1)) as server:
+        url = base_url(server, "simulated-http")
+        known = ["server", "other", "localhost", url.removesuffix("/v1"), SECRET, "MY_KEY", "oracle,noisy"]
+        answers = [*known, "file", "my.csv", "", "truth", "", ""]
+        told, code = on_a_terminal(folder, answers, env={"MY_KEY": SECRET})
+        assert code == 0, told
+        summary = await run_sweep(folder / "sweep.yaml")
+    assert "'localhost' is not an address. Write it like https://host/v1" in told
+    assert "Type its name, never the key itself." in told
+    assert "oracle\n" in told
+    assert SECRET not in told + (folder / "sweep.yaml").read_text()
+    assert [one.done for one in summary.models.values()] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("answers", "said", "model"),
+    [
+        pytest.param(["vllm", "http://127.0.0.1:9/v1", "", "m"], "refused", "vllm/m", id="nobody answers"),
+        pytest.param(["other", "URL", "", "m"], "it asks for a key (401)", "http/m", id="no key"),
+        pytest.param(["azure", "https://me.openai.azure.com/openai/v1", "", "d"], "", "azure/d", id="azure"),
+    ],
+)
+def test_a_server_that_lists_nothing_is_asked_for_what_a_person_types(folder, answers, said, model):
+    with simulator(problem_set(folder, trials=1)) as server:
+        typed = [base_url(server, "simulated-http") if answer == "URL" else answer for answer in answers]
+        told, code = on_a_terminal(folder, ["server", *typed, "2", "3", "0"], env={})
+    assert code == 0, told
+    assert said in told
+    assert plan(folder / "sweep.yaml").models[0].model == model
+
+
+@pytest.mark.parametrize("stop", ["\x04", "2\n1\n\x04"])
+def test_a_terminal_that_ends_leaves_no_file_and_says_so(folder, stop):
+    told, code = on_a_terminal(folder, [stop], env={})
+    assert code == 130
+    assert "asyncbench: interrupted; no file was written" in told
+    assert not (folder / "sweep.yaml").exists()
+
+
 def test_it_shows_keys_prices_and_cost_and_says_what_is_next(folder):
-    told, _ = on_a_terminal(folder, ["gemini", "", "", "10", "3"], env=keys("openai"))
+    told, _ = on_a_terminal(folder, ["", "gemini", "", "", "10", "3"], env=keys("openai"))
     assert "openai      your key is in OPENAI_API_KEY" in told
     assert "gemini      needs a key in GEMINI_API_KEY" in told
     assert "gemini-3.1-flash-lite  $0.25 in, $1.5 out" in told

@@ -1,0 +1,369 @@
+"""The command init: a first sweep file, after a few questions."""
+
+import math
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from asyncbench.commands.terminal import harmless, interruptible
+from asyncbench.errors import AsyncbenchError
+
+if TYPE_CHECKING:
+    from asyncbench.config.starter import FirstSweep, OwnFile, OwnServer
+
+_HOSTED, _SERVER, _NOTHING = "provider", "server", "nothing"
+_OWN_FILE = "file"
+_SUITES = {
+    "llm_arithmetic": "+ - * / on integers and decimals of 2 to 10 digits",
+    "integer_addition": "sums of two integers of up to 30 digits",
+    "string_reversal": "write a string backwards",
+    "string_rehearsal": "repeat a string",
+    "nupa": "44 tasks on numbers of up to 100 digits (Number Cookbook)",
+    _OWN_FILE: "questions and right answers of your own: CSV, TSV, JSON lines, JSON or Parquet",
+}
+_GRADERS = {
+    "number": "the last number of a reply equals the right one",
+    "choice": "the last letter that stands alone is the right one",
+    "exact": "the whole reply is the right text",
+}
+_LISTED = 20  # models of a server
+_SHOWN = 60  # characters of a value
+
+
+def init(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="Write this sweep file.")] = Path("sweep.yaml"),
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask nothing. Use every provider whose API key is set.")
+    ] = False,
+) -> None:
+    """Write a first sweep file, after a few questions.
+
+    asyncbench init sweep.yaml
+
+    It asks what you have: a provider with a key, a server of your own, or nothing yet. Then it asks for
+    models, for a suite or a file of yours, and for a budget. Press Enter to accept what stands in brackets.
+
+    Without a terminal it asks nothing, as with --yes. If no API key is set, the sweep asks simulated models,
+    and costs nothing. `asyncbench run --help` lists the flags that name models and files instead.
+    """
+    from asyncbench.config.starter import providers_without_starter, refuse_existing, write_sweep
+
+    refuse_existing(path)  # before any question
+    if yes or not sys.stdin.isatty():
+        first = _unasked(path.stem)
+    else:
+        with interruptible("no file was written"):
+            first = _asked(path.stem)
+    write_sweep(path, first)
+    names = ", ".join(first.models) or "simulated models: they need no key and cost nothing"
+    typer.echo(harmless(f"{path} written, with {names}."))
+    if not yes and not sys.stdin.isatty():
+        typer.echo("Nothing was asked: standard input is no terminal. What it holds was not read.")
+    if others := providers_without_starter(os.environ):
+        typer.echo(f"Keys of {', '.join(others)} are set, too. To ask their models, add them to the file.")
+    _say_what_is_next(path, first)
+
+
+def _unasked(name: str) -> "FirstSweep":
+    """Return the sweep of every provider whose key is set."""
+    from asyncbench.config.starter import PROBLEMS, FirstSweep, OwnFile, providers_with_keys, starter_models
+
+    ready = OwnFile(path=PROBLEMS) if PROBLEMS.is_file() else None
+    return FirstSweep(name=name, models=starter_models(providers_with_keys(os.environ)), file=ready)
+
+
+def _asked(name: str) -> "FirstSweep":
+    """Return the sweep that a person describes."""
+    from asyncbench.config.starter import FirstSweep
+
+    models, servers = _entrants()
+    (suite,) = _chosen("Which problems?", _SUITES, ["llm_arithmetic"], several=False)
+    first = FirstSweep(name=name, models=tuple(models), servers=servers)
+    if suite == _OWN_FILE:
+        first = replace(first, file=_own_file())
+    else:
+        first = replace(first, suite=suite, size=_size(suite))
+    return replace(first, budget_usd=_budget(first))
+
+
+def _size(suite: str) -> int:
+    """Return how many problems a person wants of a suite."""
+    from asyncbench.config.starter import size_of
+    from asyncbench.suites.table import SUITES
+
+    parameter, usual, most = size_of(suite)
+    counted = SUITES[suite].parameters[parameter].help.partition(";")[0].removeprefix("of ")
+    unit = counted if "problems" in counted else f"problems of {counted}"
+    return int(_prompted(f"\nHow many {unit}?", usual, _whole_number(1, most)))
+
+
+# ── models
+
+
+def _entrants() -> "tuple[list[str], dict[str, OwnServer]]":
+    """Return the models that a person chooses, and the server of each that is not at its provider's."""
+    from asyncbench.config.starter import SIMULATED_MODELS, providers_with_keys
+
+    options = {
+        _HOSTED: "a hosted provider, such as OpenAI or Anthropic, and a key for it",
+        _SERVER: "a server of your own: vLLM, llama.cpp, Ollama, Azure, any address like OpenAI's",
+        _NOTHING: "nothing yet: simulated models answer, without a key and for free",
+    }
+    usual = _HOSTED if providers_with_keys(os.environ) else _NOTHING
+    kinds = _chosen("What do you have?", options, [usual])
+    hosted = _providers() if _HOSTED in kinds else []
+    models = [model for provider in hosted for model in _models(provider)]
+    servers = _served_models() if _SERVER in kinds else {}
+    return [*models, *servers, *(SIMULATED_MODELS if _NOTHING in kinds else ())], servers
+
+
+def _providers() -> list[str]:
+    """Return the providers that a person chooses."""
+    from asyncbench.config.starter import STARTERS, key_variable, providers_with_keys
+
+    ready = providers_with_keys(os.environ)
+    options = {name: f"your key is in {key_variable(name)}" for name in ready}
+    options |= {name: f"needs a key in {key_variable(name)}" for name in STARTERS if name not in ready}
+    return _chosen("Which providers?", options, ready or [next(iter(STARTERS))])
+
+
+def _models(provider: str) -> list[str]:
+    """Return the models of a provider that a person chooses."""
+    from asyncbench.config.starter import STARTERS, price_text
+
+    starter = STARTERS[provider]
+    names = (starter.model_id, *starter.more)
+    options = {name: price_text(f"{provider}/{name}") or "price unknown" for name in names}
+    question = f"Which models of {provider}? Prices are USD per million tokens."
+    typed = _chosen(question, options, names[:1], free=True)
+    models = [f"{provider}/{name.removeprefix(f'{provider}/')}" for name in typed]
+    for model in models:
+        if (price := price_text(model)) is None or model.partition("/")[2] not in options:
+            typer.echo(f"  {model}: {price or 'price unknown'}")
+    return models
+
+
+def _served_models() -> "dict[str, OwnServer]":
+    """Return the models of a server of one's own that a person chooses, each with that server."""
+    from asyncbench.config.starter import SERVERS, OwnServer
+
+    options = {name: server.about for name, server in SERVERS.items()}
+    (kind,) = _chosen("Which server?", options, ["vllm"], several=False)
+    chosen = SERVERS[kind]
+    address = _prompted("\nIts address, up to /v1", chosen.base_url, _web_address)
+    variable = _prompted(
+        "Which environment variable holds its key? (-: it needs none)", chosen.key_env or "-", _variable
+    )
+    server = OwnServer(base_url=str(address), key_env=str(variable) or None)
+    names, server = _listed_at(server) if chosen.lists else ((), server)
+    if names:
+        options = dict.fromkeys(names[:_LISTED], "")
+        typed = _chosen(f"Which models of {server.base_url}?", options, names[:1], free=True)
+    else:
+        typed = [str(_prompted("Model, as the server calls it", None, _some_text))]
+    return {f"{chosen.provider}/{name}": server for name in typed}
+
+
+def _listed_at(server: "OwnServer") -> "tuple[Sequence[str], OwnServer]":
+    """Return the models that a server lists, and the server with the address that lists them."""
+    from asyncbench.providers.listing import models_at
+
+    key = os.environ.get(server.key_env or "", "").strip()
+    addresses = dict.fromkeys((server.base_url, server.base_url.removesuffix("/v1") + "/v1"))
+    faults = []
+    for address in addresses:
+        names, fault = models_at(address, key)
+        if names:
+            return names, replace(server, base_url=address)
+        faults.append(fault)
+    typer.echo(harmless(f"{server.base_url} lists no models now: {faults[0]}. Type one yourself."))
+    return (), server
+
+
+# ── a file of one's own
+
+
+def _own_file() -> "OwnFile":
+    """Return a file of one's own, with its columns and its grader."""
+    from asyncbench.config.starter import OwnFile
+    from asyncbench.problems.custom import first_row, guessed
+    from asyncbench.problems.schema import PROBLEM_SCHEMA
+    from asyncbench.reports.problem_file import inspect_problems
+
+    while True:
+        path = Path(str(_prompted("\nYour file", None, _some_text))).expanduser()
+        try:
+            row = first_row(path)
+            if set(PROBLEM_SCHEMA.names) <= set(row):
+                inspect_problems(path)
+                return OwnFile(path=path)
+            columns = _columns(row, guessed(list(row), {}))
+            inspected = inspect_problems(path, columns=columns)
+            grader = _chosen("How are replies graded?", _GRADERS, [str(inspected.grader)], several=False)[0]
+            inspect_problems(path, columns=columns, grader=grader)
+        except AsyncbenchError as error:
+            typer.echo(harmless(f"{error}\nChoose again."))
+            continue
+        typer.echo(f"  {inspected.problems:,} problems.")
+        return OwnFile(path=path, columns=columns, grader=grader)
+
+
+def _columns(row: Mapping[str, str], guesses: Mapping[str, str]) -> dict[str, str]:
+    """Return which column is which, once a person has seen the first row."""
+    options = {name: _short(value) for name, value in row.items()}
+    _list("Its first row:", options)
+    question = _picked("Which column is the question?", options, guesses.get("question"))
+    expected = _picked("Which is the right answer?", options, guesses.get("expected"))
+    task = _picked("Which groups the rows in reports, such as a topic? (-: none)", options | {"-": ""}, "-")
+    return {"question": question, "expected": expected} | ({} if task == "-" else {"task": task})
+
+
+def _short(value: str) -> str:
+    text = " ".join(value.split())
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+# ── money
+
+
+def _budget(first: "FirstSweep") -> float | None:
+    """Return what a sweep may cost, once a person has seen what it probably will."""
+    from asyncbench.config.sweep import load_sweep
+    from asyncbench.planning.sweep_plan import plan
+
+    forecast = plan(load_sweep(first.as_mapping()))
+    calls = sum(model.left for model in forecast.models)
+    if forecast.cost_usd == 0:
+        typer.echo(f"\n{calls:,} calls, at no cost.")
+        return None
+    if forecast.cost_usd is None:
+        typer.echo(f"\n{calls:,} calls. No budget: the price of a model is unknown. To set one, add `price`.")
+        return None
+    typer.echo(f"\n{calls:,} calls, for about ${forecast.cost_usd:.2f}.")
+    usual = max(1, math.ceil(2 * forecast.cost_usd))
+    usd = _prompted("Spend at most how many USD? (0: no limit)", usual, _whole_number(0, 1_000_000))
+    return float(usd) or None
+
+
+# ── questions
+
+
+def _prompted(question: str, usual: object, read: Callable[[str], object]) -> Any:  # Any: what `read` returns
+    """Return what a person types, once `read` takes it; Enter: what is usual.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C, or the terminal is closed.
+    """
+    try:
+        return typer.prompt(question, default=usual, value_proc=read)
+    except typer.Abort:
+        typer.echo()  # ends the line of the question
+        raise KeyboardInterrupt from None
+
+
+def _chosen(
+    question: str,
+    options: Mapping[str, str],
+    usual: Sequence[str],
+    *,
+    several: bool = True,
+    free: bool = False,
+) -> list[str]:
+    """Return what a person chooses, by number or name; `free`: names that are not listed, too."""
+    _list(question, options)
+    if not several:
+        return [_picked("Number or name", options, usual[0])]
+    return _all_picked("Numbers or names, separated by commas", options, usual, free=free)
+
+
+def _list(question: str, options: Mapping[str, str]) -> None:
+    """Show options with their numbers."""
+    width = max(map(len, options))
+    typer.echo(f"\n{question}")
+    for number, (name, about) in enumerate(options.items(), 1):
+        typer.echo(harmless(f"  {number:>2}  {name:<{width}}  {about}".rstrip()))
+
+
+def _picked(how: str, options: Mapping[str, str], usual: str | None) -> str:
+    """Return one of the options that are shown."""
+    while len(picked := _all_picked(how, options, [usual] if usual else [])) > 1:
+        typer.echo("Choose one alone.")
+    return picked[0]
+
+
+def _all_picked(
+    how: str, options: Mapping[str, str], usual: Sequence[str], *, free: bool = False
+) -> list[str]:
+    """Return which of the options that are shown a person picks, by number or name."""
+    known = {str(number): name for number, name in enumerate(options, 1)}
+    numbers = {name: number for number, name in known.items()}
+    default = ",".join(name if name == "-" else numbers[name] for name in usual) or None
+    while True:
+        words = [word.strip() for word in _prompted(how, default, _some_text).split(",")]
+        picked = list(dict.fromkeys(known.get(word, word) for word in words if word))
+        odd = [name for name in picked if name not in options and (not free or name.isdigit())]
+        if picked and not odd:
+            return picked
+        typer.echo(harmless(f"{', '.join(odd) or 'That'}: not in the list. Choose again."))
+
+
+def _whole_number(least: int, most: int) -> Callable[[str], int]:
+    """Return what reads a whole number of these bounds, both included; others are asked for again."""
+    from asyncbench.suites.suite import whole_number
+
+    def read(typed: str) -> int:
+        try:
+            return whole_number(least, most)(typed)
+        except ValueError as error:
+            raise typer.BadParameter(f"{typed!s:.60} {error}.") from None
+
+    return read
+
+
+def _some_text(typed: str) -> str:
+    if not typed.strip():
+        raise typer.BadParameter("nothing was typed.")
+    return typed.strip()
+
+
+def _web_address(typed: str) -> str:
+    from asyncbench.errors import ConfigError
+    from asyncbench.providers.endpoints import Endpoint
+
+    try:
+        return str(Endpoint(base_url=typed.strip().rstrip("/"), api_key="").base_url)
+    except ConfigError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _variable(typed: str) -> str:
+    """Return the name of a variable; never repeat what is none, for it may be a key."""
+    if typed.strip() in ("-", ""):
+        return ""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", typed.strip()):
+        raise typer.BadParameter("this is no NAME of a variable. Type its name, never the key itself.")
+    return typed.strip()
+
+
+def _say_what_is_next(path: Path, first: "FirstSweep") -> None:
+    from asyncbench.config.starter import key_variable, provider_of
+
+    typer.echo("Next:")
+    named = dict.fromkeys(key_variable(provider_of(model)) for model in first.models)
+    for name in filter(None, named):
+        if not os.environ.get(name, "").strip():
+            typer.echo(f"  export {name}=…")
+    for command, about in (
+        ("doctor", "check keys and models"),
+        ("plan", "see cost and time"),
+        ("run", "run it; run it again to continue"),
+    ):
+        typed = f"asyncbench {command} {shlex.quote(str(path))}"
+        typer.echo(f"  {typed:<32}  {about}")
