@@ -54,6 +54,13 @@ def test_axe_finds_nothing_serious(night, opened, scheme, rules):
 @pytest.mark.long
 def test_on_a_phone_no_view_is_wider_than_the_screen_and_tables_keep_their_names(simulated, on_phone):
     page = on_phone.open(simulated)
+    assert page.page.inner_text("#mark") == "SIMULATED"
+    assert "asyncbench's own server" in page.page.inner_text("#foot")
+    first = page.page.locator("#view > *").evaluate_all(
+        "all => all.sort((a, b) => a.offsetTop - b.offsetTop).map((one) => one.id || one.className)"
+    )
+    assert first[:2] == ["finding", "standings"]
+    assert page.page.locator("[data-chart=dots] svg").bounding_box()["y"] < 600  # on the first screen
     table = page.page.locator("#heat .scroll")
     table.evaluate("one => { one.scrollLeft = one.scrollWidth; }")
     for shown in ("tbody th", "tbody td:last-child"):

@@ -214,10 +214,11 @@ async function readHead() {
   const mark = document.getElementById("mark");
   mark.hidden = !head.mark;
   mark.classList.toggle("simulated", head.mark === "SIMULATED");
-  if (head.mark) mark.replaceChildren(element("b", {}, head.mark), " ", noted(markWords()));
+  mark.title = head.mark_words;
+  if (head.mark) mark.replaceChildren(element("b", {}, head.mark), noted(` ${markWords()}`)); // a phone has room for the word
   buildTabs();
   const sample = LIVE ? null : await source.block("sample");
-  document.getElementById("foot").replaceChildren(foreign(`Made by asyncbench ${head.version} on ${moment(head.made_at)}. ${sample?.rule ?? ""}`));
+  document.getElementById("foot").replaceChildren(foreign(`Made by asyncbench ${head.version} on ${moment(head.made_at)}. ${sample?.rule ?? ""} ${head.mark_words}`));
 }
 
 /** Take the mark of a load for that of the page: there may be no other answers. */
