@@ -27,7 +27,7 @@ from asyncbench.errors import AsyncbenchError, DamageWarning, StoreError
 from asyncbench.files import NO_ROOM, unwritten
 
 # In the order of use, as `--help` lists them.
-_COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
+COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "Start": {
         "demo": demo,
         "init": init,
@@ -64,7 +64,7 @@ class CommandsInGroups(TyperGroup):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         width = max(map(len, self.commands))
-        for group, named in _COMMANDS.items():
+        for group, named in COMMANDS.items():
             rows = [(name.ljust(width), str(self.commands[name].help).split("\n\n")[0]) for name in named]
             with formatter.section(group):
                 formatter.write_dl(rows)
@@ -103,7 +103,7 @@ def _top(
 ) -> None: ...
 
 
-for _named in _COMMANDS.values():
+for _named in COMMANDS.values():
     for _name, _command in _named.items():
         _kind = RunCommand if _command is run else SweepCommand if _command in (plan, load) else Command
         app.command(_name, cls=_kind, context_settings=_OPEN if _command is generate else None)(_command)

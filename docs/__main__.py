@@ -1,17 +1,28 @@
-"""Build the docs site: `python -m docs` writes it to site/."""
+"""Build the docs site: `python -m docs` writes it to site/.
+
+Beside each page lies the same as Markdown, for programs that read docs, and `llms.txt` lists these.
+"""
 
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from docs.generated import filled
 
 ROOT = Path(__file__).resolve().parent.parent
 # In a page that is opened from the disk, search needs this script: ours is beside the pages.
 _SHIM = re.compile(r"https://[^\"]+/iframe-worker/shim")
+_MARKS = re.compile(r"^<!-- not run: [^>]*-->\n", re.MULTILINE)
+# The head of a section, or the first cell of a row if it holds a name alone.
+_NAMED = re.compile(
+    r'<h[23] id="(?P<section>[^"]+)"|<tr>\s*<td>(?P<open><a [^>]*>)?<code>(?P<name>\w+)</code>(?:</a>)?</td>'
+)
 
 
 def stage(folder: Path) -> None:
@@ -35,9 +46,60 @@ def build(site: Path) -> None:
         built = Path(place, "site")
         for page in built.rglob("*.html"):
             up = "../" * (len(page.relative_to(built).parts) - 1)
-            page.write_text(_SHIM.sub(f"{up}assets/iframe-worker.js", page.read_text("utf-8")), "utf-8")
+            text = _SHIM.sub(f"{up}assets/iframe-worker.js", page.read_text("utf-8"))
+            page.write_text(with_twin(with_anchors(text), page.with_suffix(".md").name), "utf-8")
+        write_twins(Path(place, "docs"), built)
         shutil.rmtree(site, ignore_errors=True)
         shutil.copytree(built, site)
+
+
+def with_anchors(page: str) -> str:
+    """Return a page on which each key and column that a table explains has a link of its own."""
+    section, known = "", set[str]()
+
+    def linked(found: re.Match[str]) -> str:
+        nonlocal section
+        section = found["section"] or section
+        anchor = f"{section}-{found['name']}"
+        if found["section"] or anchor in known:
+            return found[0]
+        known.add(anchor)
+        link = found["open"] or f'<a href="#{anchor}">'
+        return f'<tr>\n<td id="{anchor}">{link}<code>{found["name"]}</code></a></td>'
+
+    return _NAMED.sub(linked, page)
+
+
+def with_twin(page: str, name: str) -> str:
+    """Return a page that says where the same stands as Markdown."""
+    return page.replace("</head>", f'<link rel="alternate" type="text/markdown" href="{name}"></head>', 1)
+
+
+def write_twins(pages: Path, site: Path) -> None:
+    """Write each page as Markdown into the site, and `llms.txt`, which lists them."""
+    for page in pages.rglob("*.md"):
+        (site / page.relative_to(pages)).write_text(_MARKS.sub("", page.read_text("utf-8")), "utf-8")
+    project = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]
+    lines = [f"# {project['site_name']}", "", f"> {project['site_description']}", ""]
+    for entry in project["nav"]:
+        (name, held), *_ = entry.items()
+        lines += [f"## {name}", "", *(_link(pages, page) for page in _pages_in(held)), ""]
+    (site / "llms.txt").write_text("\n".join(lines), "utf-8")
+
+
+def _pages_in(nav: Any) -> Iterator[str]:  # Any: a page, a list, or a mapping of titles to such
+    """Yield the pages of a part of the table of contents."""
+    if isinstance(nav, str):
+        yield nav
+    else:
+        for entry in nav.values() if isinstance(nav, dict) else nav:
+            yield from _pages_in(entry)
+
+
+def _link(pages: Path, page: str) -> str:
+    """Return a link to a page, with its title."""
+    title = (pages / page).read_text("utf-8").partition("\n")[0].removeprefix("# ")
+    return f"- [{title}]({page})"
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from typer.cli import get_docs_for_click
 import asyncbench as ab
 from asyncbench import errors
 from asyncbench.analysis.anatomy.error import OF_ANSWERS, OF_REPLIES, UNCLASSIFIED
-from asyncbench.cli import app
+from asyncbench.cli import COMMANDS, app
 from asyncbench.config.sweep_file import sweep_schema
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
 from asyncbench.store.schema import MEANINGS, SCHEMAS
@@ -47,14 +47,32 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def commands() -> str:
-    """Return the help of all, then every command with its arguments and options, as typer describes them."""
+    """Return a table for each group of commands, with a link to each, then the options of all."""
+    group: Any = typer.main.get_command(app)  # Any: a group of click, of which typer has a copy
+    texts = []
+    for title, names in COMMANDS.items():
+        rows = [
+            (
+                f"[`{name}`](commands/{title.lower()}.md#asyncbench-{name})",
+                _first_paragraph(group.commands[name].help),
+            )
+            for name in names
+        ]
+        texts.append(f"## {title}\n\n{table(('command', 'for'), rows)}")
+    options = [(f"`{option.opts[0]}`", _unwrapped(option.help)) for option in group.params]
+    return "\n\n".join([*texts, f"## Options\n\n{table(('option', 'for'), options)}"])
+
+
+def command_group(title: str) -> str:
+    """Return every command of a group with its arguments and options, as typer describes them."""
     group = typer.main.get_command(app)
     context = typer.Context(group, info_name="asyncbench", terminal_width=80, **group.context_settings)
     text = get_docs_for_click(obj=group, ctx=context, name="asyncbench")
-    each = text[text.index("\n## ") :]  # before them: a list of commands with shortened helps
-    shown = _EXAMPLES.sub(lambda match: f"```console\n{match[0].strip()}\n```\n\n", each)
-    listed = f"```text\n{group.get_help(context).strip()}\n```\n"
-    return listed + shown.replace("\n$ asyncbench", "\nasyncbench").rstrip()
+    sections = re.split(r"^(?=## `asyncbench )", text, flags=re.MULTILINE)[1:]
+    each = {re.match(r"## `asyncbench (\S+)`", section)[1]: section for section in sections}  # type: ignore[index]  # each begins so
+    chosen = "".join(each[name] for name in COMMANDS[title])
+    shown = _EXAMPLES.sub(lambda match: f"```console\n{match[0].strip()}\n```\n\n", chosen)
+    return shown.replace("\n$ asyncbench", "\nasyncbench").rstrip()
 
 
 def columns() -> str:
@@ -162,16 +180,43 @@ def _address(endpoint: KnownEndpoint) -> str:
     return f"your `base_url`: `{endpoint.base_url_form}`" if endpoint.base_url_form else "the SDK's own"
 
 
-def sweep_keys() -> str:
-    """Return every key of a sweep file, level by level."""
+# The pages of a sweep file: the key that names each → the keys whose levels it explains.
+SWEEP_PAGES: Mapping[str, Collection[str]] = {
+    "problems": ("problems",),
+    "models": ("models", "price", "serve", "client_cert"),
+    "limits": ("limits", "retry", "timeouts", "stop_when"),
+    "conditions": ("conditions",),
+    "batch": ("batch",),
+    "load": ("load", "find", "slo"),
+    "notify": ("notify",),
+}
+
+
+def sweep_file() -> str:
+    """Return the keys of the file itself, with links to those that have keys below them."""
+    text = _level(sweep_schema())
+    for page, keys in SWEEP_PAGES.items():
+        for key in keys:
+            text = text.replace(f"| `{key}` |", f"| [`{key}`](sweep-file/{page}.md#in-{key}) |")
+    return text
+
+
+def sweep_keys(page: str) -> str:
+    """Return the keys below the keys of a page."""
+    below = keys_below()
+    return "\n\n".join(f"## In `{key}`\n\n{below[key]}" for key in SWEEP_PAGES[page])
+
+
+def keys_below() -> dict[str, str]:
+    """Return, for each key that holds others, what these are."""
     schema = sweep_schema()
-    texts = {"": _level(schema)}  # by the key above: the levels below it, in the order in which keys stand
+    texts = dict[str, str]()
     for level in (schema, *schema["$defs"].values()):
         for key, rule in level["properties"].items():
             below = dict.fromkeys(re.findall(r"#/\$defs/(\w+)", str(rule)))
             if below and key not in texts:
                 texts[key] = "\n\n".join(_level(schema["$defs"][name]) for name in below)
-    return "\n\n".join(f"## {f'In `{key}`' if key else 'The file'}\n\n{text}" for key, text in texts.items())
+    return texts
 
 
 def _level(level: Mapping[str, Any]) -> str:
@@ -218,7 +263,9 @@ def kinds(named: Mapping[str, str]) -> str:
 
 TEXTS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
-    "sweep-keys": sweep_keys,
+    **{f"commands-{title.lower()}": partial(command_group, title) for title in COMMANDS},
+    "sweep-file": sweep_file,
+    **{f"sweep-{page}": partial(sweep_keys, page) for page in SWEEP_PAGES},
     "columns": columns,
     "names": names,
     "suites": suites,

@@ -11,12 +11,12 @@ from typer.core import TyperGroup
 
 import asyncbench as ab
 from asyncbench.analysis.views import VIEWS
-from asyncbench.cli import app
+from asyncbench.cli import COMMANDS as GROUPS, app
 from asyncbench.config.sweep_file import sweep_schema
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.store.schema import MEANINGS, SCHEMAS
 from asyncbench.suites.table import SUITES
-from docs.generated import TEXTS, table
+from docs.generated import SWEEP_PAGES, TEXTS, keys_below, table
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUP = typer.main.get_command(app)
@@ -26,7 +26,8 @@ COMMANDS = GROUP.commands
 
 @cache
 def made(name):
-    return TEXTS[name]()
+    """What the code says under a name, or under all names that begin with it and a dash."""
+    return "\n\n".join(TEXTS[one]() for one in TEXTS if one == name or one.startswith(f"{name}-"))
 
 
 def helps(command):
@@ -36,16 +37,26 @@ def helps(command):
 
 @pytest.mark.long
 def test_a_mark_in_a_page_is_filled(site):
-    pages = {path.stem: path.read_text("utf-8") for path in (site / "reference").glob("*.html")}
+    pages = {path.stem: path.read_text("utf-8") for path in (site / "reference").rglob("*.html")}
     assert not [name for name, page in pages.items() if "from the code:" in page]
-    sections = {name: set(re.findall(r'<h[23] id="([^"]+)"', page)) for name, page in pages.items()}
-    assert {f"asyncbench-{name}" for name in COMMANDS} <= sections["commands"]
+    sections = {name: set(re.findall(r'<(?:h[23]|td) id="([^"]+)"', page)) for name, page in pages.items()}
+    for title, names in GROUPS.items():
+        assert {f"asyncbench-{name}" for name in names} <= sections[title.lower()]
     assert "--install-completion" in pages["commands"]
-    assert {"the-file", "in-models", "in-limits", "in-price"} <= sections["sweep-file"]
+    for name, keys in SWEEP_PAGES.items():
+        assert {f"in-{key}" for key in keys} <= sections[name]
+    assert {"in-models-effort", "in-price-input"} <= sections["models"]
+    assert "the-keys-of-the-file-budget_usd" in sections["sweep-file"]
     assert set(SCHEMAS) <= sections["results"]
     assert set(ab.__all__) <= sections["python"]
     assert set(SUITES) <= sections["suites-and-providers"]
     assert "OPENAI_API_KEY" in pages["suites-and-providers"]
+
+
+def test_every_key_with_keys_below_it_has_its_place_on_a_page():
+    below = re.findall(r"\[`(\w+)`\]\(", made("sweep-file"))
+    assert len(below) > 5
+    assert sorted(key for keys in SWEEP_PAGES.values() for key in keys) == sorted(keys_below())
 
 
 def test_every_key_of_a_sweep_file_says_what_it_means():
@@ -57,9 +68,7 @@ def test_every_key_of_a_sweep_file_says_what_it_means():
     assert len(keys) > 70
     assert [key for key, rule in keys.items() if not rule.get("description")] == []
     assert [name for name, held in levels.items() if not held.get("description")] == []
-    assert [
-        rule["description"] for rule in keys.values() if rule["description"] not in made("sweep-keys")
-    ] == []
+    assert [rule["description"] for rule in keys.values() if rule["description"] not in made("sweep")] == []
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -41,6 +41,21 @@ def test_every_page_is_in_the_table_of_contents(site):
     assert built - {"404.md"} == nav
 
 
+def test_every_page_has_a_markdown_twin_that_llms_txt_lists_and_whose_links_lead_somewhere(site):
+    listed = LINK.findall((site / "llms.txt").read_text("utf-8"))
+    twins = {path.relative_to(site).as_posix(): path.read_text("utf-8") for path in site.rglob("*.md")}
+    assert sorted(listed) == sorted(twins)
+    assert len(twins) > 30
+    for name, text in twins.items():
+        page = (site / name).with_suffix(".html").read_text("utf-8")
+        assert f'type="text/markdown" href="{Path(name).name}"' in page
+        assert "<!-- from the code" not in text
+        links = [link.partition("#")[0] for link in LINK.findall(re.sub(r"```.*?```", "", text, flags=re.S))]
+        assert [
+            link for link in links if "://" not in link and not (site / name).parent.joinpath(link).exists()
+        ] == []
+
+
 def test_no_page_fetches_anything_from_another_host(site):
     fetched = {
         address for page in site.rglob("*.html") for address in FETCHED.findall(page.read_text("utf-8"))
