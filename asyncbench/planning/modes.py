@@ -135,8 +135,6 @@ def batch_plan_of(
     batching: Batching,
     needs: Needs,
     *,
-    characters: int,
-    realtime_usd: float | None,
     longest_s: float,
     within_s: float | None = None,
 ) -> BatchPlan | None:
@@ -146,14 +144,12 @@ def batch_plan_of(
         model: whom it is about.
         batching: how batches are made.
         needs: what all its trials take that are left.
-        characters: of all that they say.
-        realtime_usd: what they would cost in real time.
         longest_s: one of them would take so long there.
         within_s: seconds to the deadline for which batches are left; None: they are not.
     """
     if model.mode != BATCH:
         return None
-    size = characters + LINE_BYTES * needs.trials
+    size = needs.characters + LINE_BYTES * needs.trials
     limit, prompts = batching.enqueued_tokens, round(needs.input_tokens)
     rounds, realtime_s = _rounds(batching, needs), pace(model.limits, needs, longest_s=longest_s).seconds
     return BatchPlan(
@@ -164,7 +160,7 @@ def batch_plan_of(
         enqueued_share=None if limit is None else prompts / limit,
         soonest_s=rounds * SOONEST_S + _learning_s(model, batching, prompts),
         latest_s=rounds * LATEST_S,
-        realtime_usd=realtime_usd,
+        realtime_usd=needs.realtime_usd,
         realtime_s=realtime_s,
         switch_in_s=_switch_in_s(realtime_s, within_s),
     )

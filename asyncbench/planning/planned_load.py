@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import pyarrow.compute as pc
@@ -18,9 +17,9 @@ from asyncbench.lanes.load.steps import LoadStep, StepsBefore, base_of, few_prob
 from asyncbench.planning.belonging import check_one_sweep, folder_begun, questions_of_steps
 from asyncbench.planning.budget_bounds import check_budget
 from asyncbench.planning.guesses import latency_of
-from asyncbench.planning.preflight import check_sets, chosen_models
+from asyncbench.planning.preflight import chosen_models
 from asyncbench.planning.records import ModelPlan, total
-from asyncbench.planning.remaining_trials import sets_of
+from asyncbench.planning.remaining_trials import planned_sets
 from asyncbench.planning.report import servers_started
 from asyncbench.planning.sweep_plan import plan_of
 from asyncbench.records import Model
@@ -120,10 +119,8 @@ def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
     check_budget(sweep, chosen)
     refuse_beyond_limits(sweep.load, chosen, sweep.out)
     at_rest = replace(sweep, load=None, repeats=1)
-    with TemporaryDirectory(prefix="asyncbench-plan-") as made:
-        sets = sets_of(at_rest, chosen, Path(made))
+    with planned_sets(at_rest, chosen) as sets:
         check_one_sweep(sweep, (each.problems for many in sets.values() for each in many))
-        check_sets(at_rest, chosen, sets)
         ways = {
             model.alias: questions_of_steps(sweep, sweep.load, model, sets[model.alias]) for model in chosen
         }

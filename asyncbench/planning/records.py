@@ -52,7 +52,7 @@ class TokensAndCost(Generic[Number]):
 
 
 class Needs(NamedTuple):
-    """The tokens and dollars of some trials: used, guessed, or drawn once."""
+    """The tokens and dollars of some trials: used, guessed, or drawn once. What is not guessed stays 0."""
 
     trials: int = 0
     input_tokens: float = 0
@@ -60,6 +60,10 @@ class Needs(NamedTuple):
     latency_s: float | None = 0  # of all calls, one after the other; None: no trial tells
     cost_usd: float | None = 0  # None: no price is known
     batch_usd: float | None = 0  # the same calls in a batch; None: no such price is known
+    output_most: int | None = 0  # tokens of all of them; None: nothing limits them
+    cost_usd_most: float | None = 0  # None: no price is known, or nothing limits them
+    realtime_usd: float | None = 0  # the same calls in real time, whatever the mode
+    characters: int = 0  # of all that they say
 
     @classmethod
     def of_all(cls, several: Iterable[Self]) -> Self:

@@ -2,8 +2,10 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -12,7 +14,7 @@ import pyarrow.compute
 from asyncbench.config.sweep import Sweep
 from asyncbench.planning.finished import ENOUGH, SeenUse, Way
 from asyncbench.planning.modes import has_mode_auto
-from asyncbench.planning.preflight import check_conditions, open_sources, sources_of
+from asyncbench.planning.preflight import check_conditions, check_sets, open_sources, sources_of
 from asyncbench.planning.trial_columns import Slot, TrialSource, ids_of, membership_of, numbered, rows_within
 from asyncbench.planning.trials import CELL, Cell, places_of, sources_by_model
 from asyncbench.problems.making import generate
@@ -163,20 +165,24 @@ class Remainder:
         return way in self.seen and self.seen[way].replies >= ENOUGH
 
 
-def sets_of(sweep: Sweep, models: Sequence[Model], made: Path) -> dict[str, tuple[TrialSource, ...]]:
-    """Return what each model is asked, by alias; sets that are not files yet are generated into `made`.
+@contextmanager
+def planned_sets(sweep: Sweep, models: Sequence[Model]) -> Iterator[dict[str, tuple[TrialSource, ...]]]:
+    """Yield what each model is asked, by alias; sets that are not files yet last as long as the body.
 
     Raises:
         ConfigError, ProblemSetError: what would keep `run` from starting.
     """
     files = open_sources(sweep, models)
     check_conditions(sweep, models, files)
-    for i, source in enumerate(sources_of(sweep, models)):
-        if source.place not in files:
-            out = made / f"{source.suite}-{i}.parquet"
-            problems = generate(str(source.suite), out, seed=source.seed, workers=1, **source.parameters)
-            files[source.place] = replace(problems, name=str(source.suite))
-    return sources_by_model(sweep, models, files)
+    with TemporaryDirectory(prefix="asyncbench-plan-") as made:
+        for i, source in enumerate(sources_of(sweep, models)):
+            if source.place not in files:
+                out = Path(made, f"{source.suite}-{i}.parquet")
+                problems = generate(str(source.suite), out, seed=source.seed, workers=1, **source.parameters)
+                files[source.place] = replace(problems, name=str(source.suite))
+        sets = sources_by_model(sweep, models, files)
+        check_sets(sweep, models, sets)
+        yield sets
 
 
 def remaining_by_model(

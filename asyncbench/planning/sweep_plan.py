@@ -4,8 +4,6 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from asyncbench.config.overriding import with_budget, with_mode
@@ -25,9 +23,9 @@ from asyncbench.planning.modes import (
     within_s as seconds_to_deadline,
     without_batch_price,
 )
-from asyncbench.planning.preflight import cautions_on, check_replays, check_sets, chosen_models
-from asyncbench.planning.records import ConditionPlan, ModelPlan, Needs, PlannedSet, total
-from asyncbench.planning.remaining_trials import Remainder, remaining_by_model, sets_of
+from asyncbench.planning.preflight import cautions_on, check_replays, chosen_models
+from asyncbench.planning.records import ConditionPlan, ModelPlan, Needs, PlannedSet
+from asyncbench.planning.remaining_trials import Remainder, planned_sets, remaining_by_model
 from asyncbench.planning.report import Plan, assumptions_of, varied_in, warnings_of
 from asyncbench.planning.skipping import still_skipped
 from asyncbench.planning.trial_columns import TrialSource
@@ -82,10 +80,8 @@ def plan(
     check_owner(sweep.out, sweep=sweep.name)
     begun = is_results_folder(sweep.out)
     finished = known_trials(sweep.out).finished if begun else frozenset[str]()
-    with TemporaryDirectory(prefix="asyncbench-plan-") as made:
-        sets = sets_of(sweep, chosen, Path(made))
+    with planned_sets(sweep, chosen) as sets:
         check_one_sweep(sweep, (each.problems for many in sets.values() for each in many))
-        check_sets(sweep, chosen, sets)
         return plan_of(sweep, chosen, sets, limit=limit, finished=finished, begun=begun)
 
 
@@ -181,10 +177,6 @@ class ShapeNeeds(NamedTuple):
     condition: str
     needs: Needs
     call_s: float  # of one of them
-    output_most: int | None  # tokens of all of them; None: nothing limits them
-    cost_usd_most: float | None
-    characters: int  # of all that they say
-    realtime_usd: float | None  # what they cost in real time, whatever the mode
 
 
 def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> ModelPlan:
@@ -199,7 +191,6 @@ def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> Model
     source = sources[0] if len(sources) == len(own_rates) else None  # who says what it costs
     ways = rest.ways_left(model)
     several = len({way.suite for way in ways}) > 1
-    most_tokens = total(guess.output_most for guess in guesses)
     done, count = remaining.finished.total(), remaining.shapes.total()
     plan = ModelPlan(
         model=model.alias,
@@ -209,9 +200,9 @@ def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> Model
         left=count,
         input_tokens=round(needs.input_tokens),
         output_tokens=round(needs.output_tokens),
-        output_tokens_most=None if most_tokens is None else round(most_tokens),
+        output_tokens_most=needs.output_most,
         cost_usd=None if source is None else needs.cost_usd,
-        cost_usd_most=None if source is None else total(guess.cost_usd_most for guess in guesses),
+        cost_usd_most=None if source is None else needs.cost_usd_most,
         batch_usd=None if batch_rates_of(model, at_s) is None else needs.batch_usd,
         price_source=source,
         prices=prices_of(rates.values()),
@@ -231,8 +222,6 @@ def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> Model
             model,
             rest.sweep.batch,
             needs,
-            characters=sum(guess.characters for guess in guesses),
-            realtime_usd=total(guess.realtime_usd for guess in guesses),
             longest_s=longest_s,
             within_s=within_s,
         ),
@@ -310,12 +299,16 @@ def _guesses(rest: Remainder, model: Model, rates: Mapping[str, Rates | None]) -
         usd, batch_usd, usd_most, realtime_usd = (
             None if one_call is None else one_call * count for one_call in costs
         )
-        yield ShapeNeeds(
-            name,
-            Needs(count, count * tokens.input, count * tokens.output, count * call_s, usd, batch_usd),
-            call_s,
-            None if tokens.output_most is None else count * tokens.output_most,
-            usd_most,
-            count * (shape.question + characters_before_question(model, conditions[name])),
-            realtime_usd,
+        needs = Needs(
+            trials=count,
+            input_tokens=count * tokens.input,
+            output_tokens=count * tokens.output,
+            latency_s=count * call_s,
+            cost_usd=usd,
+            batch_usd=batch_usd,
+            output_most=None if tokens.output_most is None else count * tokens.output_most,
+            cost_usd_most=usd_most,
+            realtime_usd=realtime_usd,
+            characters=count * (shape.question + characters_before_question(model, conditions[name])),
         )
+        yield ShapeNeeds(name, needs, call_s)

@@ -24,8 +24,8 @@ from asyncbench.config.sweep import AnySweep, Sweep, load_sweep
 from asyncbench.errors import ConfigError
 from asyncbench.files import creating, local, writing
 from asyncbench.lanes.batches.spending import trials_out
-from asyncbench.planning.preflight import check_sets, chosen_models
-from asyncbench.planning.remaining_trials import sets_of
+from asyncbench.planning.preflight import chosen_models
+from asyncbench.planning.remaining_trials import planned_sets
 from asyncbench.planning.trial_columns import TrialSource
 from asyncbench.planning.trials import trials_of
 from asyncbench.providers.endpoints import known_endpoints
@@ -313,9 +313,7 @@ def export_batches(
     for model in chosen:
         _check_request_form(form, model, _folder_of(model, out))
     closed = _not_open(loaded.out)
-    with TemporaryDirectory(prefix="asyncbench-export-") as made:
-        sets = sets_of(loaded, chosen, Path(made))
-        check_sets(loaded, chosen, sets)
+    with planned_sets(loaded, chosen) as sets:
 
         def open_trials(model: Model, sets: Sequence[TrialSource]) -> Iterator[Trial]:
             return trials_of(loaded, model, sets, limit=limit, skip=closed.__contains__)

@@ -61,10 +61,9 @@ def test_a_file_holds_no_more_than_its_provider_takes():
     claude = {"model": "anthropic/claude-haiku-4-5", "mode": "batch", "max_tokens": 9}
     [openai, anthropic] = sweep(Path("out"), Path("p"), LATER, claude).models
     most = Batching(max_requests=10**6, max_bytes=10**9)
-    needs = Needs(trials=100_001, input_tokens=10_240_000)
+    needs = Needs(trials=100_001, input_tokens=10_240_000, realtime_usd=1.0, characters=180_000_000)
     of_openai, of_anthropic = (
-        batch_plan_of(model, most, needs, characters=180_000_000, realtime_usd=1.0, longest_s=1.0)
-        for model in (openai, anthropic)
+        batch_plan_of(model, most, needs, longest_s=1.0) for model in (openai, anthropic)
     )
     assert of_openai is not None
     assert of_anthropic is not None
