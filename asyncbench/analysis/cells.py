@@ -14,6 +14,7 @@ import pyarrow as pa
 from asyncbench.analysis.counting import FolderViews, once
 from asyncbench.analysis.views import HEADLINE_GRADES, cells_of
 from asyncbench.engine.stopping import CellCounts, still_stopped
+from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.stats.proportions import wilson
 from asyncbench.store.manifest import kept_sweep_file
@@ -26,6 +27,7 @@ COUNTS: Final = (
     *("trials", *(outcome.value for outcome in Outcome)),
     *("known_tokens", "reasoning_known", "priced", "priced_correct", "latencies"),
     *("format_ok", "format_known", "digits_right", "digits_total"),
+    *("measured", "exact", "length_error", "digit_match"),
 )
 SUMS: Final = ("input_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "latency_s", "independent")
 
@@ -57,6 +59,12 @@ class Metric:
     share: bool = False  # in [0, 1], shown in percent
     interval: bool = False  # so many of so many independent trials
     higher_is_better: bool = True
+    log: bool = False  # coloured by log2(value + 1)
+
+    @property
+    def caption(self) -> str:
+        """What a map of it shows."""
+        return f"{self.title}, {self.unit}. Colours: log2({self.title} + 1)" if self.log else self.title
 
     @property
     def format(self) -> str:
@@ -112,6 +120,29 @@ METRICS: Final[Mapping[str, Metric]] = {
         under=("digits_total",),
         share=True,  # without interval: the digits of one answer are not independent
     ),
+    "exact_match": Metric(
+        title="Exact match",
+        unit="share",
+        over=("exact",),
+        under=("measured",),
+        share=True,
+        interval=True,
+    ),
+    "digit_match": Metric(
+        title="Digit match",
+        unit="share",
+        over=("digit_match",),
+        under=("measured",),
+        share=True,  # without interval: an answer may be right in part
+    ),
+    "dlength": Metric(
+        title="dlength",
+        unit="digits too many or too few",
+        over=("length_error",),
+        under=("measured",),
+        higher_is_better=False,
+        log=True,
+    ),
     "output_tokens": Metric(
         title="Output tokens per trial",
         unit="tokens",
@@ -150,6 +181,19 @@ METRICS: Final[Mapping[str, Metric]] = {
         higher_is_better=False,
     ),
 }
+
+_JUDGED: Final = {*COUNTS[COUNTS.index("format_ok") :]}  # counts of grades: the others are of trials alone
+OF_GRADES: Final = [name for name, metric in METRICS.items() if _JUDGED & {*metric.over, *metric.under}]
+
+
+def check_metric(name: str) -> None:
+    """Refuse a metric that there is not.
+
+    Raises:
+        ConfigError: so it is.
+    """
+    if name not in METRICS:
+        raise ConfigError(f"no metric {name!r}. Choose one of: {', '.join(METRICS)}")
 
 
 @once

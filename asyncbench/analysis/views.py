@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     import duckdb
 
 _CELL = ", ".join(CELL)
-_JUDGED = ("format_ok", "format_known", "digits_right", "digits_total")  # counts and sums of grades
+# Counts and sums of grades; `measured`: those that tell digits, of which the last three are.
+_JUDGED = (
+    *("format_ok", "format_known", "digits_right", "digits_total"),
+    *("measured", "exact", "length_error", "digit_match"),
+)
 
 # Counts are of trials: `known_tokens` with a count of output tokens, `priced` with a cost, and so on. Sums
 # are of the trials whose amount is known; NULL: of none it is. `independent`: how many independent trials the
@@ -81,7 +85,10 @@ def counts_by(
 _SAME_CELL = " AND ".join(f"counted.{name} IS NOT DISTINCT FROM graded.{name}" for name in CELL)
 _OF_GRADES = ", ".join(name for name in CELL if name != "condition")
 _SUMS_OF_GRADES = """count(*) FILTER (format_ok) AS format_ok, count(format_ok) AS format_known,
-    sum(digits_right)::BIGINT AS digits_right, sum(digits_total)::BIGINT AS digits_total"""
+    sum(digits_right)::BIGINT AS digits_right, sum(digits_total)::BIGINT AS digits_total,
+    count(digits_total) AS measured, count(digits_total) FILTER (exact_match) AS exact,
+    sum(length_error)::BIGINT AS length_error, fsum(digits_right / digits_total) AS digit_match"""
+_ADDED = {"digit_match": "fsum(digit_match)"}  # of a share of each answer; all others are whole
 HEADLINE_GRADES = f"""
 SELECT {_OF_GRADES}, grader, grader_version, {_SUMS_OF_GRADES}
 FROM grades WHERE headline AND load IS NULL GROUP BY ALL
@@ -119,7 +126,7 @@ def cells_of(answers: str, grades: str, *, one_condition: bool = False) -> str:
     judged = _ONE_CONDITION if one_condition else _CONDITIONS
     return f"""
 WITH {judged.format(answers=answers, grades=grades)}), graded AS (
-    SELECT {_CELL}, {", ".join(f"sum({name})::BIGINT AS {name}" for name in _JUDGED)}
+    SELECT {_CELL}, {", ".join(f"{_ADDED.get(name, f'sum({name})::BIGINT')} AS {name}" for name in _JUDGED)}
     FROM judged GROUP BY ALL
 ), counted AS (
 {counts_by(answers, CELL)}

@@ -105,6 +105,13 @@ def report(
         str | None,
         typer.Option(metavar="GRADER", help="llm-arithmetic: layered, legacy or strict. Default: layered."),
     ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METRIC",
+            help="heatmap: exact_match, digit_match, dlength, format, cost or latency. Default: accuracy.",
+        ),
+    ] = None,
     published: Annotated[
         bool,
         typer.Option(
@@ -162,7 +169,7 @@ def report(
 
     standings: the same for every suite, in full.
 
-    heatmap: accuracy by model and task, and by task and length.
+    heatmap: accuracy or another metric by model and task, and by task and length.
 
     anatomy: the kinds of wrong answers, and the digits that fail.
 
@@ -177,7 +184,8 @@ def report(
     llm-arithmetic, integer-addition, nupa: the tables that the benchmark of this name publishes.
     """
     of, thresholds = _filtered(folders, suite, task, models, where), _thresholds(fail_under)
-    options = {"by": by, "prices": prices, "min_depth": min_depth, "grader": grader, "published": published}
+    options = {"by": by, "prices": prices, "min_depth": min_depth, "grader": grader, "metric": metric}
+    options["published"] = published
     if figures or width:
         form = {"json": as_json, "markdown": markdown, "latex": latex, "html": html, "out": out}
         _write_figures(of, figures, width, style, options=options, form=form)

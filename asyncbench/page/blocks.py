@@ -27,6 +27,7 @@ from asyncbench.analysis.notes import (
     note_of_simulated,
 )
 from asyncbench.analysis.pairing import ANSWERS, marks_in
+from asyncbench.errors import ConfigError
 from asyncbench.page.charts.breaks import (
     KindCurve,
     break_rows,
@@ -50,6 +51,7 @@ from asyncbench.page.charts.loads import loads_in, uncounted_note
 from asyncbench.page.charts.pictures import dot_rows, pair_rows
 from asyncbench.page.charts.times import failure_rows, limit_rows, minute_rows, times_rows
 from asyncbench.page.finding import finding_of
+from asyncbench.published.nupa.report import paper_figures_of
 from asyncbench.reports.cost.counts import spending_by_entrant
 from asyncbench.reports.endpoints.report import providers_of
 from asyncbench.reports.load.report import load_report_of
@@ -126,6 +128,7 @@ def head_block(views: FolderViews) -> Values:
         ],
         "lengths": {"least": min(lengths), "most": max(lengths)} if lengths else None,
         "varied": _varied(roster),
+        "printed": BESIDE if any(kind.suite == PAPER for kind in roster.kinds) else "",
         "metrics": _metrics(views),
         "outcomes": list(OUTCOME_COLOURS),
         "headings": dict(_HEADINGS),
@@ -173,9 +176,11 @@ def _metrics(views: FolderViews) -> Values:
     return {
         name: {
             "title": metric.title,
+            "caption": metric.caption,
             "unit": metric.unit,
             "share": metric.share,
             "higher_is_better": metric.higher_is_better,
+            "log": metric.log,
         }
         for name, metric in METRICS.items()
         if name == "accuracy" or any(counts[column] for column in metric.under)
@@ -374,6 +379,8 @@ Rows = Sequence[Values]
 
 LEFT_OUT: Final = "Throughput and the use of limits leave batches out, too."
 NO_KIND: Final = "none of these"
+PAPER: Final = "nupa"  # the suite whose paper prints figures of models
+BESIDE: Final = "NUPA's metrics beside the paper's"
 
 
 def time_block(views: FolderViews) -> Values:
@@ -475,6 +482,15 @@ def heat_block(views: FolderViews) -> Values:
     return {"rows": heat_rows(views), "lengths": columnar(length_rows(views))}
 
 
+def published_block(views: FolderViews) -> Values:
+    """Return the tables of benchmarks beside what their documents print; empty where there is none."""
+    if not any(kind.suite == PAPER for kind in asked_in(views).kinds):
+        return {"tables": []}
+    with suppress(ConfigError):  # a set of one's own may call anything a task of it
+        return {"tables": [{"title": BESIDE, **_as_values(paper_figures_of(views), "")}]}
+    return {"tables": []}
+
+
 BLOCKS: Final[Mapping[str, Callable[[FolderViews], Values]]] = {
     "head": head_block,
     "standings": standings_block,
@@ -484,6 +500,7 @@ BLOCKS: Final[Mapping[str, Callable[[FolderViews], Values]]] = {
     "cost": cost_block,
     "errors": errors_block,
     "loads": loads_block,
+    "published": published_block,
 }
 
 

@@ -1,12 +1,22 @@
-"""`report --style heatmap`: accuracy as shaded tables, model × task and task × length."""
+"""`report --style heatmap`: accuracy or another metric as tables, model × task and task × length."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import ceil
 from typing import Any, Final
 
-from asyncbench.analysis.cells import keep_skips, lapsed_notes, outcomes_of, summed
+from asyncbench.analysis.cells import (
+    METRICS,
+    OF_GRADES,
+    Metric,
+    check_metric,
+    keep_skips,
+    lapsed_notes,
+    outcomes_of,
+    summed,
+)
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, finest, in_order, kind_of, names_of
 from asyncbench.analysis.notes import (
@@ -30,9 +40,10 @@ FEW: Final = 10  # problems; a share of fewer is marked
 MARK: Final = "~"  # before a share of few problems
 
 MEANING: Final = (
-    "Accuracy in percent of all trials. 100 means that all are right, 0 that none is. Blank: not asked. The "
-    "most accurate model comes first."
+    "{} in percent{}. 100 means that all are right, 0 that none is. Blank: not asked. The "
+    "best model comes first."
 )
+OTHERWISE: Final = "{}: {}. Blank: not asked. The best model comes first."
 MARKED: Final = f"{MARK} marks a number from fewer than {FEW} problems."
 SKIPPED: Final = (
     "trials were skipped by `stop_when`. Accuracies are those of the trials that were asked; `report` shows "
@@ -53,6 +64,7 @@ class Square:
     lengths: Lengths | None  # None: all of them, unknown ones too
     trials: int
     correct: int
+    value: float | None  # of the metric; None: unknown
     independent: float  # problems, as far as is known: repeats of one are not independent
 
     @property
@@ -70,6 +82,7 @@ class Square:
 class AccuracyMaps(FolderReport):
     """The accuracies of a results folder by task and by length, and how they are shown."""
 
+    metric: str  # of `METRICS`
     graders: tuple[Graded, ...]
     names: Mapping[Entrant, str]  # what to call everybody, as planned
     outcomes: Mapping[str, Mapping[str, int]]  # by name
@@ -86,6 +99,7 @@ class AccuracyMaps(FolderReport):
             "tasks": list(map(self._mapping, self.tasks)),
             "lengths": list(map(self._mapping, self.lengths)),
             "nothing": None if self.tasks else no_trials(self.folder),
+            **({} if self.metric == "accuracy" else {"metric": self.metric}),
         }
 
     def _mapping(self, square: Square) -> dict[str, object]:
@@ -99,6 +113,7 @@ class AccuracyMaps(FolderReport):
             "independent": square.independent,
             "correct": square.correct,
             "accuracy": square.accuracy,
+            **({} if self.metric == "accuracy" else {"value": square.value}),
         }
 
     def _notes(self) -> Iterator[str]:
@@ -112,7 +127,15 @@ class AccuracyMaps(FolderReport):
         yield from lapsed_notes(self.lapsed)
         yield from counted_note(self.without_length, "trials have no length. Only the first table has them.")
         few = any(one.few for one in (*self.tasks, *self.lengths))
-        yield f"{MEANING} {MARKED}" if few else MEANING
+        of = METRICS[self.metric]
+        of_all = " of all trials" if self.metric == "accuracy" else ""
+        meaning = MEANING.format(of.title, of_all) if of.share else OTHERWISE.format(of.title, of.unit)
+        yield f"{meaning} {MARKED}" if few else meaning
+
+    @property
+    def _what(self) -> str:
+        """What is shown, as a title begins."""
+        return METRICS[self.metric].title
 
     def _sheets(self) -> Iterator[Sheet]:
         if self.tasks:
@@ -126,13 +149,14 @@ class AccuracyMaps(FolderReport):
         tasks = [self._task(*task) for task in sorted({(cell.suite, cell.task) for cell in self.tasks})]
         cells = {(self.names[cell.entrant], self._task(cell.suite, cell.task)): cell for cell in self.tasks}
         if len(tasks) <= len(models):
-            return _sheet("Accuracy by model and task", "model", models, tasks, cells)
+            return self._sheet(f"{self._what} by model and task", "model", models, tasks, cells)
         turned = {(task, model): cell for (model, task), cell in cells.items()}
-        return _sheet("Accuracy by task and model", "task", tasks, models, turned)
+        return self._sheet(f"{self._what} by task and model", "task", tasks, models, turned)
 
     def _by_length(self, suite: str, squares: Sequence[Square]) -> Iterator[Sheet]:
         """Yield tasks × lengths for each model; where tasks are fewer, models × lengths for each of them."""
         models, tasks = self._best_first(squares), sorted({square.task for square in squares})
+        what = f"{self._what[:1].lower()}{self._what[1:]}"
         lengths = [
             range_text(own) for own in sorted({square.lengths for square in squares if square.lengths})
         ]
@@ -143,22 +167,39 @@ class AccuracyMaps(FolderReport):
         if len(tasks) >= len(models):
             for model in models:
                 own = {(task, length): one for (name, task, length), one in cells.items() if name == model}
-                yield _sheet(f"{model}, {suite}: accuracy by task and length", "task", tasks, lengths, own)
+                yield self._sheet(f"{model}, {suite}: {what} by task and length", "task", tasks, lengths, own)
             return
         for task in tasks:
             best_first = self._best_first(square for square in squares if square.task == task)
             own = {(name, length): one for (name, its, length), one in cells.items() if its == task}
-            title = f"{self._task(suite, task)}: accuracy by model and length"
-            yield _sheet(title, "model", best_first, lengths, own)
+            title = f"{self._task(suite, task)}: {what} by model and length"
+            yield self._sheet(title, "model", best_first, lengths, own)
+
+    def _sheet(
+        self,
+        title: str,
+        corner: str,
+        rows: Sequence[str],
+        columns: Sequence[str],
+        squares: Mapping[tuple[str, str], Square],
+    ) -> Sheet:
+        """Return a heatmap; rows of which nothing was asked are left out."""
+        marked = any(one.few for one in squares.values())
+        cell = partial(_cell, metric=METRICS[self.metric], marked=marked)
+        filled = {row for row, _ in squares}
+        lines = [[row, *(cell(squares.get((row, at))) for at in columns)] for row in rows if row in filled]
+        return Sheet(title=title, head=[corner, *columns], rows=lines, gap=1)
 
     def _best_first(self, squares: Iterable[Square]) -> list[str]:
-        """Return the names of those who were asked, the most accurate first; equals as planned."""
-        trials, correct = Counter[Entrant](), Counter[Entrant]()
+        """Return the names of those who were asked, the best first; equals as planned."""
+        trials, value = Counter[Entrant](), dict.fromkeys(self.names, 0.0)
         for square in squares:
             trials[square.entrant] += square.trials
-            correct[square.entrant] += square.correct
+            value[square.entrant] += (square.value or 0) * square.trials
+        best = 1 if METRICS[self.metric].higher_is_better else -1
         entrants = [entrant for entrant in self.names if trials[entrant]]
-        return [self.names[who] for who in sorted(entrants, key=lambda who: -correct[who] / trials[who])]
+        entrants.sort(key=lambda who: -best * value[who] / trials[who])
+        return [self.names[who] for who in entrants]
 
     def _task(self, suite: str, task: str) -> str:
         """Return what to call a task among those of all suites."""
@@ -166,14 +207,16 @@ class AccuracyMaps(FolderReport):
         return f"{suite}/{task}" if several and task != suite else task
 
 
-def accuracy_maps_of(views: FolderViews) -> AccuracyMaps:
-    """Return accuracies by task and by length.
+def accuracy_maps_of(views: FolderViews, *, metric: str = "accuracy") -> AccuracyMaps:
+    """Return accuracies, or another metric, by task and by length.
 
     Raises:
-        ConfigError: trials were skipped, and the sweep.yaml of a folder cannot be read.
+        ConfigError: no such metric; or trials were skipped, and the sweep.yaml of a folder cannot be read.
         StoreError: results cannot be read.
     """
-    cells = views.rows(f"{counts_by('trials', CELL)} ORDER BY {', '.join(CELL)}")
+    check_metric(metric)
+    cells = views.rows("FROM cells" if metric in OF_GRADES else counts_by("trials", CELL))
+    cells.sort(key=lambda cell: [(cell[name] is not None, cell[name]) for name in CELL])
     by_entrant = {
         (run, model, condition): sums for (run, model, condition), sums in summed(cells, ENTRANT).items()
     }
@@ -183,12 +226,13 @@ def accuracy_maps_of(views: FolderViews) -> AccuracyMaps:
     for suite in suites:
         own = [cell for cell in cells if cell["suite"] == suite]
         known = [cell for cell in own if cell["length"] is not None]
-        tasks += _squares(own, finest(kind_of(cell)[1:] for cell in own), None)
+        tasks += _squares(own, metric, finest(kind_of(cell)[1:] for cell in own), None)
         forms = finest(kind_of(cell)[1:] for cell in known)
-        lengths += _squares(known, forms, ranges_of(cell["length"] for cell in known))
+        lengths += _squares(known, metric, forms, ranges_of(cell["length"] for cell in known))
     return AccuracyMaps(
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views),
+        metric=metric,
         graders=headline_graders(views),
         names=names,
         outcomes={names[entrant]: outcomes_of(sums) for entrant, sums in by_entrant.items()},
@@ -213,7 +257,10 @@ def ranges_of(lengths: Iterable[int]) -> dict[int, Lengths]:
 
 
 def _squares(
-    cells: Sequence[Row], names: Mapping[tuple[str, ...], str], ranges: Mapping[int, Lengths] | None
+    cells: Sequence[Row],
+    metric: str,
+    names: Mapping[tuple[str, ...], str],
+    ranges: Mapping[int, Lengths] | None,
 ) -> Iterator[Square]:
     """Yield one for each task of a suite and, where ranges are given, range of lengths, of everybody."""
     named = [
@@ -233,35 +280,19 @@ def _squares(
             suite=suite,
             task=task,
             lengths=lengths,
+            value=METRICS[metric].of(sums).value,
             **{name: sums[name] for name in ("trials", "correct", "independent")},
         )
 
 
-# ── how they are written ─────────────────────────────────────────────────────────────────────
-
-
-def _sheet(
-    title: str,
-    corner: str,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    squares: Mapping[tuple[str, str], Square],
-) -> Sheet:
-    """Return a heatmap; rows of which nothing was asked are left out."""
-    marked = any(one.few for one in squares.values())
-    filled = {row for row, _ in squares}
-    lines = [
-        [row, *(_cell(squares.get((row, at)), marked) for at in columns)] for row in rows if row in filled
-    ]
-    return Sheet(title=title, head=[corner, *columns], rows=lines, gap=1)
-
-
-def _cell(one: Square | None, marked: bool) -> Cell:
+def _cell(one: Square | None, *, metric: Metric, marked: bool) -> Cell:
     """Return a share on its colour; all of a table are equally wide: their colours make a surface."""
-    if one is None:
+    if one is None or one.value is None:
         return ""
     mark = MARK if one.few else ""
-    return shaded(f"{mark}{whole_percent(one.accuracy)}".rjust(4 if marked else 3), of_accuracy(one.accuracy))
+    if not metric.share:
+        return f"{mark}{one.value:.3g}"
+    return shaded(f"{mark}{whole_percent(one.value)}".rjust(4 if marked else 3), of_accuracy(one.value))
 
 
 def range_text(lengths: Lengths | None) -> str:

@@ -34,7 +34,7 @@ STYLES: Final[Mapping[str | None, Style]] = {
     None: Style("reports.overview", "overview_of", frozenset({"prices"})),
     "morning": Style("reports.status.run_overview", "run_overview_of"),
     "standings": Style("reports.standings.report", "standings_of"),
-    "heatmap": Style("reports.heatmap", "accuracy_maps_of"),
+    "heatmap": Style("reports.heatmap", "accuracy_maps_of", frozenset({"metric"})),
     "anatomy": Style("reports.anatomy", "anatomy_of"),
     "cost": Style("reports.cost.report", "cost_report_of", loaded=True),
     "quota": Style("reports.quota", "quota_of"),
@@ -72,6 +72,7 @@ def report(
     min_depth: int | None = None,
     grader: str | None = None,
     published: bool = False,
+    metric: str | None = None,
 ) -> Report:
     """Make a report of a results folder or several, in one of several styles. Nothing is changed.
 
@@ -95,6 +96,8 @@ def report(
         grader: `llm-arithmetic` only: `layered`, `legacy` or `strict`. [the headline grader]
         published: `llm-arithmetic` and `nupa` only: set the figures that the benchmark's own document prints
             beside those of the folder. [False]
+        metric: `heatmap` only: `exact_match`, `digit_match`, `dlength`, `cost` or another one of the page's
+            figures. [accuracy]
 
     Returns:
         A `Report`, with `as_text()`, `as_markdown()`, `as_latex()` and `as_json()`. If the folder has nothing
@@ -107,6 +110,7 @@ def report(
         ProblemSetError: A copy of a problem set is damaged.
     """
     choices: dict[str, Any] = {"by": by, "prices": prices, "min_depth": min_depth, "grader": grader}
+    choices["metric"] = metric and metric.replace("-", "_")
     options = {name: value for name, value in choices.items() if value is not None}
     if published:
         options["published"] = True

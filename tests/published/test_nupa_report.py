@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from asyncbench import report
+from asyncbench.analysis.counting import counted
 from asyncbench.errors import ConfigError
+from asyncbench.page.blocks import BLOCKS
 from asyncbench.problems.schema import identified
 from asyncbench.published.nupa.counts import TaskLine
 from asyncbench.published.nupa.report import nupa_report_on
@@ -185,3 +188,45 @@ def test_a_folder_without_nupa_is_refused(tmp_path):
     Store.open(tmp_path, sweep="night").close()
     with pytest.raises(ConfigError, match=r"has no trials yet\. Run its sweep first\."):
         nupa_report_on(tmp_path)
+
+
+def test_the_metrics_of_all_reports_and_of_the_page_are_the_papers(tmp_path):
+    """A failed trial is no answer; digit match is a mean over answers, whatever their lengths."""
+    asked = problems(SUM, {3: 4, 18: 4})
+    texts = [None, "so what?", "The answer is 7", *map(right, asked[3:])]
+    folder = keep(tmp_path, *map(result, asked, texts))
+    of = line_of(folder).by_grader["strict"]
+    means = {name: float(of[name].mean or 0) for name in ("exact_match", "digit_match", "dlength")}
+    assert means["exact_match"] == 5 / 7
+    for metric, mean in means.items():
+        (square,) = json.loads(report(folder, "heatmap", metric=metric).as_json())["tasks"]
+        assert square["value"] == pytest.approx(mean)
+    assert "dlength: digits too many or too few." in report(folder, "heatmap", metric="dlength").as_text()
+    blocks = counted(
+        folder, lambda views: {name: BLOCKS[name](views) for name in ("head", "heat", "published")}
+    )
+    (row,) = blocks["heat"]["rows"]
+    for metric, mean in means.items():
+        assert blocks["head"]["metrics"][metric]["log"] == (metric == "dlength")
+        assert row["values"][metric][0] == pytest.approx(mean)
+    (tables,) = blocks["published"]["tables"]
+    titles = [sheet["title"] for sheet in tables["sheets"]]
+    assert "Well-learned / preserved digits by dlength, beside the published ones" in titles
+    (digits,) = (sheet["rows"] for sheet in tables["sheets"] if "exact match, beside" in sheet["title"])
+    assert digits[0][:3] == ["add, integer", "18 / 18", "5 / 20"]
+    assert "Table 9 of Number Cookbook" in " ".join(tables["below"])
+
+
+def test_where_no_benchmark_prints_figures_the_page_has_no_tables_of_any(tmp_path):
+    folder = keep(tmp_path, made.result(made.trial(0, suite="llm_arithmetic"), made.reply(0)))
+    assert counted(folder, BLOCKS["published"]) == {"tables": []}
+
+
+@pytest.mark.parametrize("metric", ["exact", "accuracy "])
+def test_a_metric_that_there_is_not_is_refused_with_all_that_there_are(tmp_path, metric):
+    with pytest.raises(ConfigError, match=r"Choose one of: accuracy, .*digit_match"):
+        report(
+            keep(tmp_path, made.result(made.trial(0, suite="llm_arithmetic"), made.reply(0))),
+            "heatmap",
+            metric=metric,
+        )

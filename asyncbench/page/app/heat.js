@@ -10,7 +10,7 @@ function heatCard({ rows }) {
   const kinds = [...new Set(shown.map((row) => row.kind))].sort((a, b) => a - b);
   const values = (row) => row.values[state.metric];
   const lines = kinds.map((kind) => ({ name: plain(head.kinds[kind].called), cells: shown.filter((row) => row.kind === kind), query: { kind } }));
-  const words = `${metric.title}${metric.share ? " in percent" : `, ${metric.unit}`}. An empty cell was not asked. Each cell opens its trials.`;
+  const words = `${metric.caption}${metric.share ? " in percent" : metric.log ? "" : `, ${metric.unit}`}. An empty cell was not asked. Each cell opens its trials.`;
   return element("section", { class: "card", id: "heat" }, element("h3", {}, "Every task, every model"),
     element("p", { class: "about" }, words), limits(unfollowed({ lengths: false })),
     element("p", { class: "tools" }, metricField(rows)),
@@ -100,9 +100,10 @@ function classesOf(metric, values) {
     const step = (value) => STEPS.filter((from) => value >= from).length;
     return metric.higher_is_better ? step : (value) => 8 - STEPS.filter((from) => value > 1 - from).length;
   }
-  const known = values.filter((value) => value !== null);
+  const placed = metric.log ? (value) => Math.log2(value + 1) : (value) => value;
+  const known = values.filter((value) => value !== null).map(placed);
   const [least, most] = [leastOf(known), mostOf(known)];
-  return (value) => `plain-${most > least ? Math.min(4, Math.floor((5 * (value - least)) / (most - least))) : 2}`;
+  return (value) => `plain-${most > least ? Math.min(4, Math.floor((5 * (placed(value) - least)) / (most - least))) : 2}`;
 }
 
 function heatLegend(metric) {

@@ -27,11 +27,20 @@ function overTime(name) {
 
 /** Return the models as providers, counted once someone opens them. */
 function providersBox() {
-  const box = element("details", { class: "card facts", id: "providers", "data-keep": "providers" }, element("summary", {}, "The models as providers"));
+  return tablesBox("providers", "The models as providers", async () => (await source.block("loads")).load_tables);
+}
+
+/** Return figures beside those that a benchmark's document prints, likewise; null where it prints none. */
+function publishedBox() {
+  return head.printed ? tablesBox("published", head.printed, async () => (await source.block("published")).tables) : null;
+}
+
+function tablesBox(id, title, tables) {
+  const box = element("details", { class: "card facts", id, "data-keep": id }, element("summary", {}, title));
   box.addEventListener("toggle", async () => {
     if (!box.open || box.children.length > 1) return;
-    const { load_tables: tables } = await source.block("loads");
-    if (box.children.length === 1) box.append(...[limits(unfollowed(NO_FILTER)), ...tables.map(reportCard)].filter(Boolean));
+    const cards = (await tables()).map(reportCard);
+    if (box.children.length === 1) box.append(...[limits(unfollowed(NO_FILTER)), ...cards].filter(Boolean));
   });
   return box;
 }

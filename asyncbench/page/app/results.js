@@ -10,6 +10,7 @@ async function resultsView() {
     breaksCard(breaks),
     heatCard(heat),
     lengthsCard(heat),
+    publishedBox(),
     notesOf(head.notes.filter((note) => !note.grave)),
   ];
 }

@@ -288,6 +288,8 @@ _SHARE_TEXT: Final = (
 
 
 def _strength(metric: Metric) -> str:
+    if metric.log:
+        return "log(datum.value + 1) / max(log(datum.most + 1), 1e-12)"
     if not metric.share:
         return "datum.value / max(datum.most, 1e-12)"
     return " + ".join(

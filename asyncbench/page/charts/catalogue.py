@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from typing import Any, Final
 
-from asyncbench.analysis.cells import METRICS
+from asyncbench.analysis.cells import METRICS, check_metric
 from asyncbench.errors import ConfigError
 from asyncbench.page.charts.accuracy_charts import ACCURACY_CHARTS
 from asyncbench.page.charts.chart import (
@@ -60,9 +60,9 @@ def spec_of(name: str, metric: str = "accuracy") -> Spec:
     Raises:
         ConfigError: there is no such chart or metric.
     """
-    for kind, choice, known in (("chart", name, CHARTS), ("metric", metric, METRICS)):
-        if choice not in known:
-            raise ConfigError(f"no {kind} {choice!r}. Choose one of: {', '.join(known)}")
+    if name not in CHARTS:
+        raise ConfigError(f"no chart {name!r}. Choose one of: {', '.join(CHARTS)}")
+    check_metric(metric)
     spec = CHARTS[name].spec
     return _over_rows(spec(METRICS[metric]) if callable(spec) else spec)
 

@@ -162,7 +162,7 @@ def _maps(material: _Material) -> Iterator[Picture]:
             if name in row["values"]
         )
         slug = "task-map" if name == "accuracy" else f"task-map-{slug_of(name)}"
-        yield material.picture("task_map", rows, metric.title, *material.lost, name=slug, metric=name)
+        yield material.picture("task_map", rows, metric.caption, *material.lost, name=slug, metric=name)
     yield material.picture("length_map", length_rows(material.views))
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Folders
+from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, in_order
 from asyncbench.analysis.notes import Graded, note_of_simulated
 from asyncbench.errors import ConfigError
@@ -123,7 +124,12 @@ def counts_of(folder: Folders, manifest: Manifest) -> dict[str, Any]:  # Any: fi
         ConfigError: it is not a results folder, or (`NothingToShowError`) holds no trial of NUPA.
         StoreError: its results cannot be read.
     """
-    rows, note = counted_of(folder, [SUITE], lambda views: (views.rows(_COUNTS), note_of_simulated(views)))
+    return counted_of(folder, [SUITE], lambda views: counts_in(views, manifest))
+
+
+def counts_in(views: FolderViews, manifest: Manifest) -> dict[str, Any]:  # Any: fields of a report
+    """Return the same of views that hold a trial of NUPA; raises likewise."""
+    rows = views.rows(_COUNTS)
     versions = defaultdict[str, set[int]](set)
     for row in rows:
         versions[row["grader"]].update(row["versions"])
@@ -134,7 +140,7 @@ def counts_of(folder: Folders, manifest: Manifest) -> dict[str, Any]:  # Any: fi
             Graded(suite=SUITE, grader=grader, versions=tuple(sorted(versions[grader])))
             for grader in sorted(versions)
         ),
-        "simulated_note": note,
+        "simulated_note": note_of_simulated(views),
         "empty": sum(row["empty"] for row in headline),
     }
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 
 from asyncbench.analysis.choosing import Chosen, Folders, chosen
-from asyncbench.analysis.counting import manifest_of
+from asyncbench.analysis.counting import FolderViews, manifest_of
 from asyncbench.analysis.entrants import Entrant, names_of
 from asyncbench.published.nupa.counts import (
     DIGITS,
@@ -16,6 +16,7 @@ from asyncbench.published.nupa.counts import (
     Figure,
     TaskLine,
     by_asked,
+    counts_in,
     counts_of,
     macro,
     printed_digits,
@@ -28,13 +29,14 @@ from asyncbench.published.reports import (
     PublishedReport,
     about,
     published_table,
+    sources_note,
 )
 from asyncbench.store.manifest import planned
 from asyncbench.suites.nupa.grading import GRADERS
 from asyncbench.suites.nupa.tasks import Number, PassedLengths, range_of
 from asyncbench.suites.suite import Kind
 from asyncbench.tables.numbers import MISSING, of_accuracy, shaded
-from asyncbench.tables.report import Sheet
+from asyncbench.tables.report import Report, Sheet
 from asyncbench.tables.screen import Cell
 
 MEANING = (
@@ -119,6 +121,35 @@ class NupaReport(PublishedReport):
                 "format, which says nothing about arithmetic."
             )
         yield MEANING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperFigures(Report):
+    """A folder's figures of NUPA beside those that the paper prints, as the page shows them."""
+
+    lines: tuple[TaskLine, ...]
+    published: tuple[pa.Table, ...]
+
+    def _notes(self) -> Iterator[str]:
+        yield MEANING
+
+    def _sheets(self) -> Iterator[Sheet]:
+        yield next(_tables(self.lines))
+        yield from beside_printed(self.lines, self.published)
+
+    def _parts(self) -> Iterator[str | Sheet]:
+        yield from Report._parts(self)
+        yield sources_note(self.published)
+
+
+def paper_figures_of(views: FolderViews) -> PaperFigures:
+    """Return the figures of NUPA in views of folders beside the paper's.
+
+    Raises:
+        ConfigError: its tasks are not those of NUPA.
+        StoreError: the results cannot be read.
+    """
+    return PaperFigures(lines=counts_in(views, views.manifest)["lines"], published=printed_tables())
 
 
 def nupa_report_on(folder: Folders, *, published: bool = False) -> NupaReport:

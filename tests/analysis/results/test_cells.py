@@ -94,9 +94,15 @@ def test_a_cells_trials_are_worth_one_for_each_problem_however_often_it_was_aske
 
 def test_format_and_digits_are_those_of_the_grades():
     told = {"format_ok": True, "digits_right": 2, "digits_total": 3}
-    (cell,) = cells_of(trials({}, {}, {}), grades(told, told | {"format_ok": False}, {}))
+    whole = {"digits_right": 2, "digits_total": 2, "exact_match": True, "length_error": 3}
+    (cell,) = cells_of(
+        trials(*[{}] * 4), grades(told, told | {"format_ok": False}, {"exact_match": True}, whole)
+    )
     assert (cell["format_ok"], cell["format_known"]) == (1, 2)
-    assert (cell["digits_right"], cell["digits_total"]) == (4, 6)
+    assert (cell["digits_right"], cell["digits_total"]) == (6, 8)
+    # of answers that tell digits, a share of each, and not of all digits together
+    assert (cell["measured"], cell["exact"], cell["length_error"]) == (3, 1, 3)
+    assert cell["digit_match"] == pytest.approx(2 / 3 + 2 / 3 + 1)
 
 
 def test_a_grade_whose_trial_was_not_read_yet_counts_nowhere():

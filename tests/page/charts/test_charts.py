@@ -22,6 +22,10 @@ COUNTED = cell(
     format_known=50,
     digits_right=300,
     digits_total=400,
+    measured=40,
+    exact=30,
+    digit_match=36.0,
+    length_error=10,
     output_tokens=1_000,
     known_tokens=80,
     reasoning_tokens=500,
@@ -41,6 +45,9 @@ COUNTED = cell(
         ("of_answered", 0.75),
         ("format", 0.9),
         ("digits", 0.75),
+        ("exact_match", 0.75),
+        ("digit_match", 0.9),
+        ("dlength", 0.25),
         ("output_tokens", 12.5),
         ("reasoning_tokens", 50),
         ("cost", 40),
@@ -56,7 +63,7 @@ def test_a_metric_is_a_quotient_of_sums_over_the_cells(metric, value):
 
 
 def test_every_metric_has_its_case_above():
-    assert len(METRICS) == 9
+    assert len(METRICS) == 12
 
 
 def test_a_metric_of_nothing_known_is_unknown():
