@@ -1,9 +1,11 @@
 """Printed tables, pictures and notes that the reports of published benchmarks share."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -87,6 +89,9 @@ def _about(table: pa.Table) -> dict[str, Any]:
 
 
 MOST_SERIES: Final = 8  # colours that people tell apart
+MOST_CELLS: Final = 480  # of a map, so that each of its files stays under 2 MB
+MOST_ROWS: Final = 48  # names below each other
+LACKING: Final = "–"  # in the place of a figure that was not asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +119,11 @@ class PublishedPicture(Report):
     text: str = ""  # what is written in a cell of a map, or at a point; else a map's value
     guide: str = ""  # a value to compare with, dashed: that of guessing
     x_scale: str = "category"
-    x_order: Sequence[str] = ()  # of a map's columns; else as the rows have them
+    x_order: Sequence[str] = ()  # of all columns of a map; else as the rows have them
+    y_order: Sequence[str] = ()  # likewise of its rows
+    whole: bool = True  # a dash stands where a map has no row, or a group of bars none of a series
+    dash: str = "was not asked"  # what the dash says
+    of_folder: bool = True  # False: it shows nothing of a folder, only what the benchmark's tasks are
     scale: str = "share"
     notes: Sequence[str] = ()
 
@@ -123,24 +132,73 @@ class PublishedPicture(Report):
         """True if any of its values is known."""
         return any(row[self.value] is not None for row in self.rows)
 
+    @property
+    def shows_folder(self) -> bool:
+        """True if any of its rows is of the folder, and not as a document prints it."""
+        return self.of_folder and any(
+            not any(MARK in str(value) for value in row.values()) for row in self.rows
+        )
+
     def drawn_rows(self) -> list[dict[str, Any]]:  # Any: as in `rows`
-        """Return its rows by the place in which each value is drawn."""
+        """Return its rows by the place in which each value is drawn; a dash is where there is none."""
         places = {"x": self.x, "y": self.y, "series": self.series, "panel": self.panel}
         places |= {"value": self.value, "text": self.text, "guide": self.guide, "low": "low", "high": "high"}
-        return [
+        rows = [
             {place: row[column] for place, column in places.items() if column in row} for row in self.rows
+        ]
+        across = "y" if self.kind == "map" else "series"
+        if self.kind not in ("map", "bars") or not (self.whole and getattr(self, across)):
+            return rows
+        rows += self._absent(rows, across)
+        return [
+            row | {"lacking": row.get("text") or LACKING} if row["value"] is None else row for row in rows
+        ]
+
+    def _absent(self, rows: Sequence[Mapping[str, Any]], across: str) -> list[dict[str, Any]]:
+        """Return a row without a value for each place of a panel that has none."""
+        known = {(row.get("panel"), row["x"], row[across]) for row in rows}
+        panels = list(dict.fromkeys(panel for panel, *_ in known))
+        lines = self.y_order or list(dict.fromkeys(row[across] for row in rows))
+        columns = {  # those of bars differ: tasks have other lengths
+            panel: self.x_order or {x: 0 for of, x, _ in known if self.kind == "map" or of == panel}
+            for panel in panels
+        }
+        return [
+            {"panel": panel, "x": x, across: y, "value": None}
+            for panel in panels
+            for x, y in product(columns[panel], lines)
+            if (panel, x, y) not in known
         ]
 
     def parted(self) -> Iterator["PublishedPicture"]:
-        """Yield it, or several with a name each, where it has more series than there are colours."""
-        series = list(dict.fromkeys(row[self.series] for row in self.rows)) if self.series else []
-        if len(series) <= MOST_SERIES:
+        """Yield it, or several with a name each, where it has more than one page has room for."""
+        column, most = self._page
+        values = list(dict.fromkeys(row[column] for row in self.rows)) if column else []
+        if len(values) <= most:
             yield self
             return
-        for start in range(0, len(series), MOST_SERIES):
-            shown = series[start : start + MOST_SERIES]
-            rows = [row for row in self.rows if row[self.series] in shown]
-            yield replace(self, name=f"{self.name}-{start // MOST_SERIES + 1}", rows=rows)
+        for start in range(0, len(values), most):
+            shown = set(values[start : start + most])
+            rows = [row for row in self.rows if row[column] in shown]
+            orders: dict[str, Any] = {  # Any: of a picture
+                f"{axis}_order": [one for one in getattr(self, f"{axis}_order") if one in shown]
+                for axis in "xy"
+                if getattr(self, axis) == column
+            }
+            yield replace(self, name=f"{self.name}-{start // most + 1}", rows=rows, **orders)
+
+    @property
+    def _page(self) -> tuple[str, int]:
+        """The column whose values are shared out among pages, and how many stand on one."""
+        if self.series and self.kind != "stack":
+            return self.series, MOST_SERIES
+        if self.kind != "map":
+            return self.y, MOST_ROWS
+        if self.panel:
+            cells = max(Counter(row[self.panel] for row in self.rows).values(), default=1)
+            return self.panel, max(1, MOST_CELLS // cells)
+        models, others = (self.y, self.x) if self.y == "model" else (self.x, self.y)
+        return models, max(1, MOST_CELLS // len({row[others] for row in self.rows}))
 
     def _notes(self) -> Iterator[str]:
         yield from self.notes

@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from asyncbench import published_table
-from asyncbench.published.llm_arithmetic.names import facets_of
+from asyncbench.published.llm_arithmetic.names import facets_of, in_words
 from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
 from asyncbench.records import Condition, Usage
 from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
@@ -31,6 +31,11 @@ def printed():
     """The rows of that README; of two of one name the first."""
     rows = published_table("llm_arithmetic_2025-06-30_overview").to_pylist()
     return {row["model"]: row for row in reversed(rows)}
+
+
+def plain(name):
+    """A name where a colour tells that it is published."""
+    return name.replace(" (published)", "")
 
 
 def of_published(picture):
@@ -137,12 +142,12 @@ def test_tokens_and_dollars_that_lack_the_reasoning_are_marked(drawn):
         marked = [row for row in drawn[name].rows if row["model"].endswith("*")]
         assert {row["model"] for row in marked} == lacking
         assert "* Its tokens and dollars are too low: they lack the reasoning." in drawn[name].notes
-    assert lacking <= {row["name"] for row in drawn["l-5-cost"].rows}
+    assert {plain(name) for name in lacking} <= {row["name"] for row in drawn["l-5-cost"].rows}
 
 
 @pytest.mark.long
 def test_own_points_and_those_that_nobody_beats_are_named(tmp_path):
-    from asyncbench.page.charts.catalogue import published_spec
+    from asyncbench.page.charts.catalogue import with_names_placed
 
     folder = results_folder(tmp_path, *asked(["2"], alias="a"), *asked(["3"], alias="b"))
     picture = pictures_of(folder, published=True)["l-5-cost"]
@@ -160,10 +165,9 @@ def test_own_points_and_those_that_nobody_beats_are_named(tmp_path):
         )
     }
     assert 0 < len(front) < len(others)
-    assert {row["name"] for row in others} == {*front, ""}
-    spec = published_spec(picture)
-    assert [layer["encoding"].get("color", {}).get("field") for layer in spec["layer"]] == ["series", None]
-    assert spec["layer"][1]["encoding"]["text"]["field"] == "text"
+    assert {row["name"] for row in others} == {*map(plain, front), ""}
+    placed = with_names_placed(picture)
+    assert {row["text"] for row in placed if row["offset"]} == {row["name"] for row in rows} - {""}
 
 
 def test_too_many_own_points_leave_their_names_to_those_that_nobody_beats(drawn):
@@ -294,7 +298,7 @@ def test_what_a_sweep_varied_is_read_from_its_columns(tmp_path):
         ("m", "high", 1.0),
     }
     padding = {(row["model"], row["padding"]) for row in found["l-1-padding"].rows}
-    assert padding == {("o", "0k"), ("o", "2k")}
+    assert padding == {("c", "0k"), ("c", "2k")}
     thinking = {(row["thinking"], row["NaN"]) for row in found["l-3-thinking"].rows}
     assert thinking == {("off", 0.0), ("on", 0.5)}
     (pair,) = found["l-4-quantisation"].rows
@@ -364,7 +368,7 @@ def points_of(pictures):
 def test_each_folder_has_lines_of_its_own(tmp_path):
     folders = [results_folder(tmp_path / name, *low_and_high("ab")) for name in ("la", "la2")]
     assert points_of(pictures_of(folders)) == {
-        **{("padding", f"m low {folder}"): ["0k", "2k"] for folder in ("la", "la2")},
+        **{("padding", f"a in {folder}"): ["0k", "2k"] for folder in ("la", "la2")},
         **{("effort", f"m {folder}"): ["high", "low"] for folder in ("la", "la2")},
     }
 
@@ -385,7 +389,7 @@ def test_folders_that_share_nothing_are_set_beside_each_other(tmp_path):
 def test_one_model_of_two_origins_has_two_lines(tmp_path, one, other):
     results = [*low_and_high("ab", **one), *low_and_high("cd", **other)]
     assert points_of(pictures_of(results_folder(tmp_path, *results))) == {
-        **{("padding", f"m low {origin}"): ["0k", "2k"] for origin in "xy"},
+        **{("padding", alias): ["0k", "2k"] for alias in "ac"},
         **{("effort", f"m {origin}"): ["high", "low"] for origin in "xy"},
     }
 
@@ -396,7 +400,25 @@ def test_one_model_id_under_two_aliases_has_two_lines(tmp_path):
         *(one for alias in "ab" for one in asked(["3"], alias=alias, condition=PADDED_ONCE)),
     ]
     found = points_of(pictures_of(results_folder(tmp_path, *results)))
-    assert found == {("padding", f"m {alias}"): ["0k", "2k"] for alias in "ab"}
+    assert found == {("padding", alias): ["0k", "2k"] for alias in "ab"}
+
+
+def test_options_are_words():
+    options = {"stop": ["x", "y"], "a": {"b": 1, "c": {}}, "top_k": 5}
+    assert in_words(options) == "a.b 1, stop x y, top_k 5"
+
+
+@pytest.mark.long
+def test_a_legend_has_aliases_or_words_and_no_json(tmp_path):
+    """Two efforts of one alias under conditions, and two of an id under aliases, all with options."""
+    efforts = [Condition(name=one, described={"effort": one, "top_p": 0.5}) for one in ("low", "high")]
+    results = [
+        *(one for effort in efforts for one in asked(["2"], alias="a", condition=effort, effort=effort.name)),
+        *asked(["2"], alias="b", model_id="o", effort="low", temperature=0.5),
+        *asked(["3"], alias="c", model_id="o", effort="high", temperature=0.5),
+    ]
+    found = points_of(pictures_of(results_folder(tmp_path, *results)))
+    assert found == {("effort", name): ["high", "low"] for name in ("a", "o temperature 0.5")}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
@@ -144,6 +144,12 @@ def test_the_frame_has_the_41_cells_of_the_paper(imported):
     hard = [cell for cell, letter in letters["table-6"].items() if letter == "H"]
     kinds = [kind for _, kind in hard]
     assert [kinds.count(kind) for kind in ("integer", "float", "fraction", "scientific")] == [6, 3, 7, 3]
+    for name in ("table-1", *letters):
+        shown = imported[name]
+        assert [*shown.x_order][-3:] == ["to_float", "to_scient", "sig"]
+        drawn = shown.drawn_rows()
+        assert len(drawn) == 17 * 4 * len({row.get("panel") for row in drawn})
+        assert Counter(row["lacking"] for row in drawn if row["value"] is None)["–"] == 27
 
 
 # ── made replies: examples, repeats, times and rules ─────────────────────────────────────────

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import inf
+from math import ceil, floor, inf, log10
 from typing import Any, Final
 
 from asyncbench.analysis.cells import METRICS, check_metric
@@ -31,8 +31,9 @@ from asyncbench.page.charts.chart import (
 from asyncbench.page.charts.errors import ERROR_CHARTS
 from asyncbench.page.charts.frontier import FRONTIER_CHARTS
 from asyncbench.page.charts.loads import LOAD_CHARTS
+from asyncbench.page.charts.naming import FAR, HAS_NAME, LEADER, NAMED, name_offsets
 from asyncbench.page.charts.times import CALL_CHARTS
-from asyncbench.published.reports import PublishedPicture
+from asyncbench.published.reports import LACKING, PublishedPicture
 
 COLUMNS: Final = ((4, 2), (12, 3), (inf, 4))  # at most so many panels → how many stand side by side
 ALONE: Final = 640  # pixels of a panel that is the only one
@@ -101,8 +102,10 @@ def drawn(
 
 def published_drawn(picture: PublishedPicture, *, theme: str = "light", notes: Sequence[str] = ()) -> Spec:
     """Return a picture of a published benchmark that stands alone, as `drawn` does a chart."""
+    rows = with_names_placed(picture)
+    dashes = [f"{LACKING} {picture.dash}."] if any(row.get("lacking") == LACKING for row in rows) else []
     spec = _over_rows(published_spec(picture))
-    return _self_contained(spec, picture.drawn_rows(), picture.title, notes, theme=theme)
+    return _self_contained(spec, rows, picture.title, [*notes, *dashes], theme=theme)
 
 
 def _self_contained(
@@ -133,6 +136,7 @@ def _self_contained(
 # ── pictures of published benchmarks: a specification for each kind, whatever it shows ───────────
 
 
+MOST_UPRIGHT: Final = 3  # characters of labels that stand upright above a map's columns
 CELL: Final = 24  # pixels of a row of a heatmap, and of a column at least
 DOUBLINGS: Final = [2**n - 1 for n in range(60)]  # 0, 1, 3, 7 …: whole steps of log2(digits + 1)
 
@@ -155,7 +159,36 @@ def published_spec(picture: PublishedPicture) -> Spec:
     return panels(*drawn["layer"], height=drawn["height"], width=drawn["width"], apart=apart)
 
 
-_NAMES: Final = field("y:N", sort=None, title=None, axis={"grid": False})
+_LACKING: Final[Spec] = {"filter": "isValid(datum.lacking)"}
+_NAMES: Final = field("y:N", sort=None, title=None, axis={"grid": False, "labelLimit": 420})
+
+
+def with_names_placed(picture: PublishedPicture) -> list[dict[str, Any]]:  # Any: as in its rows
+    """Return its drawn rows; of points and lines with names also where each name stands."""
+    rows = picture.drawn_rows()
+    if not picture.text or picture.kind not in ("points", "lines"):
+        return rows
+    width, height = ALONE, _height(picture)
+    exponents = [log10(row["x"]) for row in rows]
+    low, high = floor(min(exponents)), ceil(max(exponents))
+    span = max(high - low, 1)
+    spots = [
+        (width * (at - low) / span, height * (1 - row["value"]))
+        for at, row in zip(exponents, rows, strict=True)
+    ]
+    order = sorted(range(len(rows)), key=lambda n: (-rows[n]["value"], n))
+    names = [str(row["text"]) for row in rows]
+    offsets = name_offsets(spots, names, order, always=order, width=width, height=height)
+    return [{**row, "offset": offset} for row, offset in zip(rows, offsets, strict=True)]
+
+
+def _height(picture: PublishedPicture) -> int:
+    """Return the pixels of a picture with two quantities."""
+    return {"points": 400}.get(picture.kind, HEIGHT) if not picture.panel else HEIGHT // 2
+
+
+def _wide(picture: PublishedPicture) -> int:
+    return PANEL_WIDTH if picture.panel else ALONE
 
 
 def _across(picture: PublishedPicture) -> Spec:
@@ -172,7 +205,8 @@ def _values(picture: PublishedPicture, column: str = "value") -> Spec:
 
 def _measured(column: str, picture: PublishedPicture, scale: str, title: str) -> Spec:
     options, ticks = _scaled(scale, picture, title)
-    return field(f"{column}:Q", title=_words(title), scale=options, axis=ticks)
+    done: Any = ["log2(dlength + 1);", "ticks: dlength"] if scale == "digits" else _words(title)
+    return field(f"{column}:Q", title=done, scale=options, axis=ticks)
 
 
 def _words(column: str) -> str:
@@ -193,6 +227,17 @@ def _coloured(picture: PublishedPicture) -> Spec:
     return {"color": SERIES} if picture.series else {}
 
 
+def _named(at: Spec, colour: Spec) -> list[Spec]:
+    """Return names beside points, each on a border in the colour of the ground, with a line to a far one."""
+    text = {**at, "text": field("text:N")}
+    ends = {"x2": field("x"), "y2": field("value")}
+    return [
+        mark("rule", {"opacity": 0.45, **LEADER}, FAR, **at, **ends, **colour),
+        mark("text", {**NAMED, "style": "halo"}, HAS_NAME, **text),
+        mark("text", NAMED, HAS_NAME, **text, **colour),
+    ]
+
+
 def _series(picture: PublishedPicture) -> Spec:
     """Return bars or lines over an axis of names or numbers, with intervals and a line to compare with."""
     bars = picture.kind == "bars"
@@ -200,46 +245,57 @@ def _series(picture: PublishedPicture) -> Spec:
     shape, options = ("bar", {}) if bars else ("line", {"point": {"size": 30}})
     y = _values(picture)
     layers = [mark(shape, options, **at, y={**y, "stack": None}, **_coloured(picture))]
+    if bars:  # so that a bar of no height differs from none
+        zero, foot = {"filter": "datum.value === 0"}, {"style": "note", "dy": -5}
+        layers.append(mark("tick", {"thickness": 3}, zero, **at, y=y, **_coloured(picture)))
+        layers.append(mark("text", foot, _LACKING, **at, y={"value": "height"}, text=field("lacking:N")))
     if any("low" in row for row in picture.rows):
         known = {"filter": "isValid(datum.low)"}
         low, high = _values(picture, "low"), field("high")
         layers.append(mark("rule", {"style": "interval"}, known, **at, y=low, y2=high))
     if picture.text:
-        layers.append(mark("text", {"dy": -10, "style": "note"}, **at, y=y, text=field("text:N")))
+        layers += _named({**at, "y": y}, _coloured(picture))
     if picture.guide:
         known, mean = {"filter": "isValid(datum.guide)"}, {"aggregate": "mean"}
         layers.append(mark("rule", {"style": "reference"}, known, y=_values(picture, "guide") | mean))
-    return view(*layers, width=PANEL_WIDTH, height=HEIGHT // 2)
+    return view(*layers, width=_wide(picture), height=_height(picture))
 
 
 def _stack(picture: PublishedPicture) -> Spec:
     """Return bars from left to right, each cut into its series."""
     place, x = running((), place="row_number()"), {**_values(picture), "stack": "zero"}
     bars = mark("bar", {}, place, x=x, y=_NAMES, order=field("place:Q"), **_coloured(picture))
-    return view(bars, width=PANEL_WIDTH, height={"step": ROW})
+    return view(bars, width=_wide(picture), height={"step": ROW})
 
 
 def _map(picture: PublishedPicture) -> Spec:
-    """Return shaded cells, which hold their text or their value."""
+    """Return shaded cells, which hold their text or their value; a dash stands where there is none."""
     across = {"orient": "top", "labelAngle": -60, "labelAlign": "left", "labelLimit": 200, "grid": False}
-    x = field("x:N", sort=[*picture.x_order] or None, title=None, axis=across)
-    at = {"x": x, "y": _NAMES}
+    title = None
+    if all(len(str(row[picture.x])) <= MOST_UPRIGHT for row in picture.rows):
+        across |= {"labelAngle": 0, "labelAlign": "center"}
+        title = _words(picture.x)
+    x = field("x:N", sort=[*picture.x_order] or None, title=title, axis=across)
+    at = {"x": x, "y": {**_NAMES, "sort": [*picture.y_order] or None}}
     options, ticks = _scaled(picture.scale, picture, picture.value)
     values: Spec = {name: ticks[name] for name in ("format", "values") if name in ticks}
     legend = {"title": _words(picture.value), "titleLimit": 300, "gradientLength": 160, **values}
-    cells = mark("rect", {"cornerRadius": 1}, color=field("value:Q", scale=options, legend=legend), **at)
+    known = {"filter": "isValid(datum.value)"}
+    colour = field("value:Q", scale=options, legend=legend)
+    cells = mark("rect", {"cornerRadius": 1}, known, color=colour, **at)
     share = picture.scale == "share"
     form = f"format({'100 * ' * share}datum.value, '{'.0f' if share else '.3~g'}')"
     written = (
         grouped(("panel",) if picture.panel else (), most="max(value)"),
-        {"filter": "isValid(datum.value)"},
+        known,
         *calculated(
-            said="datum.text" if picture.text else form,
+            said=f"isValid(datum.text) ? datum.text : {form}" if picture.text else form,
             strength=f"abs(datum.value) / {'1' if share else 'max(datum.most, 1e-12)'}",
         ),
     )
     texts = legible(*written, text=field("said:N"), room={}, **at)
-    return view(cells, *texts, width={"step": _wide_enough(picture)}, height={"step": CELL})
+    dashes = mark("text", {"style": "note"}, _LACKING, text=field("lacking:N"), **at)
+    return view(cells, dashes, *texts, width={"step": _wide_enough(picture)}, height={"step": CELL})
 
 
 def _wide_enough(picture: PublishedPicture) -> int:
@@ -250,11 +306,9 @@ def _wide_enough(picture: PublishedPicture) -> int:
 def _points(picture: PublishedPicture) -> Spec:
     """Return a point a row, with its text."""
     at = {"x": _across(picture), "y": _values(picture)}
-    layers = [mark("point", {"filled": True, "size": 50, "opacity": 0.8}, **at, **_coloured(picture))]
-    if picture.text:
-        note = {"align": "left", "dx": 6, "style": "note"}
-        layers.append(mark("text", note, **at, text=field("text:N")))
-    return view(*layers, width=PANEL_WIDTH, height=HEIGHT)
+    points = mark("point", {"filled": True, "size": 50, "opacity": 0.8}, **at, **_coloured(picture))
+    names = _named(at, _coloured(picture)) if picture.text else []
+    return view(points, *names, width=_wide(picture), height=_height(picture))
 
 
 def _dots(picture: PublishedPicture) -> Spec:
@@ -267,7 +321,7 @@ def _dots(picture: PublishedPicture) -> Spec:
     layers.append(mark("point", {"filled": True, "size": 70, "opacity": 1}, **at, **_coloured(picture)))
     if picture.scale == "difference":
         layers.append(reference_line(x={"datum": 0}))
-    return view(*layers, width=PANEL_WIDTH, height={"step": ROW})
+    return view(*layers, width=_wide(picture), height={"step": ROW})
 
 
 _DRAWN: Final[Mapping[str, Callable[[PublishedPicture], Spec]]] = {

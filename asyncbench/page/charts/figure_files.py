@@ -189,8 +189,10 @@ def published_files(published: PublishedReport, of: Chosen, style: str) -> Files
     reports: dict[str, Report] = {}
     for whole in filter(lambda picture: picture.drawable, published.pictures()):
         for picture in whole.parted():
-            marked = replace(picture, notes=[*_marks(published.simulated_note, of), *picture.notes])
-            svg = _svg(published_drawn(marked, notes=_folded(marked.notes, LONGEST_LINE)))
+            simulated = published.simulated_note if picture.shows_folder else ""
+            marked = replace(picture, notes=[*_marks(simulated, of), *picture.notes])
+            spoken = [note.replace("`", "") for note in marked.notes]
+            svg = _svg(published_drawn(marked, notes=_folded(spoken, LONGEST_LINE)))
             yield f"{picture.name}.svg", svg.encode()
             yield f"{picture.name}.png", _png(svg, SCALE)
             reports[picture.name] = marked

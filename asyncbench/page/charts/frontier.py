@@ -1,10 +1,10 @@
 """Accuracy against cost and reasoning tokens: rows of both charts, spending, names that have room, specs."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import log, sqrt
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from asyncbench.analysis.cells import METRICS, Sums, summed
 from asyncbench.analysis.entrants import Asked
@@ -23,6 +23,7 @@ from asyncbench.page.charts.chart import (
     tooltips,
     view,
 )
+from asyncbench.page.charts.naming import FAR, HAS_NAME, LEADER, NAMED, Offset, name_offsets
 from asyncbench.stats.paired import undominated
 
 UNLIKE: Final = "No kind of question was asked of all models, so they are not compared"
@@ -35,11 +36,6 @@ FREE_AT: Final = 16.0  # of these
 WIDTHS: Final = {"name_at": 620.0, "name_at_narrow": 300.0}
 NARROW: Final = 480.0  # pixels: a narrower drawing names as the narrower of these does
 HEIGHT: Final = 340.0
-POINT: Final = 5.0  # from the middle of a point to its edge
-LETTER: Final = 5.5  # of a name in the mean
-LINE: Final = 11.0  # height of a name
-ASIDE: Final = 8.0  # from a point to its name
-BELOW: Final = 11.0  # the middle of a name that stands beside its point, lower or higher
 PADDING: Final = {"log": 60.0, "sqrt": 0.0}  # at both ends of the axis below, by its scale
 MARGIN: Final = 14.0  # above and below
 
@@ -70,9 +66,7 @@ def frontier_reasoning(cells: Cells, roster: Asked) -> list[Row]:
 
 def _with_names(rows: Sequence[Row], roster: Asked, scale: str) -> list[Row]:
     names = [roster.entrants[row["asked"]].short for row in rows]
-    offsets = {
-        column: name_offsets(rows, names, scale=scale, width=width) for column, width in WIDTHS.items()
-    }
+    offsets = {column: _offsets(rows, names, scale, width) for column, width in WIDTHS.items()}
     return [
         {**row, **{column: by_row[n] for column, by_row in offsets.items()}} for n, row in enumerate(rows)
     ]
@@ -171,52 +165,11 @@ def spent_rows(spent: Iterable[Mapping[str, Any]], roster: Asked) -> list[Row]:
 # ── names beside points ──────────────────────────────────────────────────────────────────────────
 
 
-class _Box(NamedTuple):
-    left: float
-    right: float
-    top: float
-    bottom: float
-
-    def meets(self, other: "_Box") -> bool:
-        across = self.left < other.right and other.left < self.right
-        return across and self.top < other.bottom and other.top < self.bottom
-
-    def within(self, frame: "_Box") -> bool:
-        across = frame.left <= self.left and self.right <= frame.right
-        return across and frame.top <= self.top and self.bottom <= frame.bottom
-
-
-Offset = tuple[
-    str, float, float
-]  # which end of a name is so many pixels to the right of a point, and below it
-
-
-def name_offsets(
-    rows: Sequence[Row], names: Sequence[str], *, scale: str, width: float = WIDTHS["name_at"]
-) -> list[Offset | None]:
-    """Return for each row where its name stands, or None where it would cover something.
-
-    Whom nobody beats are named first and always: far from their points, or over others, if need be. Then come
-    the most accurate ones.
-
-    Args:
-        rows: with x, value, low, high and front, as a frontier has them.
-        names: of each.
-        scale: of x: `log` or `sqrt`.
-        width: pixels of the drawing.
-    """
-    spots = _spots(rows, scale, width)
-    points = [_Box(x - POINT, x + POINT, y - POINT, y + POINT) for x, y in spots]
-    offsets, taken = list[Offset | None]([None] * len(rows)), list[_Box]()
-    for n in sorted(range(len(rows)), key=lambda n: (not rows[n]["front"], -rows[n]["value"], n)):
-        room, front = LETTER * len(names[n]), rows[n]["front"]
-        free = [*_offsets(spots[n], room, width, taken, front=front)]
-        others = [point for m, point in enumerate(points) if m != n]
-        clear = (one for one in free if not any(map(_box(spots[n], one, room).meets, others)))
-        offsets[n] = next(clear, free[0] if front and free else None)
-        if offset := offsets[n]:
-            taken.append(_box(spots[n], offset, room))
-    return offsets
+def _offsets(rows: Sequence[Row], names: Sequence[str], scale: str, width: float) -> list[Offset | None]:
+    """Return where names stand: first of whom nobody beats, who all have one, then of the most accurate."""
+    order = sorted(range(len(rows)), key=lambda n: (not rows[n]["front"], -rows[n]["value"], n))
+    ahead = {n for n, row in enumerate(rows) if row["front"]}
+    return name_offsets(_spots(rows, scale, width), names, order, always=ahead, width=width, height=HEIGHT)
 
 
 def _spots(rows: Sequence[Row], scale: str, width: float) -> list[tuple[float, float]]:
@@ -245,42 +198,6 @@ def _spots(rows: Sequence[Row], scale: str, width: float) -> list[tuple[float, f
     ]
 
 
-def _offsets(
-    spot: tuple[float, float], room: float, width: float, taken: Collection[_Box], *, front: bool
-) -> Iterator[Offset]:
-    """Yield where a name is within the drawing and on no other name, the better places first."""
-    frame = _Box(0, width, 0, HEIGHT)
-    for offset in _places(spot[0], room, width, front=front):
-        box = _box(spot, offset, room)
-        if box.within(frame) and not any(map(box.meets, taken)):
-            yield offset
-
-
-def _places(x: float, room: float, width: float, *, front: bool) -> Iterator[Offset]:
-    """Yield the places of a name, the better first: above left nothing can be that beats a point."""
-    yield from sorted(_NEAREST, key=lambda one: one[1:] != (-ASIDE, -BELOW)) if front else _NEAREST
-    if front:
-        ends = -x, width - x - room  # where a name begins or ends with the drawing
-        inward = min(max(ASIDE, ends[0]), ends[1])
-        for lines in range(1, int(HEIGHT / LINE)):
-            for below in (-BELOW - lines * LINE, BELOW + lines * LINE):
-                yield ("right", -ASIDE, below)
-                yield from (("left", aside, below) for aside in (inward, *ends))
-
-
-_NEAREST: Final[Sequence[Offset]] = (
-    *(("left", ASIDE, BELOW), ("right", -ASIDE, -BELOW)),
-    *(("left", ASIDE, -BELOW), ("right", -ASIDE, BELOW)),
-)
-
-
-def _box(spot: tuple[float, float], offset: Offset, room: float) -> _Box:
-    """Return what a name covers."""
-    (x, y), (end, aside, below) = spot, offset
-    left = x + aside - (room if end == "right" else 0)
-    return _Box(left, left + room, y + below - LINE / 2, y + below + LINE / 2)
-
-
 # ── charts ────────────────────────────────────────────────────────────────────────────────────
 
 _NAMES_AT: Final = {
@@ -289,15 +206,8 @@ _NAMES_AT: Final = {
 }
 _OFFSET: Final = calculated(offset=f"width < {NARROW} ? datum.name_at_narrow : datum.name_at")
 _SPAN: Final[Spec] = {"zero": False, "nice": False, "padding": MARGIN}
-_NAMED: Final[Spec] = {
-    "align": {"expr": "datum.offset[0]"},
-    "dx": {"expr": "datum.offset[1]"},
-    "dy": {"expr": "datum.offset[2]"},
-}
 _PRICED: Final[Spec] = {"filter": "isValid(datum.x)"}
 _FREE: Final[Spec] = {"filter": "!isValid(datum.x)"}
-_FAR: Final[Spec] = {"filter": f"isValid(datum.offset) && abs(datum.offset[2]) > {BELOW}"}
-_LEADER: Final[Spec] = {"x2Offset": {"expr": "datum.offset[1]"}, "y2Offset": {"expr": "datum.offset[2]"}}
 
 
 def _points(x: Spec, tips: Sequence[str], *transform: Spec) -> list[Spec]:
@@ -305,7 +215,7 @@ def _points(x: Spec, tips: Sequence[str], *transform: Spec) -> list[Spec]:
 
     Each name twice: first a border in the colour of the ground, so that no interval runs through it.
     """
-    y, named = accuracy_axis(**_SPAN), {"filter": "isValid(datum.offset)"}
+    y = accuracy_axis(**_SPAN)
     size = {"condition": {"test": "datum.front", "value": 95}, "value": 55}
     point = {"filled": True, "opacity": 1, "cursor": "pointer"}
     interval = {"y": accuracy_axis("low", **_SPAN), "y2": field("high"), "color": COLOUR}
@@ -313,10 +223,10 @@ def _points(x: Spec, tips: Sequence[str], *transform: Spec) -> list[Spec]:
     text = {"x": x, "y": y, "text": field("model:N")}
     return [
         mark("rule", {"opacity": 0.45}, *transform, x=x, **interval),
-        mark("rule", {"opacity": 0.45, **_LEADER}, *transform, _FAR, x=x, y=y, color=COLOUR, **across),
+        mark("rule", {"opacity": 0.45, **LEADER}, *transform, FAR, x=x, y=y, color=COLOUR, **across),
         mark("point", point, *transform, x=x, y=y, color=COLOUR, tooltip=tooltips(*tips), size=size),
-        mark("text", {**_NAMED, "style": "halo"}, *transform, named, **text),
-        mark("text", _NAMED, *transform, named, **text, color=COLOUR),
+        mark("text", {**NAMED, "style": "halo"}, *transform, HAS_NAME, **text),
+        mark("text", NAMED, *transform, HAS_NAME, **text, color=COLOUR),
     ]
 
 

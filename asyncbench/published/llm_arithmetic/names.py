@@ -65,7 +65,7 @@ def facets_of(name: str, columns: Mapping[str, Any] | None = None, *, rest: str 
         condition = {key: value for key, value in condition.items() if key not in _OF_PADDING}
     for told_elsewhere in (params, condition):
         told_elsewhere.pop("effort", None)
-    others = [json.dumps(one, sort_keys=True) for one in (params, condition) if one]
+    others = [in_words(one) for one in (params, condition) if one]
     return Facets(
         family=name,
         padding=int(padding[1] if padding else facets.get("padding", 0)),
@@ -75,6 +75,19 @@ def facets_of(name: str, columns: Mapping[str, Any] | None = None, *, rest: str 
         quantisation=facets.get("quantisation"),
         rest=" ".join([*others, rest]).strip(),
     )
+
+
+def in_words(options: Mapping[str, Any]) -> str:
+    """Return options as a name shows them: `temperature 0.5, response_format.type text`."""
+    words = []
+    for key, value in sorted(options.items()):
+        if isinstance(value, Mapping):
+            words.append(in_words({f"{key}.{name}": one for name, one in value.items()}))
+        elif isinstance(value, list | tuple):
+            words.append(f"{key} {' '.join(map(str, value))}")
+        else:
+            words.append(f"{key} {value}")
+    return ", ".join(filter(None, words))
 
 
 K = TypeVar("K", bound=Hashable)

@@ -220,11 +220,23 @@ def _varied(entries: Iterable[OverviewEntry], facet: str) -> dict[str, list[Over
         (entry for entry in entries if getattr(entry.facets, facet) is not None),
         lambda entry: tuple(value for name, value in entry.facets._asdict().items() if name != facet),
     )
-    return {
-        f"{those[0].facets.without(facet)} {those[0].facets.rest}".strip(): those
-        for those in groups.values()
-        if len({getattr(entry.facets, facet) for entry in those}) > 1
-    }
+    varied = [those for those in groups.values() if len({getattr(one.facets, facet) for one in those}) > 1]
+    often = Counter(map(_alias, varied))
+    return {_line_name(those, facet, alone=often[_alias(those)] == 1): those for those in varied}
+
+
+def _alias(entries: Sequence[OverviewEntry]) -> str:
+    """Return the alias that all entries have; empty: they have several, or are published."""
+    aliases = {entry.asked[1] if entry.asked else "" for entry in entries}
+    return aliases.pop() if len(aliases) == 1 else ""
+
+
+def _line_name(entries: Sequence[OverviewEntry], facet: str, *, alone: bool) -> str:
+    """Return what to call entries that differ in one facet: by their alias, where no other line has it."""
+    alias, facets = _alias(entries), entries[0].facets
+    if alias and alone:
+        return alias
+    return f"{facets.without(facet)} {facets.rest}".strip()
 
 
 def _of_padding(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
@@ -369,7 +381,7 @@ def _of_cost(entries: Sequence[OverviewEntry]) -> PublishedPicture:
                 "of": "this folder" if entry.sums else "published",
                 "cost, USD": entry.cost_usd,
                 "accuracy": entry.correct,
-                "name": entry.marked if entry.model in named else "",
+                "name": entry.marked.replace(f" {MARK}", "") if entry.model in named else "",
             }
             for entry in priced
         ],

@@ -24,7 +24,7 @@ from asyncbench.published.nupa.counts import (
     printed_digits,
     task_name,
 )
-from asyncbench.published.reports import MARK, PublishedPicture, counted_of, picture, published_table
+from asyncbench.published.reports import LACKING, MARK, PublishedPicture, counted_of, picture, published_table
 from asyncbench.store.schema import ENTRANT
 from asyncbench.suites.numbers import FORMS, parts
 from asyncbench.suites.nupa.tasks import REPRESENTATIONS, TASKS, NupaTask, range_of, task_of
@@ -202,6 +202,7 @@ OF_TABLE_18: Final = (
     *(("add", "", "integer"), ("add", "", "float")),
     *(("multiply", "easy", "fraction"), ("add", "", "scientific")),
 )
+IN_TEST: Final = "✓"  # of the paper's Table 1
 LETTERS: Final = {"integer": "I", "int": "i", "float": "Fl", "fraction": "Fr", "scientific": "S", None: "N"}
 
 
@@ -220,6 +221,7 @@ def of_tables(shown: Shown) -> Iterator[PublishedPicture]:
             *("well_learned", "preserving"),
             x="model",
             y="task",
+            y_order=_in_paper_order(task_name(line.task) for line in shown.lines),
             text="digits",
             notes=shown.notes(
                 "Shaded: the well-learned digits as a share of the longest problems of the task."
@@ -322,35 +324,61 @@ def _cell(model: str, kind: Kind, of: str, value: Any) -> Row:  # Any: a number
 
 def of_frames(shown: Shown) -> Iterator[PublishedPicture]:
     """Yield Tables 1, 4, 5 and 6, and Table 19."""
-    places = {"x": "task", "y": "representation"}
+    places: Mapping[str, Any] = {  # Any: of a picture
+        "x": "task",
+        "y": "representation",
+        "x_order": FRAME,
+        "y_order": REPRESENTATIONS,
+        "dash": "is not in the paper's test",
+    }
+    paper = [task for task in TASKS.values() if "paper41" in task.sets]
+    means = {
+        (shown.names[line.asked], line.task): float_or_none(line.by_grader["strict"]["exact_match"].mean)
+        for line in shown.lines
+    }
     rows = [
         _framed(
-            line.task,
-            model=shown.names[line.asked],
-            exact_match=float_or_none(line.by_grader["strict"]["exact_match"].mean),
+            task,
+            model=model,
+            exact_match=(mean := means.get((model, task))),
+            mark=IN_TEST if mean is None else f"{100 * mean:.0f}",
         )
-        for line in shown.lines
-        if "paper41" in line.task.sets
+        for model in dict.fromkeys(model for model, _ in means)
+        for task in paper
     ]
     title = "What numbers models understand: exact match by representation and task"
+    notes = (POOLED, f"{IN_TEST} is in the paper's test, and was not asked here.")
     yield picture(
-        "table-1", title, "map", _in_frame(rows), "exact_match", panel="model", notes=(POOLED,), **places
+        "table-1",
+        title,
+        "map",
+        _in_frame(rows),
+        "exact_match",
+        panel="model",
+        text="mark",
+        notes=notes,
+        **places,
     )
     told: Mapping[str, tuple[str, Callable[[NupaTask], str]]] = {
         "table-4": ("Representation of the second operand", lambda task: LETTERS[task.second]),
         "table-5": ("Representation of the answer", lambda task: LETTERS[task.answer]),
         "table-6": ("Up to 20 digits (H) or 100 (E)", lambda task: "H" if task.length_class == 20 else "E"),
     }
-    paper = [task for task in TASKS.values() if "paper41" in task.sets]
     for name, (title, said) in told.items():
         rows = [_framed(task, longest=task.length_class, letter=said(task)) for task in paper]
-        yield picture(name, title, "map", _in_frame(rows), "longest", scale="number", text="letter", **places)
+        shape = {"scale": "number", "text": "letter", "of_folder": False}
+        yield picture(name, title, "map", _in_frame(rows), "longest", **shape, **places)
     traces = [{**row, "model": shown.named(row), "digits": str(row["longest"])} for row in shown.traces]
     if shown.printed and traces:
         for row in published_table("nupa_table_19").to_pylist():
             told_digits = row["max_digits"]
             traces.append(
-                {**row, "model": f"RF CoT {MARK}", "longest": told_digits, "digits": str(told_digits or "")}
+                {
+                    **row,
+                    "model": f"RF CoT {MARK}",
+                    "longest": told_digits,
+                    "digits": str(told_digits or LACKING),
+                }
             )
     title = f"Longest problem whose rule and reply fit in {TRACE_TOKENS:,} tokens"
     note = "The digits of the longest problem, answered under a condition with `style: rules`."
@@ -364,8 +392,14 @@ def of_frames(shown: Shown) -> Iterator[PublishedPicture]:
         panel="model",
         text="digits",
         notes=shown.notes(note),
-        **places,
+        **{**places, "dash": "was not asked, or is not covered"},
     )
+
+
+def _in_paper_order(names: Iterable[str]) -> list[str]:
+    """Return names of tasks, each once, as the paper's tables have them."""
+    known = set(names)
+    return [name for name in map(task_name, TASKS.values()) if name in known]
 
 
 def _framed(task: NupaTask, **figures: object) -> Row:
@@ -433,12 +467,13 @@ def _of_ranges(shown: Shown) -> Iterator[PublishedPicture]:
     """Yield Figures 2, 5, 6, 7 and 8, and the same by model as maps."""
     rows = shown.ranges
     chosen = [row for row in rows if row["kind"] in CHOSEN]
+    order = _in_paper_order(row["task"] for row in rows)
     yield _bars("figure-2", "Parts of performance: exact match by range", chosen, "exact_match")
     for name, figure in BY_FIGURE.items():
         title = f"{_title(figure)} by task and range"
         for part, tasks in PARTS.items():
             yield _bars(f"{name}-{part}", title, [row for row in rows if row["kind"][0] in tasks], figure)
-        places = {"x": "range", "y": "task", "panel": "model"}
+        places = {"x": "range", "y": "task", "panel": "model", "y_order": order}
         yield picture(
             f"{name}-map", title, "map", rows, figure, scale=SCALES[figure], notes=(POOLED,), **places
         )
@@ -451,6 +486,9 @@ def _bars(name: str, title: str, rows: Iterable[Row], figure: str) -> PublishedP
     """Return a panel a task, a group of bars a range, a colour a model."""
     guide = {"guide": "guess"} if figure == "exact_match" else {}
     places = {"x": "range", "series": "model", "panel": "task", **guide}
+    rows = list(rows)
+    order = {name: place for place, name in enumerate(_in_paper_order(row["task"] for row in rows))}
+    rows.sort(key=lambda row: order[row["task"]])
     return picture(
         name, title, "bars", rows, figure, "answers", scale=SCALES[figure], notes=(POOLED,), **places
     )
@@ -491,7 +529,7 @@ def _examples(shown: Shown) -> Iterator[PublishedPicture]:
     notes = (
         "The parts of a number are laid side by side as digit match counts them. Light: wrong or missing.",
     )
-    places = {"panel": "example", "x": "place", "y": "of", "text": "digit"}
+    places = {"panel": "example", "x": "place", "y": "of", "text": "digit", "whole": False}
     yield picture("figure-1", "A wrong answer, digit by digit", "map", rows, "right", notes=notes, **places)
 
 

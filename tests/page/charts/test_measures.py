@@ -12,7 +12,7 @@ from asyncbench.analysis.counting import counted
 from asyncbench.analysis.entrants import Asked, NamedEntrant, NamedKind, asked_in, kind_of
 from asyncbench.errors import ErrorKind
 from asyncbench.page.blocks import cost_block, time_block
-from asyncbench.page.charts import errors as error_rows, frontier, times as time_rows
+from asyncbench.page.charts import errors as error_rows, frontier, naming, times as time_rows
 from asyncbench.page.charts.catalogue import spec_of
 from asyncbench.page.charts.errors import error_kind_rows, outcome_rows, place_rows
 from asyncbench.records import Condition, Ended, Reply, Usage
@@ -139,7 +139,7 @@ def test_whom_nobody_beats_has_a_name_and_no_name_stands_on_another(column, widt
     assert len(named) == 26 if better else len(named) < 26
     spots = dict(zip(found, frontier._spots([*found.values()], "log", width), strict=True))
     boxes = [
-        frontier._box(spots[model], row[column], frontier.LETTER * len(model)) for model, row in named.items()
+        naming.box_of(spots[model], row[column], naming.LETTER * len(model)) for model, row in named.items()
     ]
     assert not any(one.meets(other) for one, other in itertools.combinations(boxes, 2))
 

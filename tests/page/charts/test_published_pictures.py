@@ -83,6 +83,43 @@ def test_more_series_than_colours_go_into_several_pictures():
     assert sorted((row for part in parts for row in part.rows), key=str) == sorted(rows, key=str)
 
 
+def test_a_page_has_as_many_panels_as_its_files_have_room_for():
+    rows = [
+        {"model": f"m{n}", "task": task, "range": of, "score": 0.5}
+        for n in range(90)
+        for task in range(8)
+        for of in range(9)
+    ]
+    parts = list(picture("map", rows=rows).parted())
+    assert [len({row["model"] for row in part.rows}) for part in parts] == [6] * 15
+    assert [row for part in parts for row in part.rows] == rows
+    assert parts[-1].name == "p-15"
+
+
+def test_nothing_right_and_not_asked_look_different():
+    rows = [{**row, "score": 0.0} for row in ROWS if (row["task"], row["model"]) != ("sub", "b")]
+    rows[0] = {**rows[0], "score": None}
+    for kind, places in (("bars", {}), ("map", {"x": "range", "y": "task", "panel": "model"})):
+        shown = picture(kind, rows=[{**row, "low": None} for row in rows], **places)
+        svg = vl_convert.vegalite_to_svg(published_drawn(shown, notes=[]))
+        assert svg.count(">–</text>") == 3
+        assert "– was not asked." in svg
+    assert marks(picture("bars", rows=rows))["tick"] == len(rows) - 1
+
+
+def test_a_note_on_simulated_rows_stands_over_these_alone():
+    printed = [{**row, "model": f"{row['model']} (published)"} for row in ROWS]
+    assert not picture("bars", rows=printed).shows_folder
+    assert picture("bars", rows=[*printed, ROWS[0]]).shows_folder
+    assert not picture("bars", of_folder=False).shows_folder
+
+
+def test_an_axis_of_wrong_lengths_says_what_was_done():
+    shown = published_drawn(picture("bars", scale="digits"))
+    title = shown["spec"]["layer"][0]["encoding"]["y"]["title"]
+    assert title == ["log2(dlength + 1);", "ticks: dlength"]
+
+
 def test_rows_are_a_table_with_their_notes():
     shown = picture(
         "bars", rows=[{**ROWS[0], "score": None, "guess": None}, *ROWS[1:]], notes=["How."]
