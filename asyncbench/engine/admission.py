@@ -289,7 +289,7 @@ class Admission:
         if model.warm_up.passed:
             self.slots.begin(self.in_flight + 1)
         if kind is ErrorKind.RATE_LIMITED:
-            self.gate.refuse(pending.reserved, at_s)
+            self.gate.refuse(pending.reserved, at_s, alone=self.throttle.rare(at_s))
         else:
             used = model.estimates.used(pending, ended)
             self.gate.settle(pending.reserved, used, at_s)

@@ -21,6 +21,7 @@ BURST_S: Final[Mapping[str, float]] = {
     "output_tokens": SPLIT_BURST_S,
 }
 GIVEN_BACK_S: Final = 1.0  # of what calls did not use, saved up beside
+OWED_S: Final = 0.05  # of tokens, after a refusal: there are fewer than was thought, nobody knows how many
 DAY: Final = "day"  # the name under which a day's limit holds a lane
 SOON_S: Final = 2.0  # a reset so near is that of a small burst: calls are paced, it comes by itself
 CONTRADICTS_S: Final = 5.0  # so much sooner than the other: two waits that cannot both be right
@@ -74,6 +75,10 @@ class Bucket:
         most = self._capacity if amount >= 0 else max(self._capacity, self._per_s * GIVEN_BACK_S)
         self._level = min(most, self._fill(at_s) - amount)
         self._taken += amount
+
+    def empty(self, at_s: float) -> None:
+        """Take what is saved up, and a little beyond it."""
+        self._level = min(self._fill(at_s), -OWED_S * self._per_s)
 
     def taken(self, at_s: float) -> float:
         """Return about what was taken in the last minute."""
@@ -262,15 +267,19 @@ class Gate:
             for name, bucket in self._buckets.items():
                 bucket.set_rate(self._rate(name), at_s)
 
-    def refuse(self, reserved: Amounts, at_s: float) -> None:
+    def refuse(self, reserved: Amounts, at_s: float, *, alone: bool = False) -> None:
         """Give back what was reserved for a call that was one too many, but for a second's worth.
 
-        The refusal says that there is none: the next call must not start on what it gives back.
+        The refusal says that there is none: the next call must not start on what it gives back, nor, if it
+        stands alone, on what seemed to be saved up. Many may be about something else.
         """
         for name, bucket in self._buckets.items():
-            surplus = getattr(reserved, name) - bucket.per_minute / 60
-            if name != "requests" and surplus > 0:
+            if name == "requests":
+                continue
+            if (surplus := getattr(reserved, name) - bucket.per_minute / 60) > 0:
                 bucket.take(-surplus, at_s)
+            if alone:
+                bucket.empty(at_s)
 
     def hold(
         self,

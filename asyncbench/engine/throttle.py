@@ -15,7 +15,7 @@ from typing import Final
 
 MEMORY: Final = 0.99  # of what was counted, kept at each answer: those before the last 200 hardly count
 ENOUGH: Final = 10  # answers, or three refusals, before a share is judged
-SEVERAL: Final = 1.5  # refusals, counted so, where lengths are uneven: 9 of 1,000 calls are fewer
+SEVERAL: Final = 3.2  # refusals, counted so, where lengths are uneven: 3 of 100 calls are fewer
 CUTS: Final = (0.1, 0.3, 0.7)  # of the share at most: a first judgement, and those that follow it quickly
 SMALLEST_SHARE: Final = 0.01
 BELOW: Final = 0.99  # of what was found to be admitted: whatever was overdrawn has to come back
@@ -81,6 +81,10 @@ class Throttle:
         """Leave a pause by a person out of the time for which the lane was closed."""
         self._closed_s += seconds
 
+    def rare(self, at_s: float) -> bool:
+        """Whether hardly any call was refused lately."""
+        return self._refusals < SEVERAL and at_s - self._cut_s > GROW_AFTER_S * self._stretch
+
     def backs_off(self, at_s: float) -> bool:
         """Whether less than all is used because calls were refused."""
         return self.share(at_s) < BELOW
@@ -137,8 +141,7 @@ class Throttle:
             uneven: it may have been a long one: one refusal by itself says nothing of the share.
         """
         counts = per_s < math.inf and self._count(sent_s, refused=True)
-        several = self._refusals >= SEVERAL or not uneven
-        if counts and several and (self._answers >= ENOUGH or self._refusals >= 3):
+        if counts and not (uneven and self.rare(at_s)) and (self._answers >= ENOUGH or self._refusals >= 3):
             self._cut(at_s, per_s)
         self._refused_streak += sent_s >= self._opened_s
         return self.broke(sent_s, at_s, wait_s=wait_s, in_flight=in_flight)

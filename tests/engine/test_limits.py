@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from asyncbench.engine.limits import HEADROOM, Amounts, Bucket, Counting, Gate, counted, demanded
+from asyncbench.engine.limits import HEADROOM, OWED_S, Amounts, Bucket, Counting, Gate, counted, demanded
 from asyncbench.records import Allowance, Limits, Usage
 
 
@@ -103,6 +103,17 @@ def test_a_fraction_of_every_limit_is_used():
     shared = gate(fraction=0.5)
     shared.follow(told(limit=600), at_s=0.0)
     assert shared.in_force() == {"requests": 300}
+
+
+def test_a_refusal_that_stands_alone_takes_what_seemed_to_be_saved_up():
+    lane, ten = gate(output_tpm=6_000), Amounts(output_tokens=10)
+    assert lane.wait(ten, at_s=5.0) is None
+    lane.refuse(ten, at_s=5.0)  # one of many: they may be about something else
+    assert lane.wait(ten, at_s=5.0) is None
+    lane.refuse(ten, at_s=5.0, alone=True)
+    wait = lane.wait(ten, at_s=5.0)
+    assert wait is not None
+    assert wait.seconds == about(10 / (100 * HEADROOM) + OWED_S)
 
 
 def test_a_lower_limit_that_the_provider_tells_is_followed_and_said_once():

@@ -236,11 +236,14 @@ def test_a_pause_after_another_begins_with_a_short_wait_again():
 
 
 @pytest.mark.parametrize("uneven", [False, True])
-def test_one_refusal_where_lengths_are_uneven_is_no_matter_of_the_share(uneven):
+def test_few_refusals_where_lengths_are_uneven_are_no_matter_of_the_share(uneven):
     throttle = Throttle()
     for at_s in range(20):
         throttle.answered(at_s, at_s)
     throttle.refused(20.0, 20.0, wait_s=None, per_s=10.0, uneven=uneven)
     assert (throttle.share(20.0) < 0.99) is not uneven
-    throttle.refused(20.5, 20.5, wait_s=None, per_s=10.0, uneven=uneven)
-    assert throttle.share(20.5) < 0.99
+    assert throttle.rare(20.0) is uneven
+    for sent_s in (20.4, 20.6, 20.8):
+        throttle.refused(sent_s, sent_s, wait_s=None, per_s=10.0, uneven=uneven)
+    assert throttle.share(20.8) < 0.99
+    assert not throttle.rare(21.0)
