@@ -18,7 +18,18 @@ try:
 finally:
     print(*sys.modules, file=sys.stderr)
 """
-HEAVY = {"aiohttp", "anthropic", "duckdb", "google.genai", "httpx2", "openai", "pandas", "pyarrow"}
+HEAVY = {
+    "aiohttp",
+    "anthropic",
+    "azure",
+    "botocore",
+    "duckdb",
+    "google.auth",
+    "google.genai",
+    "httpx2",
+    "openai",
+}
+HEAVY |= {"pandas", "pyarrow"}
 OPEN_DOORS = ["providers", "records", "suites"]  # rooms that name what packages of yours use
 SDK = {"openai": "simulated", "anthropic": "simulated-anthropic", "http": "simulated-http"}
 

@@ -330,7 +330,7 @@ def model_from(
         key_env=entry.key_env or endpoint.key_env,
         # Anthropic requires max_tokens: the model's longest reply is the one thing that is injected.
         max_tokens=entry.max_tokens
-        or (default_max_tokens(model_id) if endpoint.via == "anthropic" else None),
+        or (default_max_tokens(model_id) if (entry.api or endpoint.api) == "messages" else None),
         params=params_from(entry.params, place=place),
         price=price_from(entry.price),
         limits=_limits(endpoint, outer, entry),

@@ -134,6 +134,7 @@ class KnownEndpoint:
     also: tuple[str, ...] = ()
     base_url: str | None = None
     base_url_form: str | None = None
+    also_at: str | None = None
     key_env: str | None = None
     credentials: str | None = None
     key_header: str | None = None
@@ -173,8 +174,9 @@ class KnownEndpoint:
         if base_url is None or base_url.rstrip("/") == self.base_url:
             return True
         # Words in capitals stand for names.
-        pattern = re.sub(r"[A-Z]+", r"[^./:]+", re.escape(self.base_url_form or ""))
-        return bool(self.base_url_form) and re.fullmatch(pattern, base_url.rstrip("/")) is not None
+        forms = filter(None, (self.base_url_form, self.also_at))
+        patterns = (re.sub(r"[A-Z]+", r"[^./:]+", re.escape(form)) for form in forms)
+        return any(re.fullmatch(pattern, base_url.rstrip("/")) for pattern in patterns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

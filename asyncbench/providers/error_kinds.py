@@ -117,12 +117,15 @@ _CODES: Final[Mapping[ErrorKind, str]] = {
         content_filter content_policy_violation responsibleaipolicyviolation invalid_prompt
         data_inspection_failed
     """,
+    # Amazon Bedrock's exceptions, which come within streams, too.
+    ErrorKind.TIMEOUT: "modeltimeoutexception",
+    ErrorKind.SERVER_ERROR: "internalserverexception modelerrorexception modelstreamerrorexception",
     ErrorKind.REJECTED_PARAMETER: """
         unsupported_parameter unsupported_value unknown_parameter extra_forbidden
     """,
     ErrorKind.BAD_REQUEST: "unknown_question recorded_failure",  # our simulator, under a 404
-    ErrorKind.OVERLOADED: "overloaded overloaded_error",
-    ErrorKind.RATE_LIMITED: "ramp_limit_exceeded",
+    ErrorKind.OVERLOADED: "overloaded overloaded_error modelnotreadyexception serviceunavailableexception",
+    ErrorKind.RATE_LIMITED: "ramp_limit_exceeded throttlingexception servicequotaexceededexception",
 }
 _BY_CODE: Final = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
 

@@ -84,6 +84,28 @@ def session(
     )
 
 
+def tls_of(endpoint: Endpoint) -> ssl.SSLContext | bool:
+    """Return what connections trust and show; raises ConfigError for a certificate that cannot be shown."""
+    if endpoint.pem is None:
+        return True
+    context = ssl.create_default_context()
+    show_certificate(context, endpoint.pem)
+    return context
+
+
+def with_query(url: str, endpoint: Endpoint) -> str:
+    """Return an address with what a gateway asks for in its query."""
+    mark = "&" if "?" in url else "?"
+    return f"{url}{mark}{urlencode(endpoint.query)}" if endpoint.query else url
+
+
+def with_headers(headers: Mapping[str, str], endpoint: Endpoint) -> Mapping[str, str]:
+    """Return headers with those that a gateway asks for, in place of ours, however they are spelt."""
+    both = multidict.CIMultiDict(headers)
+    both.update(endpoint.headers)
+    return both
+
+
 class _Protocol(ResponseHandler):
     """A connection that is lost as soon as something arrives on it while no response is due."""
 
@@ -381,12 +403,8 @@ class HttpProvider:
                 "provider http: no base_url. Set one for the model, such as http://localhost:8000/v1"
             )
         self._wire, self._endpoint = wire, endpoint
-        query = f"?{urlencode(endpoint.query)}" if endpoint.query else ""
-        self._url = f"{endpoint.base_url.rstrip('/')}/{wire.path}{query}"
-        self._tls: ssl.SSLContext | bool = True
-        if endpoint.pem is not None:
-            self._tls = ssl.create_default_context()
-            show_certificate(self._tls, endpoint.pem)
+        self._url = with_query(f"{endpoint.base_url.rstrip('/')}/{wire.path}", endpoint)
+        self._tls = tls_of(endpoint)
         self._door: Door | None = None
 
     async def ask(self, request: Request) -> Reply:
@@ -394,8 +412,7 @@ class HttpProvider:
         if self._door is None:
             key = self._endpoint.api_key
             auth = {"Authorization": f"Bearer {key}"} if key else {}
-            headers = multidict.CIMultiDict({"Content-Type": "application/json", **auth})
-            headers.update(self._endpoint.headers)  # in place of ours, however they are spelt
+            headers = with_headers({"Content-Type": "application/json", **auth}, self._endpoint)
             connections = session(self._endpoint, headers=headers, tls=self._tls)
             self._door = Door(session=connections, url=self._url, wire=self._wire, endpoint=self._endpoint)
         return await self._door.ask(content, stream=request.trial.model.stream)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from asyncbench.providers.endpoints import KnownEndpoint, Quirks, usable_endpoints
-from asyncbench.providers.prices import is_router
+from asyncbench.providers.prices import is_router, vendors_own
 from asyncbench.providers.wire import count_in, mapping_in, text
 from asyncbench.records import BATCH, Condition, Model
 
@@ -108,7 +108,7 @@ _BESIDES: Final[Mapping[str, str]] = {
 _ANSWERS: Final = "asks for several answers, and asyncbench keeps only one. Remove it, and set `repeats`"
 _SCORES: Final = "asks for probabilities or tokens, which asyncbench does not keep. Remove it"
 _LATER: Final = "delays the answer, and asyncbench does not fetch it later. Remove it"
-_HEADERS: Final = "is not sent: asyncbench adds no headers or queries. Remove it, or let a proxy add them"
+_HEADERS: Final = "belongs beside `params`. Set `headers` or `query` at the model, with NAMES of variables"
 _KEY: Final = "does not belong in `params`. Set `key_env` (the NAME of a variable) or `base_url` at the model"
 
 # By the key of the body, or of an SDK: what would be paid for and thrown away, or not done.
@@ -187,11 +187,9 @@ def bills_besides(model: Model) -> str | None:
     """
     known = usable_endpoints()
     if model.base_url is None or is_router(model):
-        billed = known[model.provider].key_env is not None
+        billed = _bills(known[model.provider])
     else:
-        billed = any(
-            _is_at(model.base_url, vendor) for vendor in known.values() if vendor.key_env is not None
-        )
+        billed = any(_is_at(model.base_url, vendor) for vendor in known.values() if _bills(vendor))
     if not billed:
         return None
     named = model.model_id.split(":")[1] if model.model_id.startswith("ft:") else model.model_id
@@ -199,6 +197,10 @@ def bills_besides(model: Model) -> str | None:
         if words.search(named):
             return f"`{model.model_id}` {why}"
     return None
+
+
+def _bills(vendor: KnownEndpoint) -> bool:
+    return (vendor.key_env, vendor.credentials) != (None, None)
 
 
 def _is_at(address: str, vendor: KnownEndpoint) -> bool:
@@ -224,7 +226,7 @@ def model_complaint(model: Model, endpoint: KnownEndpoint) -> str | None:
     """Return why a model cannot be asked as the sweep wants it, and the way out; None: it can."""
     if model.thinking is not None and model.thinking_tokens is not None:
         return "`thinking: adaptive` and `thinking_tokens` exclude each other. Remove one"
-    complaint = claude_complaint if endpoint.via == "anthropic" else openai_complaint
+    complaint = claude_complaint if model.api == "messages" else openai_complaint
     return complaint(model) or wire_complaint(model, endpoint.quirks)
 
 
@@ -417,4 +419,4 @@ def _takes_sampling(model_id: str) -> bool:
 
 
 def _family(model_id: str) -> str:
-    return _SUFFIX.sub("", model_id)
+    return _SUFFIX.sub("", vendors_own(model_id))

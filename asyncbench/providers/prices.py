@@ -84,7 +84,17 @@ def same_model(requested: str, served: str) -> bool:
 
 def _bare(model_id: str) -> str:
     """Return a name without its vendor's (openai/) and in lower case."""
-    return model_id.rsplit("/", 1)[-1].lower()
+    return vendors_own(model_id).rsplit("/", 1)[-1].replace("@", "-").lower()
+
+
+# As Amazon sells it: perhaps within an ARN, then where it is computed, and a version of the sale.
+_SOLD: Final = re.compile(r"(?:arn:.*/)?(?:[a-z-]+\.)?anthropic\.(.+?)(?:-v\d+(?::\d+)?)?")
+
+
+def vendors_own(model_id: str) -> str:
+    """Return the name that a model has at its own vendor: us.anthropic.claude-opus-5-v1:0 → claude-opus-5."""
+    sold = _SOLD.fullmatch(model_id)
+    return sold[1] if sold else model_id
 
 
 def _undated(model_id: str) -> str:

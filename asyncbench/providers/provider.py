@@ -64,6 +64,24 @@ def _vertex(endpoint: Endpoint, wire: Wire) -> Provider:
     return VertexProvider(endpoint, wire)
 
 
+def _azure(endpoint: Endpoint, wire: Wire) -> Provider:
+    with needing("azure"):
+        from asyncbench.providers.azure.client import AzureEntraProvider
+    return AzureEntraProvider(endpoint, wire)
+
+
+def _bedrock(endpoint: Endpoint, wire: Wire) -> Provider:
+    with needing("bedrock"):
+        from asyncbench.providers.bedrock.client import BedrockProvider
+    return BedrockProvider(endpoint, wire)
+
+
+def _vertex_anthropic(endpoint: Endpoint, wire: Wire) -> Provider:
+    with needing("vertex"):
+        from asyncbench.providers.vertex_anthropic.client import VertexAnthropicProvider
+    return VertexAnthropicProvider(endpoint, wire)
+
+
 @contextmanager
 def needing(extra: str) -> Iterator[None]:
     """Say which extra is missing where an SDK cannot be imported."""
@@ -83,10 +101,13 @@ def _http(endpoint: Endpoint, wire: Wire) -> Provider:
 
 PROVIDERS: Mapping[str, Callable[[Endpoint, Wire], Provider]] = {
     "anthropic": _anthropic,
+    "azure": _azure,
+    "bedrock": _bedrock,
     "google": _google,
     "http": _http,
     "openai": _openai,
     "vertex": _vertex,
+    "vertex-anthropic": _vertex_anthropic,
 }
 
 
@@ -100,8 +121,12 @@ WIRES: Final[Mapping[str, Callable[[Quirks], Wire]]] = {
 
 
 def makes_own_calls(model: Model) -> bool:
-    """Return whether code that a package adds makes the calls of a model."""
-    return known_endpoints()[model.provider].via not in PROVIDERS
+    """Return whether the run itself makes the calls of a model, whatever workers it has.
+
+    So are those by code that a package adds, and those that need what only this process can find.
+    """
+    endpoint = known_endpoints()[model.provider]
+    return endpoint.via not in PROVIDERS or endpoint.credentials is not None
 
 
 def wire_of(model: Model) -> Wire:

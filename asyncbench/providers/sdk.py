@@ -49,6 +49,7 @@ class SdkProvider:
     refusals: ClassVar[type[Any]]  # the SDK's errors with a response: their classes know the status alone
     errors: ClassVar[type[Exception]]  # all of the SDK's
     stream_class: ClassVar[type[Any]]  # never made: `cast_to` wins
+    builds_all: ClassVar[bool] = False  # every call is built by the SDK, whatever it is
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class SdkProvider:
         self._client, self._options, self._endpoint, self._wire = client, options, endpoint, wire
         # The whole address: given a part of it, an SDK would join and parse it anew for each call.
         self._url = f"{str(client.base_url).rstrip('/')}/{wire.path}"
-        self._builds_all = endpoint.sdk_only or type(client) is not self.client_class
+        self._builds_all = self.builds_all or endpoint.sdk_only or type(client) is not self.client_class
         self._doors: dict[int, Door] = {}  # by the identity of options
         self._opening = asyncio.Lock()
         self._note: str | None = None  # for the first reply
@@ -74,9 +75,22 @@ class SdkProvider:
         door = None if self._builds_all else self._doors.get(id(options)) or await self._open(options)
         if door is not None:
             return await door.ask(content, stream=stream)
-        reply = await self._post(content, options, stream=stream)
+        reply = await self._post(body, content, options, stream=stream)
         note, self._note = self._note, None
         return replace(reply, note="; ".join(filter(None, (reply.note, note)))) if note else reply
+
+    def addressed(self, body: Json, content: bytes) -> dict[str, Any]:  # noqa: ARG002  some give it instead
+        """Return where a body goes and what of it is given, in the words of the SDK's `post`."""
+        return {"path": self._url, "content": content}
+
+    def told(self, refused: Response) -> Response:
+        """Return a refusal in the form that most have."""
+        return refused
+
+    @staticmethod
+    def unpacked(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Return a streamed body as server-sent events, in pieces of any size."""
+        return chunks
 
     async def _open(self, options: Any) -> Door | None:  # in the SDK's words
         """Let the SDK build a request, and return what sends others like it; None: only the SDK can."""
@@ -129,27 +143,49 @@ class SdkProvider:
             return error
         return None
 
-    async def _post(self, content: bytes, options: Any, *, stream: bool) -> Reply:  # in the SDK's words
+    async def _post(self, body: Json, content: bytes, options: Any, *, stream: bool) -> Reply:
         key = self._endpoint.api_key
         async with Call(self._endpoint.timeouts, key=key) as call:
             try:
                 response = await self._client.post(
-                    self._url,
-                    content=content,
+                    **self.addressed(body, content),
                     cast_to=httpx2.Response,
                     options=options,
                     stream=True,  # the body is read by us
                     stream_cls=self.stream_class,
                 )
-                reply = await _read(response, self._wire, call, self._endpoint, stream=stream)
+                reply = await self._read(response, call, stream=stream)
                 call.check_id(content)
                 return reply
             except self.refusals as error:
                 hush(error, key=key)
                 refused = _response(error.response, error.response.content, self._endpoint.requests_per)
-                raise refusal(refused, key=key) from error
+                raise refusal(self.told(refused), key=key) from error
             except (self.errors, *_BREAKS) as error:
                 raise broken(error, key=key, sent=call.handed_over, answered=call.answered) from error
+
+    async def _read(self, response: httpx2.Response, call: Call, *, stream: bool) -> Reply:
+        """Read a good response, whole or as it comes, and close it.
+
+        Raises:
+            ProviderError: see `read_stream` and `payload`.
+            httpx2.HTTPError: it breaks off.
+            TooLongError: it does not end.
+        """
+        key, most = self._endpoint.api_key, self._endpoint.most_bytes
+        head = _response(response, b"", self._endpoint.requests_per)
+        try:
+            # Straight from the transport where nothing is to be decompressed.
+            packed = "content-encoding" in head.headers
+            body_as_it_comes = response.aiter_bytes() if packed else response.stream.__aiter__()  # type: ignore[union-attr]  # of an asynchronous client
+            async with aclosing(body_as_it_comes) as chunks:  # type: ignore[type-var]  # a generator, either way
+                if stream and not is_json(head.headers):
+                    events = self.unpacked(chunks)
+                    return await read_stream(events, self._wire, head, call, key=key, most=most)
+                body = await whole_body(chunks, most)
+        finally:
+            await response.aclose()
+        return whole_reply(replace(head, body=body), self._wire, call, key=key)
 
     @asynccontextmanager
     async def exchange(
@@ -314,36 +350,6 @@ async def _read_refusal(response: httpx2.Response, *, most: int) -> None:
         return
     async with aclosing(response.aiter_bytes()) as chunks:
         response._content = await whole_body(chunks, most)
-
-
-async def _read(
-    response: httpx2.Response,
-    wire: Wire,
-    call: Call,
-    endpoint: Endpoint,
-    *,
-    stream: bool,
-) -> Reply:
-    """Read a good response, whole or as it comes, and close it.
-
-    Raises:
-        ProviderError: see `read_stream` and `payload`.
-        httpx2.HTTPError: it breaks off.
-        TooLongError: it does not end.
-    """
-    key, most = endpoint.api_key, endpoint.most_bytes
-    head = _response(response, b"", endpoint.requests_per)
-    try:
-        # Straight from the transport where nothing is to be decompressed.
-        packed = "content-encoding" in head.headers
-        body_as_it_comes = response.aiter_bytes() if packed else response.stream.__aiter__()  # type: ignore[union-attr]  # of an asynchronous client
-        async with aclosing(body_as_it_comes) as chunks:  # type: ignore[type-var]  # a generator, either way
-            if stream and not is_json(head.headers):
-                return await read_stream(chunks, wire, head, call, key=key, most=most)
-            body = await whole_body(chunks, most)
-    finally:
-        await response.aclose()
-    return whole_reply(replace(head, body=body), wire, call, key=key)
 
 
 def _raw_headers(message: httpx2.Request | httpx2.Response) -> list[tuple[str, str]]:

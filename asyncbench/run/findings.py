@@ -7,7 +7,7 @@ from typing import Final
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.pricing import Rates
-from asyncbench.providers.endpoints import KnownEndpoint, Quirks
+from asyncbench.providers.endpoints import KnownEndpoint, Quirks, known_endpoints
 from asyncbench.providers.prices import is_moving_alias, same_model
 from asyncbench.records import BATCH, Model, Reply
 from asyncbench.tables.report import Report, Sheet
@@ -201,7 +201,9 @@ def of_calls(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iter
         about, way_out = _FAILURES[reply.kind]
         yield Finding(about=about, state=FindingState.WRONG, said=_error_text(reply), way_out=way_out)
         return
-    yield _ok("key", f"{model.key_env} works" if model.key_env else "none needed")
+    credentials = known_endpoints()[model.provider].credentials
+    found = f"found: {credentials}" if credentials else "none needed"
+    yield _ok("key", f"{model.key_env} works" if model.key_env else found)
     yield _served(model.model_id, reply.model_served)
     yield _answer(reply, answered.latency_s)
     yield _usage(reply)

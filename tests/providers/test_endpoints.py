@@ -15,6 +15,8 @@ AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ROWS = sorted(known_endpoints())
 OF_THE_FORMAT = {"openai": {"chat", "completions", "responses"}, "anthropic": {"messages"}}
 OF_THE_FORMAT["http"] = OF_THE_FORMAT["openai"]
+OF_THE_FORMAT["azure"] = {"chat", "responses"}
+OF_THE_FORMAT["bedrock"] = OF_THE_FORMAT["vertex-anthropic"] = OF_THE_FORMAT["anthropic"]
 OF_THE_FORMAT["google"] = OF_THE_FORMAT["vertex"] = {"contents"}
 
 
@@ -56,7 +58,7 @@ def test_every_row_can_be_named_in_a_sweep(name):
 
 
 def test_rows_ask_for_a_key_unless_they_are_on_this_machine():
-    keyless = {name for name in ROWS if known_endpoints()[name].key_env is None} - {"vertex"}  # a token
+    keyless = {name for name in ROWS if (row := known_endpoints()[name]).key_env is row.credentials is None}
     local = {"http", "ollama", "lmstudio", "vllm", "simulated", "simulated-anthropic", "simulated-http"}
     assert keyless == local
 

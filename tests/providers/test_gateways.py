@@ -28,7 +28,7 @@ WAYS = [
 
 def model_of(url, adapter, *, limits=None, **keys):
     entry = {
-        "model": f"{adapter.name}/m",
+        "model": f"{adapter.name}/claude-haiku-4-5",
         "base_url": url + adapter.base,
         "key_env": "GW_KEY",
         "max_tokens": 50,
@@ -99,7 +99,7 @@ def test_a_row_of_limits_gives_them_to_each_model_of_an_address():
 def test_variables_that_are_not_set_are_told_with_what_they_hold():
     model = model_of("https://gateway.test", ADAPTERS[0], headers={"X-Team": "TEAM"}, query={"v": "VERSION"})
     with pytest.raises(
-        ConfigError, match=r"TEAM is not set \(header X-Team of openai/m\); VERSION .*query v"
+        ConfigError, match=r"TEAM is not set \(header X-Team of openai/\S+\); VERSION .*query v"
     ):
         keys_for([model], {"GW_KEY": "k"})
     broken = opening(model, {"GW_KEY": "k", "TEAM": "re\nsearch", "VERSION": "1"})

@@ -9,11 +9,11 @@ from asyncbench.providers.params import SAMPLING_VERSION, needs_sampling_version
 from asyncbench.providers.sdk import NO_KEY, Rehearsing, SdkProvider, http_client
 from asyncbench.providers.wire import Json, Wire
 
-_NEEDLESS: Final = {"x-stainless-timeout": anthropic.Omit()}  # "None": the deadlines are ours
+NEEDLESS: Final = {"x-stainless-timeout": anthropic.Omit()}  # "None": the deadlines are ours
 # The version of the API that the SDK sends refuses temperature and top_p, even at their defaults.
-_OPTIONS: Final[anthropic.RequestOptions] = {"headers": _NEEDLESS}
+_OPTIONS: Final[anthropic.RequestOptions] = {"headers": NEEDLESS}
 _SAMPLING_OPTIONS: Final[anthropic.RequestOptions] = {
-    "headers": {**_NEEDLESS, "anthropic-version": SAMPLING_VERSION}
+    "headers": {**NEEDLESS, "anthropic-version": SAMPLING_VERSION}
 }
 # Said, or ANTHROPIC_BASE_URL would lead calls elsewhere unseen.
 ANTHROPIC_URL: Final = "https://api.anthropic.com"

@@ -19,7 +19,7 @@ from google.genai import errors, types
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.error_kinds import encoded, safe_line
-from asyncbench.providers.http import Door, session
+from asyncbench.providers.http import Door, session, tls_of, with_headers, with_query
 from asyncbench.providers.sdk import NO_KEY, trusts_environment
 from asyncbench.providers.wire import Response, Wire
 from asyncbench.records import Reply, Request
@@ -64,7 +64,7 @@ class GoogleProvider:
     """
 
     def __init__(self, endpoint: Endpoint, wire: Wire) -> None:
-        self._endpoint, self._wire = endpoint, wire
+        self._endpoint, self._wire, self._tls = endpoint, wire, tls_of(endpoint)
         self._client: genai.Client | None = None
         self._rehearsal: aiohttp.ClientSession | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -106,7 +106,8 @@ class GoogleProvider:
     def connections(self) -> aiohttp.ClientSession:
         """Return the session that all calls go through."""
         if self._session is None:
-            self._session = session(self._endpoint, trust_env=trusts_environment(self._endpoint))
+            trust_env = trusts_environment(self._endpoint)
+            self._session = session(self._endpoint, tls=self._tls, trust_env=trust_env)
         return self._session
 
     async def address(self, model_id: str, *, stream: bool = False) -> Address:
@@ -126,7 +127,8 @@ class GoogleProvider:
             else:
                 await models.generate_content(model=model_id, contents="?")
         except _BuiltError as built:
-            return Address(built.url, built.headers, self._secret())
+            url, headers = with_query(built.url, self._endpoint), with_headers(built.headers, self._endpoint)
+            return Address(url, headers, self._secret())
         except (GoogleAuthError, ValueError) as error:
             passing = isinstance(error, TransportError) or getattr(error, "retryable", False)
             kind = ErrorKind.UNREACHABLE if passing else ErrorKind.AUTH

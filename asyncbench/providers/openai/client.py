@@ -9,7 +9,7 @@ from asyncbench.providers.sdk import NO_KEY, Rehearsing, SdkProvider, http_clien
 from asyncbench.providers.wire import Wire
 
 # Headers about ourselves that no provider needs: without them a call costs a seventh less.
-_NEEDLESS: Final = (
+NEEDLESS: Final = (
     *("X-Stainless-Lang", "X-Stainless-Package-Version", "X-Stainless-OS", "X-Stainless-Arch"),
     *("X-Stainless-Runtime", "X-Stainless-Runtime-Version", "X-Stainless-Async"),
     *("x-stainless-retry-count", "x-stainless-read-timeout"),
@@ -37,7 +37,7 @@ class OpenAIProvider(SdkProvider):
         )
         # None, if given above, would mean: from the environment.
         client.organization = client.project = client.admin_api_key = None
-        headers: dict[str, str | openai.Omit] = dict.fromkeys(_NEEDLESS, openai.Omit())
+        headers: dict[str, str | openai.Omit] = dict.fromkeys(NEEDLESS, openai.Omit())
         if endpoint.key_header is not None:
             headers |= {"Authorization": openai.Omit(), endpoint.key_header: endpoint.api_key}
         options: openai.RequestOptions = {"headers": headers}

@@ -1,0 +1,1 @@
+"""GPT on Azure with Entra ID: the only folder that knows it."""

@@ -1,0 +1,1 @@
+"""Claude on Amazon Bedrock: the only folder that knows AWS."""

@@ -1,0 +1,1 @@
+"""Claude on Vertex AI: the only folder that knows Google's credentials for it."""

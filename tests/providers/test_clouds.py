@@ -1,0 +1,279 @@
+"""Claude on Bedrock and Vertex, GPT on Azure with Entra ID: the real SDKs, and the clouds' own chains."""
+
+import asyncio
+import json
+import sys
+from dataclasses import replace
+
+import aiohttp
+import pyarrow.parquet as pq
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from asyncbench.config.sweep import sweep_from
+from asyncbench.errors import ConfigError, ErrorKind
+from asyncbench.providers.bedrock.answers import as_events
+from asyncbench.providers.prices import rates_of, same_model
+from asyncbench.providers.provider import open_provider
+from asyncbench.records import Message
+from tests.providers.asking import asking, failure_of
+from tests.servers import clouds as doors
+from tests.servers.clouds import aws_error, clouds_before, frame, google_error
+from tests.sweep_files import problem_set, simulator
+
+MODELS = {
+    "bedrock": ("bedrock/us.anthropic.claude-haiku-4-5-20251001-v1:0", ""),
+    "vertex": ("vertex-anthropic/claude-haiku-4-5@20251001", "/v1"),
+    "azure": ("azure-entra/gpt-5-mini", "/openai/v1"),
+}
+CLOUDS = pytest.mark.parametrize("cloud", MODELS)
+
+
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory):
+    """A simulator, and a question that it knows."""
+    problems = problem_set(tmp_path_factory.mktemp("clouds"), trials=1)
+    with simulator(problems) as server:
+        yield server.url, pq.read_table(problems, columns=["question"])["question"][0].as_py()
+
+
+@pytest.fixture(scope="module")
+def service_account():
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    kept = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    pem = key.private_bytes(serialization.Encoding.PEM, *kept).decode()
+    return {"type": "service_account", "project_id": doors.PROJECT, "private_key_id": "1", "private_key": pem}
+
+
+@pytest.fixture
+def clouds(upstream, service_account, tmp_path, monkeypatch):
+    """The doors, on a machine to which each cloud lends credentials."""
+    with clouds_before(upstream[0]) as opened:
+        for name, value in machine(opened, service_account, tmp_path).items():
+            monkeypatch.setenv(name, value)
+        yield opened
+
+
+def machine(opened, service_account, folder):
+    """Return the variables of such a machine."""
+    account = {**service_account, "client_email": "me@here", "token_uri": f"{opened.url}/google/token"}
+    (folder / "account.json").write_text(json.dumps(account))
+    return {
+        "HOME": str(folder),
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_REGION": doors.REGION,
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{opened.url}/aws/credentials",
+        "AWS_CONTAINER_AUTHORIZATION_TOKEN": doors.LENT_BY,
+        "GOOGLE_APPLICATION_CREDENTIALS": str(folder / "account.json"),
+        "IDENTITY_ENDPOINT": f"{opened.url}/entra/token",
+        "IDENTITY_HEADER": doors.LENT_BY,
+    }
+
+
+def model_at(url, cloud, **keys):
+    name, path = MODELS[cloud]
+    entry = {"model": name, "base_url": f"{url}{path}", "max_tokens": 400, **keys}
+    return sweep_from({"name": "s", "problems": ["p.parquet"], "models": [entry], "out": "o"}).models[0]
+
+
+def asking_of(model, question="What is 20 + 22?"):
+    request = asking(messages=(Message(role="user", content=question),))
+    return replace(request, trial=replace(request.trial, model=model))
+
+
+@pytest.fixture
+def at(clouds, upstream, opened):
+    """What opens a cloud's provider, and the request that it is asked."""
+
+    def opening(cloud, **keys):
+        model = model_at(clouds.url, cloud, **keys)
+        return opened(open_provider(model, key="", simulator_url=None)), asking_of(model, upstream[1])
+
+    return opening
+
+
+@CLOUDS
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_cloud_lets_in_who_signs_or_brings_a_token_of_its_chain(clouds, at, cloud, stream):
+    provider, request = at(cloud, stream=stream)
+    replies = await asyncio.gather(*(provider.ask(request) for _ in range(4)))
+    assert len({reply.text for reply in replies}) == 1
+    assert len(clouds.lent) == 1  # looked for once, however many calls wait for it
+    count = clouds.counts[cloud]
+    assert count.calls == 4
+    assert count.input_tokens == sum(reply.usage.input_tokens for reply in replies)
+    assert count.output_tokens == sum(reply.usage.output_tokens for reply in replies)
+    for reply in replies:
+        assert (reply.ttft_s is not None) is stream
+        assert "PL4NTED" not in repr(reply)
+
+
+@CLOUDS
+async def test_what_ends_soon_is_renewed_before_the_next_call(clouds, at, cloud):
+    clouds.lives_s = 60
+    provider, request = at(cloud)
+    for _ in range(3):
+        assert (await provider.ask(request)).text
+    assert len(clouds.lent) >= 3
+
+
+@CLOUDS
+async def test_what_ends_in_the_middle_of_a_night_is_looked_for_anew(clouds, at, cloud):
+    provider, request = at(cloud)
+    await provider.ask(request)
+    clouds.revoke_all()
+    ended = await asyncio.gather(*(failure_of(provider, request) for _ in range(3)))
+    assert [error.kind for error in ended] == [ErrorKind.SERVER_ERROR] * 3  # worth another try
+    assert all(error.message.endswith("(new credentials were found)") for error in ended)
+    assert (await provider.ask(request)).text
+    assert len(clouds.lent) == 2
+
+
+@CLOUDS
+async def test_a_chain_that_finds_nothing_says_so_and_nothing_is_sent(clouds, at, cloud, monkeypatch):
+    for name in ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "IDENTITY_ENDPOINT"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json")
+    monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential")
+    failed = await failure_of(*at(cloud))
+    assert (failed.kind, failed.never_sent) == (ErrorKind.AUTH, True)
+    assert "chain finds no credentials: " in failed.message
+    assert clouds.counts == {}
+
+
+async def test_a_wrong_signature_is_final(clouds, at, monkeypatch):
+    provider, request = at("bedrock")
+    await provider.ask(request)
+    for token in clouds.lent:
+        clouds.lent[token] = "another-secret"
+    monkeypatch.setattr(doors.Clouds, "_lend", lambda opened, *_: next(iter(opened.lent)))
+    refused = await failure_of(provider, request)
+    assert (refused.kind, refused.http_status) == (ErrorKind.AUTH, 403)
+    assert refused.message == f"HTTP 403 invalidsignatureexception: {doors.BAD_SIGNATURE}"
+
+
+async def test_a_bearer_token_of_bedrock_s_own_is_brought_instead_of_a_signature(server, opened, monkeypatch):
+    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "bedrock-api-key-PL4NTED")
+    monkeypatch.setenv("AWS_REGION", doors.REGION)
+    model = model_at(server.url, "bedrock")
+    refused = await failure_of(opened(open_provider(model, key="", simulator_url=None)), asking_of(model))
+    assert refused.kind is ErrorKind.BAD_REPLY  # the server answers everybody with nothing
+    assert server.received[0].headers["authorization"] == "Bearer bedrock-api-key-PL4NTED"
+
+
+ON_DEMAND = (
+    "Invocation of model ID anthropic.claude-opus-5 with on-demand throughput isn’t supported. Retry your "
+    "request with the ID or ARN of an inference profile that contains this model."
+)
+NO_ACCESS = "You don't have access to the model with the specified model ID."
+
+
+@pytest.mark.parametrize(
+    ("cloud", "refusal", "kind", "wait_s"),
+    [
+        ("bedrock", aws_error(429, "ThrottlingException", doors.MINUTE), ErrorKind.RATE_LIMITED, None),
+        ("bedrock", aws_error(429, "ThrottlingException", doors.DAY), ErrorKind.RATE_LIMITED, 3600.0),
+        ("bedrock", aws_error(400, "ValidationException", ON_DEMAND), ErrorKind.BAD_REQUEST, None),
+        ("bedrock", aws_error(403, "AccessDeniedException", NO_ACCESS), ErrorKind.AUTH, None),
+        ("bedrock", aws_error(429, "ModelNotReadyException", "Try again."), ErrorKind.OVERLOADED, None),
+        ("bedrock", aws_error(424, "ModelErrorException", "It failed."), ErrorKind.SERVER_ERROR, None),
+        ("bedrock", aws_error(408, "ModelTimeoutException", "Too long."), ErrorKind.TIMEOUT, None),
+        ("vertex", google_error(429, "RESOURCE_EXHAUSTED", doors.GOOGLE_QUOTA), ErrorKind.RATE_LIMITED, None),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_a_refusal_of_a_cloud_is_named(clouds, at, cloud, refusal, kind, wait_s):
+    clouds.refusals.append(refusal)
+    refused = await failure_of(*at(cloud))
+    told = json.loads(refusal.answer.body)
+    assert (refused.kind, refused.retry_after_s) == (kind, wait_s)
+    assert (told.get("message") or told["error"]["message"]) in refused.message
+    if cloud == "bedrock":
+        assert refusal.answer.headers["x-amzn-errortype"].partition(":")[0].lower() in refused.message
+    days = [limit.what for limit in refused.allowances if limit.period_s > 60 and limit.remaining == 0]
+    assert days == (["tokens"] if wait_s else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("throttlingException", ErrorKind.RATE_LIMITED), ("modelStreamErrorException", ErrorKind.SERVER_ERROR)],
+)
+async def test_an_exception_within_a_stream_of_bedrock_is_named_and_may_be_billed(clouds, at, name, kind):
+    clouds.breaks.append((name, doors.MINUTE))
+    refused = await failure_of(*at("bedrock", stream=True))
+    assert (refused.kind, refused.may_have_been_billed) == (kind, True)
+    assert doors.MINUTE in refused.message
+
+
+async def test_frames_are_read_in_pieces_of_any_size_and_damaged_ones_are_refused():
+    whole = frame({":message-type": "event"}, {"bytes": "eyJhIjoxfQ=="}) * 2
+
+    async def pieces(data, size):
+        for start in range(0, len(data), size):
+            yield data[start : start + size]
+
+    for size in (1, 7, len(whole)):
+        assert [event async for event in as_events(pieces(whole, size))] == [b'data: {"a":1}\n\n'] * 2
+    with pytest.raises(aiohttp.ClientPayloadError, match="no frames of AWS"):
+        [event async for event in as_events(pieces(whole[:-1] + b"\0", 50))]
+
+
+async def test_older_models_are_asked_in_the_version_that_takes_a_temperature(clouds, at):
+    for cloud, version in (("bedrock", "bedrock-2023-05-31"), ("vertex", "vertex-2023-10-16")):
+        provider, request = at(cloud, temperature=0)
+        await provider.ask(request)
+        assert clouds.bodies[-1]["anthropic_version"] == version
+
+
+@pytest.mark.parametrize(
+    ("name", "input_usd"),
+    [
+        ("bedrock/global.anthropic.claude-opus-5", 5.0),
+        ("bedrock/eu.anthropic.claude-opus-5", 5.5),
+        ("vertex-anthropic/claude-opus-5", 5.0),
+    ],
+)
+def test_prices_are_those_of_where_a_model_is_computed(name, input_usd):
+    entry = {"model": name, "max_tokens": 9}
+    if name.startswith("bedrock"):
+        entry["base_url"] = "https://bedrock-runtime.eu-west-1.amazonaws.com"
+    model = sweep_from({"name": "s", "problems": ["p.parquet"], "models": [entry], "out": "o"}).models[0]
+    rates = rates_of(model)(None, 1.8e9)
+    assert rates is not None
+    assert rates.brackets[0].input == input_usd
+
+
+def test_a_model_is_the_same_under_a_cloud_s_name():
+    assert same_model("us.anthropic.claude-haiku-4-5-20251001-v1:0", "claude-haiku-4-5-20251001")
+    assert same_model("claude-haiku-4-5@20251001", "claude-haiku-4-5-20251001")
+    assert not same_model("us.anthropic.claude-haiku-4-5-20251001-v1:0", "claude-opus-4-5-20251101")
+
+
+@pytest.mark.parametrize(
+    ("provider", "module", "extra"),
+    [
+        ("bedrock", "botocore.session", "bedrock"),
+        ("vertex-anthropic", "google.auth", "vertex"),
+        ("azure-entra", "azure.identity", "azure"),
+    ],
+)
+def test_a_missing_extra_says_how_to_get_it(monkeypatch, provider, module, extra):
+    for name in [
+        name for name in sys.modules if name.startswith("asyncbench.providers.") and "client" in name
+    ]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    model = replace(asking().trial.model, provider=provider, base_url="http://127.0.0.1:1")
+    model = replace(model, api="chat" if extra == "azure" else "messages")
+    with pytest.raises(ConfigError, match=rf"pip install 'asyncbench\[{extra}\]'"):
+        open_provider(model, key="", simulator_url=None)
+
+
+def test_bedrock_needs_a_region(monkeypatch, tmp_path):
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    model = model_at("http://127.0.0.1:1", "bedrock")
+    with pytest.raises(ConfigError, match="no region"):
+        open_provider(model, key="", simulator_url=None)
