@@ -10,7 +10,7 @@ import orjson
 
 from asyncbench.errors import ProviderError
 from asyncbench.providers.error_kinds import refusal
-from asyncbench.providers.wire import Response
+from asyncbench.providers.wire import Response, text
 from asyncbench.records import Reply, Request
 
 # Replies to a create that say for certain that nothing was created.
@@ -65,6 +65,7 @@ class Submission:
 class BatchApi(Protocol):
     """The batches of one model. Each call is made once; failures are ProviderErrors."""
 
+    kept_s: float | None  # so long its results are, from the creation of a batch; None: a month
     uploads: bool  # whether requests are uploaded as a file first, and found again by its name
     most_requests: int  # of one batch
     most_bytes: int
@@ -121,6 +122,16 @@ class BatchApi(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+def id_in(line: Mapping[str, object]) -> str | None:
+    """Return the id that a line of requests or of results has; None: it has none."""
+    return text(line.get("custom_id")) or text(line.get("key"))
+
+
+def was_run(line: Mapping[str, object]) -> bool:
+    """Return whether a line of results tells that its request was run, and not only that it was not."""
+    return bool(line.get("response") or line.get("result") or ("key" in line and line.get("error")))
 
 
 def fault_error(fault: Mapping[str, object]) -> ProviderError:

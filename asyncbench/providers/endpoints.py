@@ -41,7 +41,7 @@ class BatchWays:
     """The ways of the batches of one endpoint; what is left out is OpenAI's, or Anthropic's, own way."""
 
     proven: bool = True  # held against recordings; False: only read in the vendor's documents
-    apis: Collection[str] = ("chat", "responses", "messages")  # whose requests it takes
+    apis: Collection[str] = ("chat", "responses", "messages", "contents")  # whose requests it takes
     endpoint: str = "/v1/"  # before the wire's path, where a batch is created; its lines always have this
     upload: Mapping[str, str] = field(default_factory=lambda: {"purpose": "batch"})  # fields of an upload
     listed: Literal["after", "whole"] = "after"  # in pages from an id on, or at once
@@ -73,7 +73,11 @@ class BatchWays:
 
 
 # Requests and bytes of the largest batch, by whose form it has; their pages of 2026.
-LARGEST_BATCHES: Final = {"openai": (50_000, 200_000_000), "anthropic": (100_000, 256_000_000)}
+LARGEST_BATCHES: Final = {
+    "openai": (50_000, 200_000_000),
+    "anthropic": (100_000, 256_000_000),
+    "google": (50_000, 2_000_000_000),  # no number of requests is told
+}
 MOST_BYTES: Final = 8_000_000  # sixteen times the text of 128,000 tokens
 BYTES_OF_A_TOKEN: Final = 64  # at most, of a model that may write more than those: likewise
 # So long an idle connection is kept: many servers (uvicorn, Node.js) close after 5 s and do not say so.
@@ -161,7 +165,7 @@ class KnownEndpoint:
     @property
     def most_of_a_batch(self) -> tuple[int, int]:
         """The most requests, and bytes, of one batch."""
-        requests, size = LARGEST_BATCHES["anthropic" if self.via == "anthropic" else "openai"]
+        requests, size = LARGEST_BATCHES.get(self.via, LARGEST_BATCHES["openai"])
         return self.batch.most_requests or requests, self.batch.most_bytes or size
 
     @property

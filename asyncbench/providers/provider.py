@@ -153,6 +153,10 @@ def open_batches(
         from asyncbench.providers.anthropic.batches import AnthropicBatches
 
         return AnthropicBatches(endpoint, wire_of(model), now)
+    if via == "google":
+        with needing("google"):
+            from asyncbench.providers.google.batches import GoogleBatches
+        return GoogleBatches(endpoint, wire_of(model), now, model.model_id)
     from asyncbench.providers.openai.batches import OpenAIBatches
 
     ways = known_endpoints()[model.provider].batch

@@ -4,22 +4,20 @@ import asyncio
 import email.utils
 import shutil
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import aclosing, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final, Protocol
 
-import httpx2
 import orjson
 
 from asyncbench.errors import ErrorKind, NoRoomError, ProviderError
-from asyncbench.providers.batch_calls import RemoteBatch
+from asyncbench.providers.batch_calls import RemoteBatch, id_in
 from asyncbench.providers.calls import under_way
 from asyncbench.providers.error_kinds import bad_reply, payload, refusal, withhold
 from asyncbench.providers.rate_headers import retry_after_s
-from asyncbench.providers.sdk import SdkProvider
 from asyncbench.providers.streams import finished_reply, whole_body
 from asyncbench.providers.wire import Response, UnreadableError, Wire, body_id, mapping_in, read, text
 from asyncbench.records import Reply, Request
@@ -37,10 +35,34 @@ ACCOUNTS: Final = (  # headers that tell whose batches a key sees
 CHUNK: Final = 2**18
 
 
+class BatchAnswer(Protocol):
+    """A good answer, whose body is not read yet."""
+
+    @property
+    def status_code(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    def aiter_bytes(self, chunk_size: int = ...) -> AsyncGenerator[bytes]: ...
+
+
+class BatchCalls(Protocol):
+    """What makes a vendor's calls that are no model's."""
+
+    def exchange(
+        self, method: str, path: str, *, within_s: float, **arguments: Any
+    ) -> AbstractAsyncContextManager[BatchAnswer]: ...
+
+    async def aclose(self) -> None: ...
+
+
 class SdkBatches:
     """Calls of a vendor's batch API through the `post` of its SDK."""
 
-    def __init__(self, sdk: SdkProvider, wire: Wire, *, key: str, now: Callable[[], float]) -> None:
+    kept_s: float | None = None
+
+    def __init__(self, sdk: BatchCalls, wire: Wire, *, key: str, now: Callable[[], float]) -> None:
         self._sdk, self._wire, self._key, self._now = sdk, wire, key, now
         self.told_at, self.skew_s, self.account = 0.0, 0.0, ""
         self._least_poll_s = self._asked_s = 0.0
@@ -74,7 +96,7 @@ class SdkBatches:
             size: bytes that are sent, where they are many.
         """
         within_s = SMALL_S + size / BYTES_PER_S
-        async with self._sdk.exchange(method, path, within_s=within_s, **arguments) as response:  # type: ignore[arg-type]  # the SDK's words
+        async with self._sdk.exchange(method, path, within_s=within_s, **arguments) as response:
             self._note(response)
             async with aclosing(response.aiter_bytes()) as chunks:
                 body = await whole_body(chunks, MOST_BYTES)
@@ -83,7 +105,7 @@ class SdkBatches:
         try:
             answer = payload(whole, key=self._key)
             said_of_it = mapping_in(answer["data"])
-            if said_of_it.get("error") and not said_of_it.get("id"):
+            if said_of_it.get("error") and not (said_of_it.get("id") or said_of_it.get("name")):
                 raise refusal(replace(whole, body=body), key=self._key)
         except ProviderError as error:
             withhold(error, key=self._key)
@@ -132,7 +154,7 @@ class SdkBatches:
                     ids += _ids_of([rest])
         return ids[:most]
 
-    def _note(self, response: httpx2.Response) -> None:
+    def _note(self, response: BatchAnswer) -> None:
         """Note what every reply tells: the vendor's time, and whose batches are seen."""
         self._asked_s = retry_after_s(response.headers) or 0.0
         accounts = [response.headers.get(name, "") for name in ACCOUNTS]
@@ -190,7 +212,7 @@ def line_object(line: bytes) -> dict[str, object]:
         fields = read(line, [])
     except UnreadableError as error:
         raise ValueError(str(error)) from None
-    if not isinstance(fields, dict) or not isinstance(fields.get("custom_id"), str):
+    if not isinstance(fields, dict) or id_in(fields) is None:
         raise ValueError("the line holds no custom_id")
     return fields
 
@@ -205,7 +227,7 @@ def id_of(fields: Mapping[str, object]) -> str:
 def _ids_of(lines: Iterable[bytes]) -> Iterator[str]:
     for line in lines:
         with suppress(ValueError):
-            yield str(line_object(line)["custom_id"])
+            yield str(id_in(line_object(line)))
 
 
 async def bytes_of(path: Path, size: int, *, before: bytes, after: bytes) -> AsyncIterator[bytes]:

@@ -17,7 +17,7 @@ from asyncbench.records import BATCH
 from asyncbench.run.findings import FindingState, of_batches, of_settings
 from tests.providers.raw_server import answering, raw_server
 
-UNPROVEN = ("azure", "groq", "http")
+UNPROVEN = ("azure", "google", "groq", "http")
 OWN_FORM = ("gemini", "xai", "openrouter", "fireworks", "mistral", "together", "novita", "vertex")
 AZURE = "https://r.openai.azure.com/openai/v1"
 

@@ -286,7 +286,7 @@ class BatchContext:
 
     def is_gone(self, part: BatchPart) -> bool:
         """Whether the vendor has deleted a part's results by now."""
-        return self.clock.since(part.created_at or part.at) > KEPT_S
+        return self.clock.since(part.created_at or part.at) > (part.kept_s or KEPT_S)
 
     def poll_again_s(self, age_s: float) -> float:
         """Return the seconds until a batch of this age is polled again."""
@@ -296,4 +296,4 @@ class BatchContext:
 
 def kept_s(part: BatchPart) -> float:
     """Return how long a part's results are kept, from the creation of its batch."""
-    return UNNAMED_KEPT_S if part.file_id is None else KEPT_S
+    return part.kept_s or (UNNAMED_KEPT_S if part.file_id is None else KEPT_S)

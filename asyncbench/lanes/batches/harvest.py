@@ -19,7 +19,7 @@ from asyncbench.lanes.batches.context import BatchContext
 from asyncbench.lanes.batches.ledger import GONE, BatchPart, Step
 from asyncbench.lanes.batches.packing import ManifestRow, manifest_rows, packed_rows, trial_of
 from asyncbench.pricing import picodollars
-from asyncbench.providers.batch_calls import BatchLine, NotRun, RemoteBatch, fault_error
+from asyncbench.providers.batch_calls import BatchLine, NotRun, RemoteBatch, fault_error, id_in, was_run
 from asyncbench.records import BATCH, LEFT_SWEEP, Attempt, Ended, History, Reply, Trial
 
 LINES_AT_ONCE: Final = 50  # then others have their turn in the event loop
@@ -298,12 +298,12 @@ def _lacking(draft: Path, part: BatchPart, batch: RemoteBatch) -> int:
         for line in lines:
             try:
                 record = orjson.loads(line)
-                custom_id = record["custom_id"]
-            except (orjson.JSONDecodeError, TypeError, KeyError):
+                custom_id = id_in(record)
+            except (orjson.JSONDecodeError, AttributeError):
                 continue
             if (trial_id := trial_of(str(custom_id), part.key)) is not None:
                 present.add(trial_id)
-                if record.get("response") or record.get("result"):
+                if was_run(record):
                     ran.add(trial_id)
     # Who counts nothing has a line for each request of what was completed.
     wanted = part.requests if batch.done is None and batch.status == "completed" else batch.done or 0

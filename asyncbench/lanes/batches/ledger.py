@@ -109,6 +109,7 @@ class BatchPart:
     file_id: str | None = None
     batch_id: str | None = None
     created_at: float | None = None
+    kept_s: float | None = None  # its results are, from then on; None: as usual
     ended_at: float | None = None
     status: str = ""  # the vendor's last word
     seen_at: float = 0.0  # when what the vendor said of it was written down last
@@ -176,6 +177,7 @@ class BatchPart:
                 self.seen_at = at
             case Step.SUBMITTED:
                 self.status, self.counted, self.done = "", False, None
+                self.kept_s = said.get("kept_s")
             case Step.STRUCK:
                 self.struck.add(said["batch_id"])
             case Step.TWIN | Step.TWIN_ENDED:

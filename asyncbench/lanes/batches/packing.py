@@ -14,7 +14,7 @@ from asyncbench.engine.trial_queue import PendingTrial
 from asyncbench.errors import ErrorKind, ProviderError, StoreError
 from asyncbench.files import make_folder, publish, storing
 from asyncbench.lanes.batches.ledger import BatchPart
-from asyncbench.providers.batch_calls import BatchApi
+from asyncbench.providers.batch_calls import BatchApi, id_in
 
 KEY_BYTES: Final = 8
 
@@ -178,10 +178,10 @@ def _check(path: Path, key: str, rows: Sequence[bytes]) -> str:
             digest.update(line)
             trials.add(row["trial_id"])
             request = orjson.loads(line)
-            body = request.get("body") or request.get("params")
+            body = request.get("body") or request.get("params") or request.get("request")
             models.add(body.get("model"))
             places.add(request.get("url"))
-            sound = request["custom_id"] == custom_id(row["trial_id"], key) and line.endswith(b"}\n")
+            sound = id_in(request) == custom_id(row["trial_id"], key) and line.endswith(b"}\n")
             if not sound or body.get("stream") or max(len(models), len(places)) > 1:
                 raise StoreError(f"{path}, line {number}: is not the request that was written. Run again.")
     if len(trials) != len(rows) or not rows:

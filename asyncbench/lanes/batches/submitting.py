@@ -164,8 +164,13 @@ class Submitting:
                 f"created ({error.message}). It looks for it before it sends them again."
             )
             return self._schedule_s[0]  # then the first search is due
-        await context.note(part, Step.SUBMITTED, batch_id=batch.id, created_at=batch.created_at)
+        await self._submitted(part, batch)
         return 0.0
+
+    async def _submitted(self, part: BatchPart, batch: RemoteBatch) -> None:
+        kept_s = self._context.api.kept_s
+        kept = {} if kept_s is None else {"kept_s": kept_s}
+        await self._context.note(part, Step.SUBMITTED, batch_id=batch.id, created_at=batch.created_at, **kept)
 
     async def _without_batches(self, part: BatchPart, why: str) -> float:
         """Give up a part that was never sent: the provider has no batches, and is asked for none again."""
@@ -206,7 +211,7 @@ class Submitting:
 
     async def _adopt(self, part: BatchPart, batch: RemoteBatch) -> None:
         self._untraced.discard(part.key)
-        await self._context.note(part, Step.SUBMITTED, batch_id=batch.id, created_at=batch.created_at)
+        await self._submitted(part, batch)
 
     async def _search_named(self, part: BatchPart) -> float:
         """Search for a batch of the part's file; then delete the file, search again, and be certain."""

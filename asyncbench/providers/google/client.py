@@ -3,9 +3,10 @@
 import asyncio
 import os
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 import aiohttp
@@ -17,10 +18,12 @@ from google.auth.exceptions import GoogleAuthError, TransportError
 from google.genai import errors, types
 
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
+from asyncbench.providers.calls import Call
 from asyncbench.providers.endpoints import Endpoint
-from asyncbench.providers.error_kinds import encoded, safe_line
-from asyncbench.providers.http import Door, session, tls_of, with_headers, with_query
-from asyncbench.providers.sdk import NO_KEY, trusts_environment
+from asyncbench.providers.error_kinds import encoded, refusal, safe_line
+from asyncbench.providers.http import Door, broken, session, tls_of, with_headers, with_query
+from asyncbench.providers.sdk import NO_KEY, PAUSE_S, trusts_environment
+from asyncbench.providers.streams import TooLongError, whole_body
 from asyncbench.providers.wire import Response, Wire
 from asyncbench.records import Reply, Request
 
@@ -29,6 +32,8 @@ GEMINI_URL: Final = "https://generativelanguage.googleapis.com"
 VERSION: Final = "v1beta"  # of which its pages tell; thinking and batches are there
 _SCOPES: Final = ("https://www.googleapis.com/auth/cloud-platform",)
 _LOCATION: Final = re.compile(r"//([a-z0-9-]+)-aiplatform\.")  # of an address of Vertex
+_ANY: Final = "any"  # a model, of a call whose address is not used but for its beginning
+_CHUNK: Final = 2**16
 _EVERYWHERE: Final = "global"
 _OF_ONE_CALL: Final = ("host", "content-length", "accept-encoding")  # aiohttp tells them of each
 
@@ -53,6 +58,19 @@ class Address:
     url: str
     headers: Mapping[str, str]
     secret: str
+
+
+class OpenAnswer:
+    """A good answer to a call that is no model's, whose body is not read yet."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._content = response.content
+        self.status_code, self.headers = response.status, response.headers
+
+    async def aiter_bytes(self, chunk_size: int = _CHUNK) -> AsyncGenerator[bytes]:
+        """Yield the body as it comes."""
+        async for chunk in self._content.iter_chunked(chunk_size):
+            yield chunk
 
 
 class GoogleProvider:
@@ -139,6 +157,40 @@ class GoogleProvider:
             "`pip install 'asyncbench[google]'` asks for."
         )
 
+    @asynccontextmanager
+    async def exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        within_s: float,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        **arguments: Any,  # `body` or `content`, as of `SdkProvider.exchange`
+    ) -> AsyncIterator[OpenAnswer]:
+        """Make any other call, once; see `SdkProvider.exchange`."""
+        address = await self.address(_ANY)
+        base, key = address.url.partition(f"/{VERSION}/")[0], address.secret
+        url = with_query(f"{base}/{path}", self._endpoint)
+        timeouts = replace(self._endpoint.timeouts, total=within_s, first_byte=None, between_chunks=PAUSE_S)
+        async with Call(timeouts, key=key) as call:
+            try:
+                async with self.connections().request(
+                    method,
+                    url,
+                    headers={**address.headers, **headers},
+                    data=encoded(arguments["body"]) if "body" in arguments else arguments.get("content"),
+                    allow_redirects=False,
+                ) as response:
+                    call.flows()
+                    if response.status >= 300:
+                        told = await whole_body(response.content.iter_any(), self._endpoint.most_bytes)
+                        raise refusal(_response(response, told), key=key)
+                    yield OpenAnswer(response)
+            except (aiohttp.ClientError, OSError, TooLongError) as error:
+                failure = broken(error, key=key, sent=call.handed_over, answered=call.answered)
+                failure.never_sent = not call.sent_s
+                raise failure from error
+
     def _secret(self) -> str:
         return self._endpoint.api_key
 
@@ -183,6 +235,10 @@ class VertexProvider(GoogleProvider):
             location=location,
             http_options=options,
         )
+
+
+def _response(response: aiohttp.ClientResponse, body: bytes) -> Response:
+    return Response(status=response.status, headers=response.headers, body=body)
 
 
 async def _error_of(refused: Response) -> Exception | None:
