@@ -1,6 +1,7 @@
 """A sweep that is typed as flags: it asks what a file with the same keys asks, and writes that file."""
 
 import json
+import re
 import shlex
 
 import pytest
@@ -131,6 +132,17 @@ def test_a_flag_says_what_its_key_says(tmp_path, flags):
 
 
 BASE = "--model simulated/noisy --suite llm_arithmetic"
+OWN = "--model simulated/noisy --suite custom --problems x.csv --grader number"
+
+
+def test_columns_of_a_file_of_ones_own_are_named_in_a_flag(tmp_path):
+    (file := tmp_path / "x.csv").write_text("ask,gold\n1+1?,2\n")
+    lacking, found = (
+        asyncbench_here("plan", *typed(f"{OWN.replace('x.csv', str(file))} {flags}", tmp_path / "x"))
+        for flags in ("", "--columns question=ask,expected=gold")
+    )
+    assert "Name the column to use as question: `--columns question=…`" in lacking.stderr
+    assert re.search(r"^x +1$", succeeded(found).stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +178,8 @@ BASE = "--model simulated/noisy --suite llm_arithmetic"
         ),
         ("--model simulated/noisy --suite custom", "--suite custom: your own problems are in a file"),
         (f"{BASE} --grader number", "--grader: only your own problems take one"),
+        (f"{BASE} --columns question=a", "--columns: only your own problems take one"),
+        (f"{OWN} --columns question", "--columns question: this is no NAME=COLUMN"),
         ("--suite llm_arithmetic", "(--model missing)"),
         ("--model simulated/noisy", "(--suite or --problems missing)"),
         ("--model gpt-5 --suite llm_arithmetic", "--model: 'gpt-5' names no provider"),

@@ -90,8 +90,17 @@ def problems(
     from asyncbench.reports.problem_file import inspect_problems
 
     del action  # there is one
-    named = dict(_pair(pair) for pair in columns.split(",")) if columns else None
+    named = columns_typed(columns) if columns else None
     show(inspect_problems(file, columns=named, grader=grader, pattern=pattern), as_json=as_json)
+
+
+def columns_typed(typed: str) -> dict[str, str]:
+    """Return what `question=prompt,expected=final` stands for: our name of a column → a file's.
+
+    Raises:
+        ConfigError: a part of it is no such pair.
+    """
+    return dict(_pair(pair) for pair in typed.split(","))
 
 
 def _pair(pair: str) -> tuple[str, str]:

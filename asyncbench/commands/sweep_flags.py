@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from asyncbench.commands.making import columns_typed
 from asyncbench.commands.other_forms import model_in
 from asyncbench.commands.sweep_options import flag, flags_typed
 from asyncbench.errors import ConfigError
@@ -183,12 +184,13 @@ def _problem_sets(flags: Flags) -> Iterator[object]:
         raise ConfigError(f"--suite custom: your own problems need a --grader. {way}")
     if "seed" in flags and (suite is None or own):
         raise ConfigError("--seed: only the problems of a suite are generated. Leave it out")
-    if "grader" in flags and not own:
-        raise ConfigError("--grader: only your own problems take one. Add --suite custom, or leave it out")
+    if not own and (odd := [flag(name) for name in ("grader", "columns") if name in flags]):
+        raise ConfigError(f"{odd[0]}: only your own problems take one. Add --suite custom, or leave it out")
     if suite is not None and not own:
         yield {"suite": suite.name, "seed": flags.get("seed", 0), **_parameters(suite, flags)}
+    columns = {"columns": columns_typed(flags["columns"])} if "columns" in flags else {}
     for file in files:
-        yield {"path": file, "suite": flags["suite"], "grader": flags["grader"]} if own else file
+        yield {"path": file, "suite": flags["suite"], "grader": flags["grader"], **columns} if own else file
 
 
 def _parameters(suite: "Suite", flags: Flags) -> dict[str, object]:

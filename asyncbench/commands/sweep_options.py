@@ -49,6 +49,13 @@ def _what(
             metavar="GRADER", help="With --suite custom: grade with exact, number, choice or MODULE:FUNCTION."
         ),
     ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=COLUMN,…",
+            help="With --suite custom: read these columns, such as question=prompt. Default: usual names.",
+        ),
+    ] = None,
     repeats: Annotated[
         int | None, typer.Option(metavar="N", help="Ask each problem N times. Default: 1.")
     ] = None,

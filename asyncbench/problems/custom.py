@@ -196,7 +196,8 @@ def _parquet_rows(path: Path, columns: Mapping[str, str], rows: int) -> Iterator
 
 def _without(column: str, name: str, names: Sequence[str], *, place: Path | str) -> ProblemSetError:
     return ProblemSetError(
-        f"{place}: {lacking(column, names)} Name the column to use as {name}: `columns: {{{name}: …}}`."
+        f"{place}: {lacking(column, names)} Name the column to use as {name}: `--columns {name}=…`, or "
+        f"`columns: {{{name}: …}}` in a sweep file."
     )
 
 

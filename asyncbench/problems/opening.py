@@ -214,7 +214,7 @@ def _no_contract(path: Path, names: Sequence[str], why: str) -> ProblemSetError:
     entry = f"{{path: {path}, suite: {SUITE}, grader: number, columns: {{{named}}}}}"
     return ProblemSetError(
         f"{path}: this is not a problem set of asyncbench: {why} For data of your own write {entry}. Or make "
-        "a set with `asyncbench generate`."
+        "a set with `asyncbench generate`. Flags for your own are --suite custom --grader number."
     )
 
 

@@ -42,3 +42,14 @@ def test_sentences_are_short(page):
     long = sorted(words for words in found if words > LONG)
     assert mean(found) <= WORDS_OF_A_SENTENCE
     assert len(long) <= FEW_LONG * len(found), long
+
+
+def test_the_speeds_of_the_page_that_compares_are_those_of_the_benchmarks():
+    pages = ROOT / "docs" / "explanation"
+    rows = re.findall(r"^\|(.*)\| `(python -m \S+)` \|$", (pages / "comparison.md").read_text("utf-8"), re.M)
+    measured = (pages / "benchmarks.md").read_text("utf-8")
+    assert len(rows) > 5
+    assert [command for _, command in rows if f"`{command}" not in measured] == []
+    figures = [figure for row, _ in rows for figure in re.findall(r"[\d.]+(?= (?:%|µs|s|ms))", row)]
+    assert len(figures) > 10
+    assert [figure for figure in figures if not re.search(rf"\b{re.escape(figure)}\b", measured)] == []

@@ -129,7 +129,7 @@ COLUMNS: dict[str, list[Any]] = {"q": ["1+1", "2+2"], "a": ["2", "4"]}
             COLUMNS,
             {"question": "q"},
             r"it has no column 'expected'. Its columns: q, a\. "
-            r"Name the column to use as expected: `columns: \{expected: …\}`",
+            r"Name the column to use as expected: `--columns expected=…`, or `columns: \{expected: …\}`",
             id="a column that is not there",
         ),
         pytest.param(
