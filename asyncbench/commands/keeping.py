@@ -37,6 +37,17 @@ def import_results(
     style: Annotated[
         str | None, typer.Option(metavar="STYLE", help="nupa: chat, completion or rules. Default: chat.")
     ] = None,
+    shots: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="nupa: the worked examples before each question.")
+    ] = None,
+    condition: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="nupa: the name of the condition. Default: 5-shot, chat."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="nupa: the name of the model. Default: that of the file."),
+    ] = None,
     requests: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="batch: the folder that `export --batch-files` wrote."),
@@ -53,6 +64,8 @@ def import_results(
 
     asyncbench import nupa llama.jsonl --style completion --out results/nupa
 
+    asyncbench import nupa five.jsonl --model llama --shots 5 --out results/nupa
+
     asyncbench import nupa-problems test.json --out problems.parquet
 
     asyncbench import batch out/*.jsonl --requests requests --out results/mine
@@ -67,13 +80,14 @@ def import_results(
     nupa-problems makes a problem set from the published test set of NUPA.
     """
     options = {"depths": depths, "trials": trials, "style": style}
+    options |= {"shots": shots, "condition": condition, "model": model}
     plan = {name: value for name, value in options.items() if value is not None}
     if form == NUPA_PROBLEMS:
         return _import_problems(files, out, plan, as_json=as_json)
     if form != BATCH and requests is not None:
         raise ConfigError("--requests is for `import batch` alone. Remove it.")
     if form == BATCH and plan:
-        raise ConfigError("import batch takes none of --depths, --trials and --style. Remove them.")
+        raise ConfigError(f"import batch takes no --{', --'.join(plan)}. Remove them.")
     if partial and (form != BATCH or requests is not None):
         raise ConfigError("--partial is for `import batch` without --requests alone. Remove it.")
     with interruptible("run the same import again to continue"):

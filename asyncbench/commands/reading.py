@@ -118,6 +118,10 @@ def report(
             "--published", help="llm-arithmetic, nupa: also show what the benchmark's document prints."
         ),
     ] = False,
+    statements: Annotated[
+        bool,
+        typer.Option("--statements", help="nupa: show the figures in the paper's sentences beside yours."),
+    ] = False,
     as_json: Json = False,
     markdown: Markdown = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead of text.")] = False,
@@ -185,7 +189,7 @@ def report(
     """
     of, thresholds = _filtered(folders, suite, task, models, where), _thresholds(fail_under)
     options = {"by": by, "prices": prices, "min_depth": min_depth, "grader": grader, "metric": metric}
-    options["published"] = published
+    options |= {"published": published, "statements": statements}
     if figures or width:
         form = {"json": as_json, "markdown": markdown, "latex": latex, "html": html, "out": out}
         _write_figures(of, figures, width, style, options=options, form=form)

@@ -172,7 +172,16 @@ def source_mapping(source: ProblemSource, near: Path | None = None) -> dict[str,
 # ── conditions: the ways to ask
 
 
-DigitForm = Literal["reversed", "zero_padded", "spaced", "grouped", "indexed"]
+DigitForm = Literal[
+    "reversed",
+    "zero_padded",
+    "spaced",
+    "grouped",
+    "indexed",
+    "reversed_total",
+    "reversed_int",
+    "reversed_dec",
+]
 
 
 class ConditionEntry(Entry):
@@ -195,10 +204,11 @@ class ConditionEntry(Entry):
         default=None,
         description="Another form for the numbers of the question and of worked examples. With 1205: "
         "`reversed` (5021), `zero_padded` (as many digits as the longest number of the question), `spaced` "
-        "(1 2 0 5), `grouped` (1,205) or `indexed` (d1c2b0a5: a letter for each place). A list combines "
-        "`zero_padded`, `reversed` and one of the others. Numbers in the reply must have this form, too; ask "
-        "for it in `template`. For grading they are brought back to plain digits. The reply is stored as it "
-        "came. Without it: plain digits.",
+        "(1 2 0 5), `grouped` (1,205) or `indexed` (d1c2b0a5: a letter for each place). Of 1205.25, "
+        "`reversed` reverses both parts (5021.52), `reversed_int` and `reversed_dec` one of them, and "
+        "`reversed_total` the whole (52.5021). A list combines `zero_padded`, a reversal and one of the "
+        "others. Numbers in the reply must have this form, too; ask for it in `template`. For grading they "
+        "are brought back to plain digits. The reply is stored as it came. Without it: plain digits.",
     )
     context: Name | None = Field(
         default=None,
@@ -280,7 +290,9 @@ def _digits_from(entry: ConditionEntry, *, place: Place) -> list[DigitForm] | No
     if not entry.digits:
         return None
     forms = [entry.digits] if isinstance(entry.digits, str) else entry.digits
-    if len(clash := [form for form in forms if form in EXCLUSIVE]) > 1:
+    for alone in EXCLUSIVE:
+        if len(clash := [form for form in dict.fromkeys(forms) if form in alone]) < 2:
+            continue
         raise ConfigError(f"{place}: 'digits' cannot be both {clash[0]} and {clash[1]}. Keep one of the two.")
     return sorted(set(forms), key=DIGIT_FORMS.index)
 

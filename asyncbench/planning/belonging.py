@@ -169,7 +169,8 @@ def generated_set(source: ProblemSource, folder: Path) -> ProblemSet:
     name, out = str(source.suite), folder / generated_name(source)
     if out.exists():
         return open_set(out, name=name)
-    return replace(generate(name, out, seed=source.seed, workers=1, **source.parameters), name=name)
+    made = generate(name, out, seed=source.seed, workers=1, exclude=(), **source.parameters)
+    return replace(made, name=name)
 
 
 def _is_asked(before: ProblemSet, sets: Sequence[ProblemSet], *, some: bool) -> bool:

@@ -178,8 +178,9 @@ def planned_sets(sweep: Sweep, models: Sequence[Model]) -> Iterator[dict[str, tu
         for i, source in enumerate(sources_of(sweep, models)):
             if source.place not in files:
                 out = Path(made, f"{source.suite}-{i}.parquet")
-                problems = generate(str(source.suite), out, seed=source.seed, workers=1, **source.parameters)
-                files[source.place] = replace(problems, name=str(source.suite))
+                suite, given = str(source.suite), source.parameters
+                problems = generate(suite, out, seed=source.seed, workers=1, exclude=(), **given)
+                files[source.place] = replace(problems, name=suite)
         sets = sources_by_model(sweep, models, files)
         check_sets(sweep, models, sets)
         yield sets

@@ -12,6 +12,7 @@ from shutil import copyfileobj
 from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from asyncbench.errors import ConfigError, ProblemSetError
@@ -152,6 +153,7 @@ def generate(
     *,
     seed: int = 0,
     workers: int = 1,
+    exclude: Iterable[str | PathLike[str]] = (),
     **parameters: object,
 ) -> ProblemSet:
     """Generate the problems of a suite and write them to a Parquet file, whole or not at all.
@@ -165,6 +167,7 @@ def generate(
         seed: the same seed and parameters give the same problems on every machine. [0]
         workers: the number of processes; the problems stay the same. In a script, more than one needs
             `if __name__ == "__main__":`. [1]
+        exclude: problem sets whose questions are left out: a test set, of training data. [none]
         parameters: those of the suite; `asyncbench suites` lists them. [the suite's own]
 
     Returns:
@@ -172,6 +175,7 @@ def generate(
 
     Raises:
         ConfigError: A suite or parameter is unknown, or `out` cannot be a file.
+        ProblemSetError: One of `exclude` is no problem set.
         StoreError: The file cannot be written.
     """
     if isinstance(suite, str) and suite not in SUITES:
@@ -197,8 +201,22 @@ def generate(
             **survey.facts,
         )
 
-    batches = with_ids(draft_batches(chosen, seed, values, workers=workers, rows=ROWS_AT_ONCE))
-    return _written(batches, out, made, writing=writing, cells=chosen.rows is not None)
+    drafts = draft_batches(chosen, seed, values, workers=workers, rows=ROWS_AT_ONCE)
+    if excluded := tuple(map(Path, exclude)):
+        drafts = _without(excluded, drafts)
+    return _written(with_ids(drafts), out, made, writing=writing, cells=chosen.rows is not None)
+
+
+def _without(paths: Iterable[Path], drafts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield drafts but those whose question one of the sets holds."""
+    from asyncbench.problems.opening import open_set  # which reads what is made here
+
+    batches = chain.from_iterable(open_set(path).batches(ROWS_AT_ONCE) for path in paths)
+    questions = [batch.column("question") for batch in batches]
+    known = pa.chunked_array(questions, pa.string()).combine_chunks()
+    for batch in drafts:
+        if kept := batch.filter(pc.invert(pc.is_in(batch.column("question"), value_set=known))):
+            yield kept
 
 
 def write_problems(problems: Iterable[Problem], out: Path, *, writing: Writing = storing) -> ProblemSet:

@@ -51,7 +51,11 @@ STYLES: Final[Mapping[str | None, Style]] = {
         "published.integer_addition.report", "integer_addition_report_on", published=True
     ),
     "nupa": Style(
-        "published.nupa.report", "nupa_report_on", frozenset({"published"}), published=True, drawn=True
+        "published.nupa.report",
+        "nupa_report_on",
+        frozenset({"published", "statements"}),
+        published=True,
+        drawn=True,
     ),
 }
 EFFECTS: Final = Style("reports.effects", "effects_of", frozenset({"by"}))
@@ -73,6 +77,7 @@ def report(
     grader: str | None = None,
     published: bool = False,
     metric: str | None = None,
+    statements: bool = False,
 ) -> Report:
     """Make a report of a results folder or several, in one of several styles. Nothing is changed.
 
@@ -98,6 +103,7 @@ def report(
             beside those of the folder. [False]
         metric: `heatmap` only: `exact_match`, `digit_match`, `dlength`, `cost` or another one of the page's
             figures. [accuracy]
+        statements: `nupa` only: the figures in the paper's sentences as one table, beside yours. [False]
 
     Returns:
         A `Report`, with `as_text()`, `as_markdown()`, `as_latex()` and `as_json()`. If the folder has nothing
@@ -112,8 +118,9 @@ def report(
     choices: dict[str, Any] = {"by": by, "prices": prices, "min_depth": min_depth, "grader": grader}
     choices["metric"] = metric and metric.replace("-", "_")
     options = {name: value for name, value in choices.items() if value is not None}
-    if published:
-        options["published"] = True
+    options |= {
+        name: True for name, wanted in (("published", published), ("statements", statements)) if wanted
+    }
     made_by = _style(style, options)
     of = chosen(folder, suite=suite, task=task, models=models, where=where)
     if not made_by.loaded and _only_loaded(of):

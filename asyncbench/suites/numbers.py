@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, InvalidOperation
+from functools import partial
 from itertools import zip_longest
 from math import gcd
 from typing import Final, TypeAlias
@@ -171,6 +172,9 @@ def scientific_parts(units: int, power: int) -> Parts:
 # ── numbers in another form: rewritten in a question, and brought back to plain digits in a reply
 #
 #    reversed       1205.25  →  5021.52          each run of digits backwards
+#    reversed_int   1205.25  →  5021.25          those before the point alone
+#    reversed_dec   1205.25  →  1205.52          those behind it alone
+#    reversed_total 1205.25  →  52.5021          the number as a whole
 #    zero_padded    7 + 1205 →  0007 + 1205      as many digits before the point as the longest number has
 #    spaced         1205.25  →  1 2 0 5.2 5
 #    grouped        1205.25  →  1,205.25
@@ -179,8 +183,12 @@ def scientific_parts(units: int, power: int) -> Parts:
 # Signs, points, slashes and the e of an exponent stay where they are. Both directions are exact and linear.
 
 # In the order in which they are applied; they are taken back from the last one on.
-DIGIT_FORMS: Final = ("zero_padded", "reversed", "grouped", "spaced", "indexed")
-EXCLUSIVE: Final = frozenset({"grouped", "spaced", "indexed"})  # no two of them go together
+REVERSED: Final = ("reversed", "reversed_int", "reversed_dec", "reversed_total")
+DIGIT_FORMS: Final = ("zero_padded", *REVERSED, "grouped", "spaced", "indexed")
+EXCLUSIVE: Final = (
+    frozenset({"grouped", "spaced", "indexed"}),
+    frozenset(REVERSED),
+)  # no two of one go together
 MOST_GROWTH: Final = 3  # of a text, in characters: a letter and a digit for a digit; padding adds few
 
 # No letter e: it stands before exponents. From the decimal point outwards, on both sides of it.
@@ -197,6 +205,7 @@ _RUN = re.compile(rf"(?P<decimals>{_DECIMALS})|(?P<exponent>{_EXPONENT})|(?P<who
 _GROUPED = re.compile(r"(?<![0-9.])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])")
 _SPACED = re.compile(r"(?<![0-9])[0-9](?: [0-9](?![0-9]))++")
 _INDEXED = re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=[0-9][eE]))(?:[{_LETTERS}]++[0-9])++")
+_POINT = re.compile(r"([0-9]++)\.([0-9]++)")
 _NO_DIGIT = re.compile(r"[^0-9]")
 
 
@@ -219,7 +228,12 @@ def rewritten(text: str, digits: Sequence[str], numbers: Collection[str] = ()) -
     def written(number: re.Match[str]) -> str:
         if number[0] not in chosen:
             return number[0]
-        return _RUN.sub(lambda run: _run_as(run, digits, width), number[0].replace(",", ""))
+        text = number[0].replace(",", "")
+        if "zero_padded" in digits:
+            text = _RUN.sub(lambda run: run[0].rjust(width, "0") if run["whole"] else run[0], text)
+        for form in REVERSED:
+            text = _reversed(text, form) if form in digits else text
+        return _RUN.sub(lambda run: _run_as(run, digits), text)
 
     return _NUMERAL.sub(written, text)
 
@@ -231,13 +245,17 @@ def plain(text: str, digits: Sequence[str]) -> str:
     return text
 
 
-def _run_as(run: re.Match[str], digits: Sequence[str], width: int) -> str:
-    """Return a run of digits in other forms."""
+def _reversed(text: str, form: str) -> str:
+    """Return a text with runs of digits backwards; the same again takes it back."""
+    if form == "reversed_total":
+        return _POINT.sub(r"\2.\1", _reversed(text, "reversed"))
+    only = {"reversed_int": "whole", "reversed_dec": "decimals"}.get(form, 0)
+    return _RUN.sub(lambda run: run[0][::-1] if run[only] else run[0], text)
+
+
+def _run_as(run: re.Match[str], digits: Sequence[str]) -> str:
+    """Return a run of digits in groups, apart, or with its places."""
     text, whole, decimals = run[0], bool(run["whole"]), bool(run["decimals"])
-    if "zero_padded" in digits and whole:
-        text = text.rjust(width, "0")
-    if "reversed" in digits:
-        text = text[::-1]
     if "grouped" in digits and whole:
         starts = range(len(text) % 3 or 3, len(text) + 1, 3)
         return ",".join([text[: starts[0]], *(text[start : start + 3] for start in starts[:-1])])
@@ -261,7 +279,7 @@ def _without_padding(run: re.Match[str]) -> str:
 
 _TAKEN_BACK: Mapping[str, Callable[[str], str]] = {
     "zero_padded": lambda text: _RUN.sub(_without_padding, text),
-    "reversed": lambda text: _RUN.sub(lambda run: run[0][::-1], text),
+    **{form: partial(_reversed, form=form) for form in REVERSED},
     "grouped": lambda text: _GROUPED.sub(lambda number: number[0].replace(",", ""), text),
     "spaced": lambda text: _SPACED.sub(lambda number: number[0].replace(" ", ""), text),
     "indexed": lambda text: _INDEXED.sub(lambda number: _NO_DIGIT.sub("", number[0]), text),

@@ -237,7 +237,8 @@ def import_files(
         files: files, or folders that hold them.
         out: the results folder. It is made if it does not exist.
         plan: what the runs were meant to hold. `llm-arithmetic`: `depths` (2-10) and `trials` of each cell
-            (10). `nupa`: the `style` of lines that do not name one (chat).
+            (10). `nupa`: the `style` of lines that do not name one (chat), `shots`, and the names of the
+            `condition` and the `model`.
 
     Returns:
         An `Imported`, with the rows of each file.

@@ -3,6 +3,8 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -264,3 +266,22 @@ def test_a_file_that_is_gone_after_it_was_checked_is_a_problem_set_error(suite, 
 
     with pytest.raises(ProblemSetError, match="no such file"):
         next(made.read())
+
+
+def test_sets_to_train_and_to_validate_on_have_no_question_of_the_test(tmp_path):
+    """Of sums of three digits some are drawn for several; each set leaves out those of the ones before."""
+    given: dict[str, Any] = {"tasks": "add", "representations": "integer", "lengths": "3", "per_length": 900}
+    splits, files = ("test", "train", "validation"), list[Path]()
+    for split in splits:
+        made = generate("nupa", tmp_path / f"{split}.parquet", split=split, exclude=files, **given)
+        files.append(made.path)
+    questions = [{one.question for one in open_set(file).read()} for file in files]
+    alone = generate("nupa", tmp_path / "alone.parquet", split="train", **given)
+    assert not any(a & b for a, b in combinations(questions, 2))
+    overlap = {one.question for one in open_set(alone.path).read()} & questions[0]
+    assert len(overlap) == alone.rows - len(questions[1]) > 0
+    assert generate(
+        "nupa", tmp_path / "two.parquet", split="train", exclude=files[:1], workers=2, **given
+    ).digest == (open_set(files[1]).digest)
+    with pytest.raises(ConfigError, match="leave nothing to generate"):
+        generate("nupa", tmp_path / "none.parquet", exclude=files, **given)

@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
@@ -11,6 +12,7 @@ from asyncbench import published_table, report
 from asyncbench.errors import ConfigError
 from asyncbench.published.llm_arithmetic.tables import OVERVIEW_HEAD
 from asyncbench.published.reports import PRINTED
+from asyncbench.records import Condition
 from asyncbench.suites.nupa.tasks import TASKS
 from asyncbench.tables.report import Sheet
 from data.published import ABOUT, table_of
@@ -190,8 +192,28 @@ def test_a_sentence_about_several_tasks_stands_beside_the_mean_over_them(tmp_pat
     rows = [row for row in sheet.rows if row[-1] != "-"]
     assert rows == [
         ["GPT-4o, get_digit, XL", "exact match", "only 0.20", "1.00"],
+        ["random guess, get_digit", "exact match", "equal 0.10", "0.10"],
         ["max, float, XL", "digit match", "still 0.60", "1.00"],
         ["max, float, XL", "dlength", "about 30-60", "0.00"],
         ["GPT-4o, GPT-4o-mini, Qwen2, fraction, S", "exact match", "average less than 0.20", "0.50"],
     ]
-    assert ["random guess, get_digit", "exact match", "equal 0.10", "-"] in sheet.rows
+
+
+def test_all_figures_of_the_papers_sentences_are_one_table_beside_ones_own(tmp_path):
+    """Also those of tasks that were not asked. How much slower a rule is, is told of who had one."""
+    rules = Condition(name="rules", style="rules")
+    results = [
+        replace(nupa.result(one, nupa.right(one), condition=condition), latency_s=seconds)
+        for condition, seconds in ((Condition(), 0.5), (rules, 6.0))
+        for one in nupa.problems(nupa.SUM, {3: 2})
+    ]
+    folder = nupa.keep(tmp_path, *results)
+    shown = report(folder, "nupa", statements=True)
+    (sheet,) = sheets_of(shown).values()
+    assert len(sheet.rows) == 19
+    assert sheet.head[3:] == ("m (plain)", "m (rules)")
+    assert list(sheet.rows[0]) == ["GPT-4o, add, integer, S", "exact match", "nearly 1.00", "1.00", "0.00"]
+    assert list(sheet.rows[-1]) == [
+        *("RF CoT over direct", "seconds per sample ratio", "approximately 17", "-", "12.00")
+    ]
+    assert json.loads(shown.as_json())["statements"][-1]["ours"] == {"m (plain)": None, "m (rules)": 12.0}

@@ -11,7 +11,7 @@ COMBINED = [
     forms
     for count in range(1, len(DIGIT_FORMS) + 1)
     for forms in combinations(DIGIT_FORMS, count)
-    if len(EXCLUSIVE.intersection(forms)) < 2
+    if all(len(alone.intersection(forms)) < 2 for alone in EXCLUSIVE)
 ]
 
 WHOLE = st.integers(min_value=0, max_value=10**120).map(str)
@@ -49,6 +49,10 @@ def test_padded_whole_numbers_are_all_of_one_length(numbers):
     ("digits", "shown"),
     [
         (("reversed",), "-5021.52 + 7 = 7/21"),
+        (("reversed_int",), "-5021.25 + 7 = 7/21"),
+        (("reversed_dec",), "-1205.52 + 7 = 7/12"),
+        (("reversed_total",), "-52.5021 + 7 = 7/21"),
+        (("zero_padded", "reversed_total"), "-52.5021 + 7000 = 7000/2100"),
         (("zero_padded",), "-1205.25 + 0007 = 0007/0012"),
         (("spaced",), "-1 2 0 5.2 5 + 7 = 7/1 2"),
         (("grouped",), "-1,205.25 + 7 = 7/12"),

@@ -52,8 +52,9 @@ from asyncbench.published.files import (
 from asyncbench.records import Condition, Draft, Reply
 from asyncbench.suites.numbers import parts
 from asyncbench.suites.nupa.generation import draft_nupa
-from asyncbench.suites.nupa.suite import STYLES
+from asyncbench.suites.nupa.suite import MOST, STYLES
 from asyncbench.suites.nupa.tasks import BASE_TASKS, FORMAT, TASKS, NupaTask, task_of, template
+from asyncbench.suites.suite import whole_number
 
 NAME = "nupa"
 ENDING = ".jsonl"
@@ -170,28 +171,50 @@ def _forms(task: NupaTask) -> tuple[re.Pattern[str], ...]:
 # ── replies, in ──────────────────────────────────────────────────────────────────────────────
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HowAsked:
+    """How the questions of a file of replies were asked, and of whom, as its lines do not say."""
+
+    style: str
+    shots: int = 0  # worked examples
+    condition: str = ""  # the name of the condition; empty: made of style and shots
+    model: str = ""  # empty: that of the run
+
+    def as_condition(self, style: str) -> Condition:
+        """Return the condition of a reply in a style."""
+        name = self.condition or (f"{self.shots}-shot" if self.shots else style)
+        return Condition(name=name, style=style, described={"shots": self.shots} if self.shots else {})
+
+
 def reader(options: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
-    """Return what reads files of replies to questions asked in a style: `chat` unless told otherwise.
+    """Return what reads files of replies, to questions asked as `HowAsked` has it, `chat` by default.
 
     Raises:
         ConfigError: there is no such style, or something else was given.
     """
     style = options.get("style", STYLES[0])
-    if other := sorted(options.keys() - {"style"}):
+    if other := sorted(options.keys() - set(HowAsked.__slots__)):
         raise ConfigError(f"import nupa: leave out {', '.join(other)}. The files hold their own plan.")
     if style not in STYLES:
         raise ConfigError(f"import nupa: style {style!r} is unknown. Choose one of: {', '.join(STYLES)}")
-    return partial(read, style=str(style))
+    shots = whole_number(0, MOST)
+    try:
+        examples = shots(options.get("shots", 0))
+    except ValueError as error:
+        raise ConfigError(f"import nupa: shots: {options['shots']!r} {error}") from None
+    names = {name: str(options.get(name, "")) for name in ("condition", "model")}
+    return partial(read, how=HowAsked(style=str(style), shots=examples, **names))
 
 
-def read(path: Path, *, style: str = STYLES[0]) -> RecordedRun:
+def read(path: Path, *, how: HowAsked) -> RecordedRun:
     """Read a file. Lines that cannot be used are left out, each with the reason.
 
     Raises:
         ConfigError: the file cannot be read.
     """
     run, at = run_of(path, ENDING), path.stat().st_mtime
-    trials, left_out = sifted(_entries(path), partial(_recorded, run=run, style=style, at=at))
+    how = replace(how, model=how.model or run)
+    trials, left_out = sifted(_entries(path), partial(_recorded, how=how, at=at))
     planned = counted((trial.model, trial.condition, trial.draft) for trial in trials)
     return RecordedRun(run=run, path=path, trials=trials, left_out=left_out, planned=planned)
 
@@ -210,14 +233,14 @@ def _entries(path: Path) -> Iterator[tuple[str, tuple[object, int, int]]]:
             yield place, (value, sample, samples)
 
 
-def _recorded(entry: tuple[object, int, int], *, run: str, style: str, at: float) -> Recorded:
+def _recorded(entry: tuple[object, int, int], *, how: HowAsked, at: float) -> Recorded:
     line, sample, samples = entry
     if isinstance(line, ValueError):
         raise line
     fields = mapping(line, "a reply")
     task = _task(text(fields, "task"))
     question = text(fields, "question") if "question" in fields else NO_QUESTION
-    reply_style = text(fields, "style") if "style" in fields else style
+    reply_style = text(fields, "style") if "style" in fields else how.style
     if reply_style not in STYLES:
         raise ValueError(f"'style' is {shown(reply_style)}, none of {', '.join(STYLES)}")
     truth = text(fields, "groundtruth").strip()
@@ -228,8 +251,8 @@ def _recorded(entry: tuple[object, int, int], *, run: str, style: str, at: float
     ours = [key for key in OURS if key in fields]
     return Recorded(
         draft=_draft(task, _length(told(fields, "digit")), question, truth),
-        model=model_of({"model": run}, simulated=flag(fields, "simulated")),
-        condition=Condition(name=reply_style, style=reply_style),
+        model=model_of({"model": how.model}, simulated=flag(fields, "simulated")),
+        condition=how.as_condition(reply_style),
         reply=Reply(text=reply, http_status=None),
         accounting={"sample": sample, "samples": samples, "ours": ours},
         at=at,

@@ -477,8 +477,8 @@ def _of_ranges(shown: Shown) -> Iterator[PublishedPicture]:
         yield picture(
             f"{name}-map", title, "map", rows, figure, scale=SCALES[figure], notes=(POOLED,), **places
         )
-    both = {(row["run"], row["model"]) for row in shown.shots if row["shots"]}
-    with_examples = [row for row in chosen if row["asked"][:2] in both]
+    both = {row["model"] for row in shown.shots if row["shots"]}  # imported files are a run each
+    with_examples = [row for row in chosen if row["asked"][1] in both]
     yield _bars("figure-8", "With and without examples: exact match by range", with_examples, "exact_match")
 
 

@@ -23,6 +23,14 @@ from asyncbench.published.nupa.counts import (
     task_name,
 )
 from asyncbench.published.nupa.pictures import pictures_of
+from asyncbench.published.nupa.sentences import (
+    SENTENCES,
+    Statement,
+    all_statements,
+    by_name,
+    statements_of,
+    statements_sheet,
+)
 from asyncbench.published.reports import (
     MARK as PUBLISHED,
     PublishedPicture,
@@ -54,6 +62,7 @@ class NupaReport(PublishedReport):
     source: Chosen
     empty: int
     planned: Mapping[Entrant, int]
+    statements: tuple[Statement, ...] = ()  # all of them: then nothing else is shown
     lines: tuple[TaskLine, ...]  # as the manifest has who was asked, then as the table of tasks
 
     def _data(self) -> dict[str, object]:
@@ -66,9 +75,17 @@ class NupaReport(PublishedReport):
             "models": [self._model(entrant, lines) for entrant, lines in by_asked(self.lines).items()],
             "lines": [_line(line) for line in self.lines],
         }
+        if self.statements:
+            data["statements"] = list(map(asdict, self.statements))
         return self._with_published(data)
 
     def _sheets(self) -> Iterator[Sheet]:
+        if self.statements:
+            names = names_of(by_asked(self.lines)).values()
+            yield statements_sheet(
+                "All figures in the paper's sentences, beside yours", self.statements, names
+            )
+            return
         yield from _tables(self.lines)
         if self.published:
             yield from beside_printed(self.lines, self.published)
@@ -152,8 +169,13 @@ def paper_figures_of(views: FolderViews) -> PaperFigures:
     return PaperFigures(lines=counts_in(views, views.manifest)["lines"], published=printed_tables())
 
 
-def nupa_report_on(folder: Folders, *, published: bool = False) -> NupaReport:
-    """Return the figures of NUPA in a results folder; `published`: beside those that the paper prints.
+def nupa_report_on(folder: Folders, *, published: bool = False, statements: bool = False) -> NupaReport:
+    """Return the figures of NUPA in a results folder.
+
+    Args:
+        folder: the results folder.
+        published: beside those that the paper prints.
+        statements: only those that stand in the paper's sentences, each beside ours.
 
     Raises:
         ConfigError: it is not a results folder, or holds no trial of NUPA.
@@ -161,10 +183,12 @@ def nupa_report_on(folder: Folders, *, published: bool = False) -> NupaReport:
     """
     manifest = manifest_of(folder)
     counts = counts_of(folder, manifest)
+    sentences = published_table(SENTENCES)
     return NupaReport(
         **about(folder, manifest, runs={line.run for line in counts["lines"]}),
         **counts,
-        published=printed_tables() if published else (),
+        published=(sentences,) if statements else printed_tables() if published else (),
+        statements=all_statements(folder, counts["lines"], sentences) if statements else (),
         source=chosen(folder),
         planned={
             entrant: sum(suites[SUITE].values())
@@ -294,7 +318,7 @@ def _decimal(value: Number | None) -> str:
 
 def printed_tables() -> tuple[pa.Table, ...]:
     """Return the tables of the paper that a folder's figures can stand beside."""
-    return tuple(map(published_table, (*DIGITS, "nupa_table_10", "nupa_text_statements")))
+    return tuple(map(published_table, (*DIGITS, "nupa_table_10", SENTENCES)))
 
 
 def beside_printed(lines: Sequence[TaskLine], tables: Iterable[pa.Table]) -> Iterator[Sheet]:
@@ -304,15 +328,14 @@ def beside_printed(lines: Sequence[TaskLine], tables: Iterable[pa.Table]) -> Ite
         lines: of the folder.
         tables: as `printed_tables` has them.
     """
-    groups = by_asked(lines)
-    names = names_of(groups)
-    own = {names[entrant]: {line.task.kind: line for line in its} for entrant, its in groups.items()}
+    own = by_name(lines)
     kinds = list(dict.fromkeys(line.task.kind for line in lines))
     *of_digits, by_range, sentences = tables
     for (figure, title), table in zip(DIGITS.values(), of_digits, strict=True):
         yield _digits_sheet(table, figure, title, own=own, kinds=kinds)
     yield _ranges_sheet(by_range, own=own)
-    yield _sentences_sheet(sentences, own=own)
+    said = [one for one in statements_of(sentences, own) if one.asked]
+    yield statements_sheet("Figures in the paper's sentences, beside yours", said, own)
 
 
 def _digits_sheet(
@@ -367,46 +390,6 @@ def _ranges_sheet(table: pa.Table, *, own: Mapping[str, Mapping[Kind, TaskLine]]
 
 def _range_mean(line: TaskLine | None, name: str) -> str:
     return MISSING if line is None else _decimal(line.by_grader["strict"]["exact_match"].ranges[name])
-
-
-def _sentences_sheet(table: pa.Table, *, own: Mapping[str, Mapping[Kind, TaskLine]]) -> Sheet:
-    """Return the figures in the paper's sentences × models, where the tasks of a sentence were asked."""
-    rows = []
-    for sentence in table.to_pylist():
-        lines = [[line for kind, line in its.items() if _is_of(kind, sentence)] for its in own.values()]
-        if any(lines):
-            cells = (_of_sentence(its, sentence) for its in lines)
-            rows.append([_subject(sentence), sentence["metric"].replace("_", " "), _value(sentence), *cells])
-    head = ("sentence about", "figure", f"paper {PUBLISHED}", *own)
-    return Sheet(title="Figures in the paper's sentences, beside yours", head=head, rows=rows, labels=2)
-
-
-def _is_of(kind: Kind, sentence: Mapping[str, str]) -> bool:
-    """Tell whether a sentence is about a task; one that names none is about all of a representation."""
-    task, variant, representation = kind
-    return (
-        sentence["task"] in ("", task)
-        and (not sentence["task"] or sentence["variant"] == variant)
-        and (sentence["representation"] in ("", representation))
-    )
-
-
-def _of_sentence(lines: Sequence[TaskLine], sentence: Mapping[str, str]) -> str:
-    """Return the mean over a sentence's tasks; what it says of no range has no figure of ours."""
-    if not lines or not sentence["range"]:
-        return MISSING
-    figures = [line.by_grader["strict"][sentence["metric"]] for line in lines]
-    return _decimal(macro(figures)[sentence["range"]])
-
-
-def _subject(sentence: Mapping[str, str]) -> str:
-    names = (sentence["model"], sentence["task"], sentence["representation"], sentence["range"])
-    return ", ".join(filter(None, names))
-
-
-def _value(sentence: Mapping[str, str]) -> str:
-    values = filter(None, (sentence["value_low"], sentence["value_high"]))
-    return f"{sentence['relation']} {'-'.join(values)}"
 
 
 # ── as JSON has it ───────────────────────────────────────────────────────────────────────────

@@ -23,7 +23,8 @@ from asyncbench.suites.nupa.tasks import PUBLISHED_NAMES, TASKS, NupaTask, chose
 GENERATOR_VERSION = 1
 PROFILES: Mapping[str, int] = {"fixed": 1, "reference": 1}  # with versions: raise when problems change
 OTHER: Mapping[str, str] = {"fixed": "reference", "reference": "exact"}  # whose answer stands beside ours
-EXAMPLES = "shots"  # the stream of worked examples; that of problems is `test`
+EXAMPLES = "shots"  # the stream of worked examples
+SPLITS = ("test", "train", "validation")  # those of problems: each is drawn by itself
 _AT_ONCE = 8  # of a cell: thousands of cells in turn, one problem each, take half as long again
 _IN_VAIN = 100  # draws in a row that were all there before: the cell holds no more
 
@@ -45,8 +46,9 @@ def rows(seed: int, parameters: Mapping[str, object], part: int = 0, of: int = 1
         lengths.setdefault(task.name, []).append(length)
     profile, most = cast("str", parameters["profile"]), cast("int", parameters["per_length"])
     shorter = cast("str", parameters.get("shorter", SHORTER[0]))
+    split = cast("str", parameters.get("split", SPLITS[0]))
     made = [
-        rows_of(TASKS[name], some, seed=seed, profile=profile, most=most, shorter=shorter)
+        rows_of(TASKS[name], some, seed=seed, profile=profile, stream=split, most=most, shorter=shorter)
         for name, some in lengths.items()
     ]
     while row := [drafts for drafts in (next(task, None) for task in made) if drafts is not None]:
@@ -59,7 +61,7 @@ def rows_of(
     *,
     seed: int,
     profile: str,
-    stream: str = "test",
+    stream: str = SPLITS[0],
     most: int | None = None,
     shorter: str = SHORTER[0],
 ) -> Iterator[list[Draft]]:

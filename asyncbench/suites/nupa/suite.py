@@ -17,9 +17,17 @@ from itertools import islice, pairwise
 from typing import cast
 
 from asyncbench.records import Draft, Message, Problem
-from asyncbench.suites.numbers import rewritten
+from asyncbench.suites.numbers import REVERSED, rewritten
 from asyncbench.suites.nupa import grading
-from asyncbench.suites.nupa.generation import EXAMPLES, GENERATOR_VERSION, PROFILES, generate, rows, rows_of
+from asyncbench.suites.nupa.generation import (
+    EXAMPLES,
+    GENERATOR_VERSION,
+    PROFILES,
+    SPLITS,
+    generate,
+    rows,
+    rows_of,
+)
 from asyncbench.suites.nupa.grading import ANSWER
 from asyncbench.suites.nupa.operands import SHORTER
 from asyncbench.suites.nupa.tasks import (
@@ -103,7 +111,7 @@ def beside(style: str, shots: int) -> int:
 
 # Of numbers in these forms the task asks something else: digits stand elsewhere, or there are more of them.
 OTHER_DIGITS: Mapping[str, frozenset[str]] = {
-    "reversed": frozenset({"get_digit"}),
+    **dict.fromkeys(REVERSED, frozenset({"get_digit"})),
     "zero_padded": frozenset({"get_digit", "length", "count"}),
 }
 
@@ -321,6 +329,12 @@ SUITE = Suite(
             default=SHORTER[0],
             parse=one_of(SHORTER),
             help="digits of the shorter operand: half of the length or more (A.1.7 of the paper), any (2.2)",
+            later=True,
+        ),
+        "split": Parameter(
+            default=SPLITS[0],
+            parse=one_of(SPLITS),
+            help="test, train or validation, each drawn by itself; --exclude leaves out what both have",
             later=True,
         ),
         "tasks": Parameter(default=BASE_TASKS, parse=some_of(BASE_TASKS), help="the tasks"),

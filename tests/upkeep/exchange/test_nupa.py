@@ -8,6 +8,7 @@ import pytest
 from asyncbench import export_folder, generate, import_files, import_problems, read_grades, read_trials
 from asyncbench.errors import ConfigError
 from asyncbench.problems.opening import open_set
+from asyncbench.published.nupa.report import nupa_report_on
 from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.tasks import TASKS, template
 from tests.commands import asyncbench
@@ -121,6 +122,30 @@ LINES = (
     said("0.5", name=MIN, digit=1, truth="3/8"),
     said("1.5", question=template(TASKS[SUM], "fixed") % ("1", "1"), truth="2"),
 )
+
+
+def test_files_of_one_model_with_and_without_examples_are_its_two_conditions_and_make_figure_8(tmp_path):
+    out = tmp_path / "results"
+    for shots, answer in ((0, "1286"), (5, "1287")):
+        file = jsonl(tmp_path / f"llama-{shots}.jsonl", said(f"The answer is {answer}"))
+        done = asyncbench("import", "nupa", file, "--out", out, "--model", "llama", "--shots", shots)
+        assert done.returncode == 0, done.stderr
+    (figure,) = (one for one in nupa_report_on(out).pictures() if one.name == "figure-8")
+    rows = [(row["model"], row["exact_match"]) for row in figure.rows if row["range"] == "S"]
+    assert rows == [("llama, run llama-0", 0.0), ("llama, run llama-5", 1.0)]
+    assert set(read_trials(out, ["condition_params"])["condition_params"].to_pylist()) == {
+        "{}",
+        '{"shots":5}',
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [({"shots": -1}, "shots: -1 is too small"), ({"depths": "2"}, "leave out depths")],
+)
+def test_how_replies_were_asked_has_to_make_sense(tmp_path, options, complaint):
+    with pytest.raises(ConfigError, match=complaint):
+        import_files("nupa", [jsonl(tmp_path / "llama.jsonl", *LINES)], tmp_path / "results", **options)
 
 
 def test_replies_come_in_graded_anew_and_go_out_as_they_were(tmp_path):
