@@ -8,8 +8,6 @@ from dataclasses import replace
 import aiohttp
 import pyarrow.parquet as pq
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from asyncbench.config.sweep import sweep_from
 from asyncbench.errors import ConfigError, ErrorKind
@@ -19,7 +17,7 @@ from asyncbench.providers.provider import open_provider
 from asyncbench.records import Message
 from tests.providers.asking import asking, failure_of
 from tests.servers import clouds as doors
-from tests.servers.clouds import aws_error, clouds_before, frame, google_error
+from tests.servers.clouds import aws_error, clouds_before, frame, google_error, machine
 from tests.sweep_files import problem_set, simulator
 
 MODELS = {
@@ -38,37 +36,13 @@ def upstream(tmp_path_factory):
         yield server.url, pq.read_table(problems, columns=["question"])["question"][0].as_py()
 
 
-@pytest.fixture(scope="module")
-def service_account():
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    kept = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    pem = key.private_bytes(serialization.Encoding.PEM, *kept).decode()
-    return {"type": "service_account", "project_id": doors.PROJECT, "private_key_id": "1", "private_key": pem}
-
-
 @pytest.fixture
-def clouds(upstream, service_account, tmp_path, monkeypatch):
+def clouds(upstream, tmp_path, monkeypatch):
     """The doors, on a machine to which each cloud lends credentials."""
     with clouds_before(upstream[0]) as opened:
-        for name, value in machine(opened, service_account, tmp_path).items():
+        for name, value in machine(opened, tmp_path).items():
             monkeypatch.setenv(name, value)
         yield opened
-
-
-def machine(opened, service_account, folder):
-    """Return the variables of such a machine."""
-    account = {**service_account, "client_email": "me@here", "token_uri": f"{opened.url}/google/token"}
-    (folder / "account.json").write_text(json.dumps(account))
-    return {
-        "HOME": str(folder),
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_REGION": doors.REGION,
-        "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{opened.url}/aws/credentials",
-        "AWS_CONTAINER_AUTHORIZATION_TOKEN": doors.LENT_BY,
-        "GOOGLE_APPLICATION_CREDENTIALS": str(folder / "account.json"),
-        "IDENTITY_ENDPOINT": f"{opened.url}/entra/token",
-        "IDENTITY_HEADER": doors.LENT_BY,
-    }
 
 
 def model_at(url, cloud, **keys):

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -24,8 +26,11 @@ from aiohttp import web
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 REGION, PROJECT = "us-east-1", "quiet-moon-7"
+OUR_KEY = "key-of-ours-PL4NTED"  # at OpenAI's, Anthropic's and Google's own doors
 LENT_BY = "ask-for-PL4NTED-roles"  # what a container shows to be given its role
 UNKNOWN_AT_AWS = "The security token included in the request is invalid."
 EXPIRED = "The security token included in the request is expired"
@@ -88,13 +93,13 @@ class Clouds:
         default_factory=dict
     )  # a session's token or a bearer token → AWS's secret key
     revoked: set[str] = field(default_factory=set)
+    revokes_at: int | None = None  # how many calls came when all that was lent ends
     lives_s: int = 3600  # of what is lent from now on
     counts: defaultdict[str, Count] = field(default_factory=lambda: defaultdict(Count))
     refusals: deque[Turned] = field(default_factory=deque)  # for the next calls
     breaks: deque[tuple[str, str]] = field(
         default_factory=deque
     )  # exceptions in the middle of Bedrock's streams
-    seen: list[web.BaseRequest] = field(default_factory=list)
     bodies: list[dict[str, Any]] = field(default_factory=list)
 
     def revoke_all(self) -> None:
@@ -180,13 +185,35 @@ class Clouds:
     async def plain(self, request: web.Request) -> web.StreamResponse:
         """OpenAI's and Anthropic's own doors, with a key each."""
         door = "anthropic" if request.path.endswith("messages") else "openai"
-        assert "key-of-ours" in (request.headers.get("x-api-key") or request.headers["authorization"])
+        assert OUR_KEY in (request.headers.get("x-api-key") or request.headers["authorization"])
         return await self._answer(door, request, await request.json(), request.path.removeprefix("/plain/"))
+
+    async def gemini(self, request: web.Request) -> web.StreamResponse:
+        """Google's own door, in the form of its `generateContent`."""
+        assert request.headers["x-goog-api-key"] == OUR_KEY
+        fields = await request.json()
+        messages = [{"role": "user", "content": turn["parts"][0]["text"]} for turn in fields["contents"]]
+        most = fields["generationConfig"]["maxOutputTokens"]
+        asked = {"messages": messages, "max_completion_tokens": most}
+        told = await self._answer("gemini", request, asked, "v1/chat/completions")
+        assert isinstance(told, web.Response)
+        body = json.loads(told.body)  # type: ignore[arg-type]  # bytes
+        usage = body["usage"]
+        said = {"parts": [{"text": body["choices"][0]["message"]["content"]}]}
+        part = {"content": said, "finishReason": "STOP"}
+        names = {"promptTokenCount": "prompt", "candidatesTokenCount": "completion"}
+        counts = {name: usage[f"{side}_tokens"] for name, side in names.items()}
+        return web.json_response(
+            {"candidates": [part], "modelVersion": "gemini-2.5-flash", "responseId": "r"}
+            | {"usageMetadata": counts | {"totalTokenCount": usage["total_tokens"]}}
+        )
 
     async def _answer(
         self, door: str, request: web.Request, fields: dict[str, Any], path: str, *, framed: bool = False
     ) -> web.StreamResponse:
         self.bodies.append(fields)
+        if len(self.bodies) == self.revokes_at:
+            self.revoke_all()
         if self.refusals:
             raise self.refusals.popleft()
         asked = {**fields, "model": self.model}
@@ -234,6 +261,31 @@ class Clouds:
     session: aiohttp.ClientSession = field(init=False)
 
 
+@cache
+def _private_key() -> str:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    kept = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    return key.private_bytes(serialization.Encoding.PEM, *kept).decode()
+
+
+def machine(clouds: Clouds, folder: Path) -> dict[str, str]:
+    """Return the variables of a machine to which each cloud lends credentials; write Google's file."""
+    account = {"type": "service_account", "project_id": PROJECT, "private_key": _private_key()}
+    account |= {"client_email": "me@here", "private_key_id": "1", "token_uri": f"{clouds.url}/google/token"}
+    (folder / "account.json").write_text(json.dumps(account))
+    return {
+        "HOME": str(folder),
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_REGION": REGION,
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{clouds.url}/aws/credentials",
+        "AWS_CONTAINER_AUTHORIZATION_TOKEN": LENT_BY,
+        "GOOGLE_APPLICATION_CREDENTIALS": str(folder / "account.json"),
+        "IDENTITY_ENDPOINT": f"{clouds.url}/entra/token",
+        "IDENTITY_HEADER": LENT_BY,
+        "OUR_KEY": OUR_KEY,
+    }
+
+
 def frame(headers: dict[str, str], payload: object) -> bytes:
     """Return a frame of AWS's event streams: lengths, headers, payload, and two checksums."""
     written = b"".join(
@@ -268,6 +320,7 @@ def _application(clouds: Clouds) -> web.Application:
             web.post("/model/{model:.+}/invoke-with-response-stream", clouds.bedrock),
             web.post(of_vertex, clouds.vertex),
             web.post("/openai/v1/chat/completions", clouds.azure),
+            web.post("/plain/v1beta/models/{model}:generateContent", clouds.gemini),
             web.post("/plain/{path:.+}", clouds.plain),
         ]
     )
