@@ -21,7 +21,8 @@ _SHIM = re.compile(r"https://[^\"]+/iframe-worker/shim")
 _MARKS = re.compile(r"^<!-- not run: [^>]*-->\n", re.MULTILINE)
 # The head of a section, or the first cell of a row if it holds a name alone.
 _NAMED = re.compile(
-    r'<h[23] id="(?P<section>[^"]+)"|<tr>\s*<td>(?P<open><a [^>]*>)?<code>(?P<name>\w+)</code>(?:</a>)?</td>'
+    r'<h[23] id="(?P<section>[^"]+)"'
+    r"|<tr>\s*<td>(?P<open><a [^>]*>)?<code>(?P<name>[^\W\d]\w*)</code>(?:</a>)?</td>"
 )
 
 
