@@ -182,7 +182,7 @@ def _why(allowance: Allowance, wait_s: float, reset_s: float) -> str:
     if allowance.period_s > 60 and wait_s == reset_s:
         hours = f"{reset_s / 3600:.1f} hours"
         return f"the daily limit of {words(allowance.what)} is used up; waiting {hours} until it resets"
-    report = f"the provider's headers report no {words(allowance.what)} left for {reset_s:,.0f} s"
+    report = f"the provider reports no {words(allowance.what)} left for {reset_s:,.0f} s"
     return f"{report}; waiting {wait_s:,.0f} s"
 
 

@@ -37,7 +37,7 @@ def test_a_pause_of_more_than_ten_seconds_is_told_once_with_its_cause(gate):
     assert Gate(Limits(), at_s=0.0).hold(gone(9.0), 0.0) is None
     pause = gate.hold(gone(360.0), 0.0)
     assert pause is not None
-    assert pause.why == "the provider's headers report no tokens left for 360 s; waiting 60 s"
+    assert pause.why == "the provider reports no tokens left for 360 s; waiting 60 s"
     assert gate.hold(gone(360.0), 1.0) is None
 
 
