@@ -17,7 +17,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.files import publish, storing
 from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
 from asyncbench.lanes.batches.packing import manifest_rows, trial_of
-from asyncbench.providers.batch_calls import BatchApi
+from asyncbench.providers.batch_calls import BatchApi, id_in
 from asyncbench.providers.provider import open_batches
 from asyncbench.records import Model
 from asyncbench.run.summary import Exit
@@ -174,7 +174,7 @@ class _Fetched:
             )
 
     def _take(self, line: bytes, batch_id: str | None) -> None:
-        custom_id = str(result_in(line)["custom_id"])
+        custom_id = str(id_in(result_in(line)))
         key = custom_id[TRIAL_DIGITS:]
         if (part := self.ledger.parts.get(key)) is None:
             raise ValueError(f"custom_id {custom_id!r} is of no batch of this folder")

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from asyncbench.errors import ConfigError, ProviderError
 from asyncbench.pricing import charge
-from asyncbench.providers.batch_calls import BatchApi, NotRun
+from asyncbench.providers.batch_calls import BatchApi, NotRun, id_in
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.providers.prices import rates_of
 from asyncbench.providers.provider import open_batches
@@ -256,7 +256,8 @@ class _Results:
 def result_in(line: bytes) -> Fields:
     """Return what a line of results says; raises ValueError, also where it is a request."""
     fields = mapping(parsed(line), "a result")
-    text(fields, "custom_id")
+    if id_in(fields) is None:
+        text(fields, "custom_id")  # raises
     if not _RESULTS & fields.keys():
         raise ValueError("is a request, not a result: name the files that the provider made")
     return fields

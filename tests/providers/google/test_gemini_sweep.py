@@ -8,7 +8,7 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from asyncbench import read_attempts, read_trials
+from asyncbench import hand_in_results, read_attempts, read_trials
 from asyncbench.run.summary import Exit
 from tests.commands import asyncbench
 from tests.processes import Forked
@@ -140,6 +140,21 @@ def test_a_batch_that_dies_with_its_run_is_found_again(night):
     asked.dies_after(40, limit=12, env=ENV)
 
     asked.completes(limit=12, env=ENV)
+
+
+def test_results_fetched_by_hand_end_a_batch(night, server, tmp_path):
+    asked = night()
+    asked.dies_after(40, limit=6, env=ENV)
+    server.ahead_s += 200
+    (number,) = server.batches
+    server.operation(number)  # it has ended
+    (file := tmp_path / "batch-b1.jsonl").write_bytes(b"\n".join(server.batches[number]["results"]))
+
+    found = hand_in_results([file], asked.out)
+
+    assert (found.left_out, sum(part.results for part in found.parts)) == ((), 6)
+    server.batches.clear()  # they are never asked for
+    asked.completes(limit=6, env=ENV)
 
 
 def test_what_a_create_is_refused_for_is_waited_for(night, server):
