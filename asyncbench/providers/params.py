@@ -258,6 +258,9 @@ _NO_WORDS_FOR: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
+_BUDGETS_ALONE: Final = re.compile(r"gemini-[12]\b")  # its page on thinking, 2026
+
+
 def wire_complaint(model: Model, quirks: Quirks) -> str | None:
     """Return which of a model's parameters its wire format or its endpoint cannot take, and the way out.
 
@@ -266,6 +269,8 @@ def wire_complaint(model: Model, quirks: Quirks) -> str | None:
     for name in sorted(_NO_WORDS_FOR[model.api]):
         if getattr(model, name) is not None:
             return f"api {model.api!r} has no {name}. Remove `{name}`"
+    if model.api == "contents" and model.effort and _BUDGETS_ALONE.match(model.model_id):
+        return f"{model.model_id} accepts no effort, like every Gemini before 3. Set `thinking_tokens`"
     for name in sorted({*quirks.rejects, *_unsayable(model.api, quirks)}):
         if getattr(model, name, None) is not None:
             return (

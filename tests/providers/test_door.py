@@ -19,7 +19,7 @@ OF_SDKS = ADAPTERS[:2]
 EVERY = [
     pytest.param(name, api, stream, id=f"{name}-{api}-{'streamed' if stream else 'whole'}")
     for name, endpoint in known_endpoints().items()
-    if endpoint.via in ("openai", "anthropic")
+    if endpoint.via in ("openai", "anthropic", "google")
     for api in endpoint.apis
     for stream in (False, True)
 ]

@@ -66,6 +66,10 @@ def test_an_endpoint_is_asked_only_for_what_it_takes(quirks, asked):
             "accepts `effort` or `thinking_tokens`, not both. Remove one",
             id="and effort",
         ),
+        pytest.param("contents", {"thinking_tokens": 2000, "effort": "low"}, "not both", id="Gemini"),
+        pytest.param(
+            "contents", {"model_id": "gemini-2.5-pro", "effort": "low"}, "Set `thinking_tokens`", id="older"
+        ),
     ],
 )
 def test_a_budget_for_thinking_must_fit_in_with_the_other_keys(api, keys, way_out):
@@ -78,6 +82,7 @@ def test_a_budget_for_thinking_must_fit_in_with_the_other_keys(api, keys, way_ou
         pytest.param("chat", {"thinking_tokens": 2000, "max_tokens": 2001}, id="room for an answer"),
         pytest.param("chat", {"max_tokens": 10, "effort": "low"}, id="an effort alone"),
         pytest.param("messages", {"thinking_tokens": 2000, "effort": "low"}, id="Anthropic takes both"),
+        pytest.param("contents", {"model_id": "gemini-3.8-flash", "effort": "low"}, id="a level of Gemini's"),
         pytest.param(
             "chat", {"params": {"thinking_budget": 9}, "max_tokens": 5}, id="params are the user's own"
         ),

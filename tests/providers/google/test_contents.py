@@ -153,7 +153,8 @@ def test_a_days_limit_is_back_at_midnight_in_california_whatever_wait_is_told():
 
 
 def test_a_limit_of_nothing_is_not_waited_for():
-    assert refused(NOTHING).kind is ErrorKind.NO_QUOTA
+    error = refused(NOTHING)
+    assert (error.kind, error.allowances) == (ErrorKind.NO_QUOTA, ())
 
 
 @pytest.mark.parametrize(
