@@ -1,15 +1,20 @@
 """Calls a second with 0, 1, 2 and 4 workers, beside bare loops in as many processes, in one run.
 
     python -m benchmarks.workers [--calls 20000] [--rounds 3] [--workers 0,1,2,4] [--provider simulated]
+    python -m benchmarks.workers --steady --workers 1,2 --provider simulated-http
 
 All ask a server that gives each call the same answer at once, on the same cores as they. A bare loop is the
 SDK's `client.post` and orjson, 256 calls at a time, the calls shared out evenly. Calls a second are counted
 from the first call to the end of the last, so that starting processes counts for nobody; CPU is all of it, of
 this process and of its workers. Legs take turns; ratios are made by round.
+
+With `--steady` only the CPU of a call is measured, from the difference between many calls and a quarter of
+them: what processes cost at their start counts for no call. It can be told on a busy machine, too.
 """
 
 import argparse
 import asyncio
+import itertools
 import os
 import resource
 import statistics
@@ -152,6 +157,26 @@ def measure(counts: Sequence[int], *, calls: int, rounds: int, provider: str) ->
     ratios(figures_of)
 
 
+def steady(counts: Sequence[int], *, calls: int, rounds: int, provider: str) -> None:
+    """Measure the CPU of a call without starts, and that of the starts of workers, in turns; print both."""
+    rows: dict[int, list[tuple[float, float, float]]] = {count: [] for count in counts}
+    few, many = (-(-some // CELLS) for some in (calls // 4, calls))
+    with served() as url, tempfile.TemporaryDirectory() as folder:
+        sets = [
+            generate("llm_arithmetic", Path(folder) / f"{n}.parquet", seed=1, trials=n) for n in (few, many)
+        ]
+        for _, count in itertools.product(range(rounds), counts):
+            less, more = (ours(url, provider, problems, count) for problems in sets)
+            own = (many * more.own_us - few * less.own_us) / (many - few)
+            beside = (many * more.workers_us - few * less.workers_us) / (many - few)
+            rows[count].append((own, beside, few * CELLS * (less.workers_us - beside) / 1e6))
+    print(f"{provider}, from {few * CELLS:,} to {many * CELLS:,} calls; medians of {rounds} rounds")
+    print(f"{'workers':<10}{'run µs':>9}{'workers µs':>12}{'together':>10}{'their start, CPU s':>20}")
+    for count, seen in rows.items():
+        own, beside, start_s = (statistics.median(column) for column in zip(*seen, strict=True))
+        print(f"{count:<10}{own:>9.0f}{beside:>12.0f}{own + beside:>10.0f}{start_s:>20.2f}")
+
+
 def ratios(figures_of: dict[str, list[Figures]]) -> None:
     """Print what workers bring, and how near they come to what the bare loops reach on these cores."""
     alone = figures_of.get("0 workers", [])
@@ -174,13 +199,19 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=20_000, help="per leg and round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", default="0,1,2,4")
-    parser.add_argument("--provider", choices=sorted(CLIENTS), default="simulated")
+    parser.add_argument("--provider", choices=[*sorted(CLIENTS), "simulated-http"], default="simulated")
+    parser.add_argument("--steady", action="store_true", help="the CPU of a call alone, without starts")
     parser.add_argument("--bare", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.bare:
         asyncio.run(bare_loop(options.bare, options.provider, options.calls))
         return
     counts = [int(count) for count in options.workers.split(",")]
+    if options.steady:
+        steady(counts, calls=options.calls, rounds=options.rounds, provider=options.provider)
+        return
+    if options.provider not in CLIENTS:
+        parser.error(f"{options.provider} has no bare loop: it can be measured with --steady alone")
     measure(counts, calls=options.calls, rounds=options.rounds, provider=options.provider)
 
 
