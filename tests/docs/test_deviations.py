@@ -49,6 +49,11 @@ def default(suite: str, *names: str) -> tuple[Any, ...]:  # Any: of any kind, as
     return tuple(SUITES[suite].parameters[name].default for name in names)
 
 
+def of_lengths(name: str) -> str:
+    lengths = TASKS[f"{name}_Integer_Integer_Integer"].lengths
+    return f"`{name}` of integers {lengths[0]} to {lengths[-1]}"
+
+
 def figures() -> dict[str, list[str]]:
     """Return what the row of each deviation says in figures, from the code."""
     least, most = "min_digits", "max_digits"
@@ -73,6 +78,7 @@ def figures() -> dict[str, list[str]]:
         "length of texts": ["{} to {} (rev".format(*reverse), "{} to {} (reh".format(*rehearse)],
         "longest number": [f"{MAX_DIGITS:,} digits |"],
         "tasks": [f"{sets['paper41']} in the paper", f"{sets['released']} in", f"are {sets['full']}"],
+        "lengths": [of_lengths("add"), of_lengths("max")],
         "problems of a length": [f"| {per_length} |", f"{problems * per_length:,} problems"],
         "difference of exponents, `add`": [f"{gaps}".strip("[]").replace("-", "−").replace(", 4", " and 4")],
         "hard operands, `max` and `min` of floats": [f"{operands._SHARED_WHOLE} pairs in 10"],
