@@ -19,10 +19,11 @@ ROOT = Path(__file__).resolve().parent.parent
 # In a page that is opened from the disk, search needs this script: ours is beside the pages.
 _SHIM = re.compile(r"https://[^\"]+/iframe-worker/shim")
 _MARKS = re.compile(r"^<!-- not run: [^>]*-->\n", re.MULTILINE)
-# The head of a section, or the first cell of a row if it holds a name alone.
+# The head of a section; the first cell of a row, if it holds a name alone; an option of a command.
 _NAMED = re.compile(
     r'<h[23] id="(?P<section>[^"]+)"'
-    r"|<tr>\s*<td>(?P<open><a [^>]*>)?<code>(?P<name>[^\W\d]\w*)</code>(?:</a>)?</td>"
+    r"|<tr>\s*<(?P<cell>td)>(?P<open><a [^>]*>)?<code>(?P<name>[^\W\d]\w*)</code>(?:</a>)?</td>"
+    r"|<li><code>(?P<typed>--(?P<option>[\w-]+)[^<]*)</code>"
 )
 
 
@@ -55,18 +56,19 @@ def build(site: Path) -> None:
 
 
 def with_anchors(page: str) -> str:
-    """Return a page on which each key and column that a table explains has a link of its own."""
+    """Return a page on which each key, column and option that it explains has a link of its own."""
     section, known = "", set[str]()
 
     def linked(found: re.Match[str]) -> str:
         nonlocal section
         section = found["section"] or section
-        anchor = f"{section}-{found['name']}"
+        anchor = f"{section}-{found['name'] or found['option']}"
         if found["section"] or anchor in known:
             return found[0]
         known.add(anchor)
         link = found["open"] or f'<a href="#{anchor}">'
-        return f'<tr>\n<td id="{anchor}">{link}<code>{found["name"]}</code></a></td>'
+        text = f"{link}<code>{found['name'] or found['typed']}</code></a>"
+        return f'<tr>\n<td id="{anchor}">{text}</td>' if found["cell"] else f'<li id="{anchor}">{text}'
 
     return _NAMED.sub(linked, page)
 

@@ -39,9 +39,10 @@ def helps(command):
 def test_a_mark_in_a_page_is_filled(site):
     pages = {path.stem: path.read_text("utf-8") for path in (site / "reference").rglob("*.html")}
     assert not [name for name, page in pages.items() if "from the code:" in page]
-    sections = {name: set(re.findall(r'<(?:h[23]|td) id="([^"]+)"', page)) for name, page in pages.items()}
+    sections = {name: set(re.findall(r'<(?:h[23]|td|li) id="([^"]+)"', page)) for name, page in pages.items()}
     for title, names in GROUPS.items():
         assert {f"asyncbench-{name}" for name in names} <= sections[title.lower()]
+    assert {"asyncbench-run-limit", "asyncbench-run-max-tokens"} <= sections["start"]
     assert "--install-completion" in pages["commands"]
     for name, keys in SWEEP_PAGES.items():
         assert {f"in-{key}" for key in keys} <= sections[name]
