@@ -1,8 +1,8 @@
 """A server that gives every call the same answer at once, so that whoever calls is the bound, not it.
 
-    python -m benchmarks.quick_server
+    python -m benchmarks.quick_server [contents]
 
-It prints its address. It ends when its standard input does.
+With `contents` it answers as Gemini does. It prints its address. It ends when its standard input does.
 """
 
 import asyncio
@@ -19,9 +19,17 @@ ANSWER = orjson.dumps(
         "usage": {"prompt_tokens": 20, "completion_tokens": 2, "total_tokens": 22},
     }
 )
+CONTENT = orjson.dumps(
+    {
+        "candidates": [{"content": {"parts": [{"text": "42"}], "role": "model"}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 20, "candidatesTokenCount": 2, "totalTokenCount": 22},
+        "modelVersion": "quick",
+    }
+)
+SAID = CONTENT if sys.argv[1:] == ["contents"] else ANSWER
 REPLY = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (
-    len(ANSWER),
-    ANSWER,
+    len(SAID),
+    SAID,
 )
 LENGTH = b"content-length: "
 
