@@ -40,12 +40,17 @@ WORDS: Final = (
 REFUSAL: Final = "I am sorry, but I would rather not work this out by hand; please use a calculator for it."
 
 
-def make_night(folder: Path, *, trials: int, models: int = 20, seed: int = 0) -> int:
-    """Make a results folder of about so many trials, all four tables; return how many it holds."""
+def make_night(
+    folder: Path, *, trials: int, models: int = 20, seed: int = 0, names: Sequence[str] = ()
+) -> int:
+    """Make a results folder of about so many trials, all four tables; return how many it holds.
+
+    `names`: aliases of the models, else `model-00` and so on.
+    """
     Store.open(folder, sweep=folder.name).close()
     path = folder / "problems" / f"{folder.name}.parquet"
     made = generate("llm_arithmetic", path, seed=seed, trials=max(1, round(trials / models / CELLS)))
-    problems, sweep = list(open_set(path).read()), sweep_of(folder, models=models)
+    problems, sweep = list(open_set(path).read()), sweep_of(folder, models=models, names=names)
     for n, model in enumerate(sweep.models):
         ids = TrialIds(model, sweep.conditions[0])
         _add_model(folder, model.alias, problems, ids, _Draw(f"{seed}/{n}", skill=4 + 10 * n / models))

@@ -47,12 +47,12 @@ def make_folder(folder: Path, *, trials: int, models: int = 20, seed: int = 0) -
     return models * len(problems)
 
 
-def sweep_of(folder: Path, *, models: int = 20) -> Sweep:
+def sweep_of(folder: Path, *, models: int = 20, names: Sequence[str] = ()) -> Sweep:
     """Return the sweep that such a folder is complete for; nobody listens where its models are."""
     entries = [
         {
             "model": "simulated-http/oracle",
-            "alias": f"model-{n:02d}",
+            "alias": names[n] if names else f"model-{n:02d}",
             "temperature": n / 100,
             "base_url": NOBODY,
         }

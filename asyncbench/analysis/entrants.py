@@ -19,6 +19,7 @@ from asyncbench.tables.screen import safe
 LONGEST_NAME: Final = 40  # characters, which axes have room for; a number that tells two apart may follow
 LONGEST_SHORT: Final = 28  # characters of a name beside a line or a dot
 ROOM_FOR_NUMBER: Final = 5
+LEAST_END: Final = 3  # of the beginning and of the end of a name whose middle tells it apart
 SEPARATORS: Final = "/-_.@ "
 _TELLING: Final = re.compile(r"\W?[^\W\d_].")  # a letter, perhaps in a bracket, and one more
 _IN_BRACKETS: Final = re.compile(r"\([^()]+\)")
@@ -75,16 +76,41 @@ def _usual_names(entrants: Collection[Entrant]) -> dict[Entrant, str]:
 def distinct_names(names: Iterable[str], *, most: int = LONGEST_NAME) -> dict[str, str]:
     """Return names as charts show them, by the whole name; all of a chart have to be given together.
 
-    Of a long name the beginning and the end are shown; those that look alike then are numbered.
+    Of a long name the beginning and the end are shown. Where some look alike then, what tells them apart is
+    shown, too: `groq/…8…turbo`, `groq/…70…turbo`. Where that has no room, they are numbered.
     """
     shown_as = dict.fromkeys(names, "")  # in the order in which they are given
     taken: set[str] = set()
+    usual = {name: shortened(name, most=most) for name in shown_as}
+    alike = defaultdict[str, list[str]](list)
+    for name, short in usual.items():
+        alike[short].append(name)
     for name in sorted(shown_as, key=lambda name: (len(name) > most, name)):
-        short = shortened(name, most=most)
+        short = usual[name]
+        if len(alike[short]) > 1:
+            short = _told_apart(name, alike[short], most=most) or short
         numbered = (short if n == 1 else f"{short} ({n})" for n in count(1))
         shown_as[name] = next(shown for shown in numbered if shown not in taken)
         taken.add(shown_as[name])
     return shown_as
+
+
+def _told_apart(name: str, alike: Sequence[str], *, most: int) -> str:
+    """Return a name with what of it differs from those that look like it; empty: that has no room."""
+    start, end = (_shared(alike), _shared([other[::-1] for other in alike]))
+    end = min(end, min(map(len, alike)) - start)
+    rest = most - (len(name) - start - end) - 2  # for both ends
+    telling = name[start : len(name) - end]
+    if not telling or rest < 2 * LEAST_END or not name.isprintable():
+        return ""
+    head, tail = rest - rest // 2, rest // 2
+    return f"{name[:head]}…{telling}…{name[len(name) - tail :]}"
+
+
+def _shared(names: Sequence[str]) -> int:
+    """Return how many characters all names begin with."""
+    least, most = min(names), max(names)
+    return next((n for n, pair in enumerate(zip(least, most, strict=False)) if len({*pair}) > 1), len(least))
 
 
 def shortened(name: str, *, most: int = LONGEST_NAME) -> str:
@@ -119,12 +145,7 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
 
 def _shared_beginning(names: Sequence[str]) -> int:
     """Return how many characters all names begin with, up to a separator behind which all can be told."""
-    shared = 0
-    for letters in zip(*names, strict=False):  # as long as the shortest
-        if len(names) == 1 or len({*letters}) > 1:
-            break
-        shared += 1
-    for cut in range(shared, 0, -1):
+    for cut in range(_shared(names) if len(names) > 1 else 0, 0, -1):
         rests = [name[cut:] for name in names]
         if names[0][cut - 1] in SEPARATORS and all(_TELLING.match(rest) for rest in rests):
             return cut

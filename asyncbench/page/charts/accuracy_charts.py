@@ -9,6 +9,7 @@ from asyncbench.page.charts.chart import (
     COLOUR,
     HEIGHT,
     HIGH,
+    IN_CELL,
     KIND,
     LOW,
     SHARE_TIPS,
@@ -21,6 +22,7 @@ from asyncbench.page.charts.chart import (
     grouped,
     heat_map,
     mark,
+    name_within,
     names,
     panels,
     reference_line,
@@ -34,9 +36,6 @@ HALF_ROW: Final = {"step": 19}  # of one of a panel
 CELL_ROW, CELL_WIDTH = {"step": 26}, {"step": 40}  # of a heatmap
 MOST_INTERVALS: Final = 3  # models of a panel that have room for intervals
 LABEL_GAP: Final = 13 / HEIGHT  # of the axis of accuracy: the height of a label
-ROOM_FOR_NAME: Final = "child_width < 170 ? 110 : 190"  # pixels beside a panel
-ROOM_AT_END: Final = "child_width < 240 ? 84 : 190"  # likewise, at the ends of lines
-LEAST_WIDE: Final = 12  # pixels of a cell that has room for a figure, however small
 
 _MAP: Final = {"value": "the metric, its unit", "trials": "what it was divided by: trials, answers or digits"}
 _NO_LENGTH: Final = "Your selection has no problems with a known length."
@@ -207,11 +206,10 @@ _CURVES: Final = panels(
     ),
     mark(
         "text",
-        {"align": "left", "dx": 12, "fontSize": 11, "limit": {"expr": ROOM_AT_END}, "cursor": "pointer"},
+        {"align": "left", "dx": 12, "fontSize": 11, "cursor": "pointer", **name_within("child_width < 240")},
         *_AT_ENDS,
         x={"value": "width"},
         y=accuracy_axis("placed"),
-        text=field("model:N"),
         color=COLOUR,
     ),
     height=HEIGHT,
@@ -259,10 +257,9 @@ _HALVES: Final = panels(
     ),
     mark(
         "text",
-        {"align": "right", "dx": -8, "fontSize": 12, "limit": {"expr": ROOM_FOR_NAME}},
+        {"align": "right", "dx": -8, "fontSize": 12, **name_within("child_width < 170")},
         y=_PLACE,
         x={"value": 0},
-        text=field("model:N"),
     ),
     mark("text", _FIGURE, y=_PLACE, x={"value": "width"}, text=field("label:N")),
     height=HALF_ROW,
@@ -287,6 +284,11 @@ _SHARE_TEXT: Final = (
 )
 
 
+_NUMBER_TEXT: Final = (
+    "format(datum.value, datum.value >= 1000 ? '.2~s' : datum.value && datum.value < 0.001 ? '.1~e' : '.2~r')"
+)
+
+
 def _strength(metric: Metric) -> str:
     if metric.log:
         return "log(datum.value + 1) / max(log(datum.most + 1), 1e-12)"
@@ -298,19 +300,17 @@ def _strength(metric: Metric) -> str:
     )
 
 
-def _cells(metric: Metric, across: str, x: Spec, *tips: str, room: Spec | None = None) -> list[Spec]:
+def _cells(metric: Metric, x: Spec, *tips: str) -> list[Spec]:
     """Return the cells of a map of tasks, which hold their figure."""
     return heat_map(
         grouped(("model",), mean="mean(value)"),
-        grouped((), most="max(value)", columns=f"distinct({across})"),
+        grouped((), most="max(value)"),
         {"filter": "isValid(datum.value)"},
-        *calculated(
-            strength=_strength(metric), text=_SHARE_TEXT if metric.share else "format(datum.value, '.2~s')"
-        ),
+        *calculated(strength=_strength(metric), text=_SHARE_TEXT if metric.share else _NUMBER_TEXT),
         x=x,
         y=field("task:N", sort=None, title=None, axis={"grid": False, "minExtent": 30}),
         tips=tooltips("model:N", "task:N", *tips, "trials:Q|,"),
-        room=room,
+        room=IN_CELL,
     )
 
 
@@ -319,20 +319,15 @@ def _task_map(metric: Metric) -> Spec:
     best_first = {"field": "mean", "op": "max", "order": "descending"}
     x = field("model:N", sort=best_first, title=None, axis=axis)
     title = f"{metric.title}, {metric.unit}" if metric.unit == "seconds" else metric.title
-    cells = _cells(metric, "model", x, f"value:Q|{metric.format}|{title}")
+    cells = _cells(metric, x, f"value:Q|{metric.format}|{title}")
     return view(*cells, width=CELL_WIDTH, height=CELL_ROW)
 
 
 _LENGTH_MAP: Final = panels(
     *_cells(
         METRICS["accuracy"],
-        "length",
         field("length:O", title="length", axis={"labelAngle": 0, "labelOverlap": True, "grid": False}),
         *("from:Q", "to:Q", "value:Q|.1%|accuracy"),
-        room={
-            "opacity": {"expr": f"child_width < {LEAST_WIDE} * datum.columns ? 0 : 1"},
-            "fontSize": {"expr": "min(11, child_width / datum.columns / 2)"},
-        },
     ),
     height=CELL_ROW,
     by="model",

@@ -68,6 +68,12 @@ def spec_of(name: str, metric: str = "accuracy") -> Spec:
     return _over_rows(spec(METRICS[metric]) if callable(spec) else spec)
 
 
+def panel_of(name: str) -> str:
+    """Return the column of which each value has a panel; empty: the chart is one."""
+    spec = CHARTS[name].spec
+    return "" if callable(spec) else str(spec.get("facet", {}).get("field", ""))
+
+
 def _over_rows(spec: Spec) -> Spec:
     """Return a specification over `rows` as a copy that may be changed: no two parts of it are one object."""
     copy: Spec = json.loads(json.dumps(_OVER_ROWS | spec))

@@ -19,6 +19,7 @@ ROW: Final = 20  # pixels of height a bar
 HEIGHT: Final = 260  # of a panel with two quantities
 PERCENT: Final = ".0%"
 QUARTERS: Final = [0, 0.25, 0.5, 0.75, 1]
+LEAST_LETTERS: Final = 4.5  # pixels of the height of a cell's text: less cannot be read
 STRONG: Final = 0.55  # of the scale: from here on a cell's ground is so strong that its text changes colour
 
 
@@ -149,6 +150,13 @@ def names(column: str = "model") -> Spec:
     return field(f"{column}:N", sort=None, title=None, axis={"grid": False, "minExtent": 40})
 
 
+_FITTING: Final = "min(11, (bandwidth('x') - 2) / (0.58 * max(length(datum.text), 2)))"  # pixels of letters
+IN_CELL: Final[Spec] = {  # of texts that have to fit; not of charts that a page draws as several
+    "fontSize": {"expr": _FITTING},
+    "opacity": {"expr": f"{_FITTING} < {LEAST_LETTERS} ? 0 : 1"},
+}
+
+
 def heat_map(*transform: Spec, tips: list[Spec], room: Spec | None = None, **place: Spec) -> list[Spec]:
     """Return cells shaded by their `strength`, which hold their `text`; `room`: options of the latter."""
     shade = field("strength:Q", scale={"domain": [0, 1]}, legend=None)
@@ -174,6 +182,12 @@ def tooltips(*columns: str) -> list[Spec]:
         title = name or _TIPS.get(plain, plain.replace("_", " "))
         tips.append(field(column, title=title, **({"format": form} if form else {})))
     return tips
+
+
+def name_within(narrow: str, *, most: int = 17) -> Spec:
+    """Return the text of a mark: the model's name, without its middle where an expression is true."""
+    ends = f"slice(datum.model, 0, {most // 2}) + '…' + slice(datum.model, {most // 2 + 1 - most})"
+    return {"text": {"expr": f"{narrow} && length(datum.model) > {most} ? {ends} : datum.model"}}
 
 
 COLOUR: Final = field("colour:N", scale=None, legend=None)  # of the entrant

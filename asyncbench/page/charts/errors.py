@@ -16,6 +16,7 @@ from asyncbench.analysis.entrants import Asked, kind_of
 from asyncbench.page.charts.breaks import placed_cells
 from asyncbench.page.charts.chart import (
     HIGH,
+    IN_CELL,
     KIND,
     LOW,
     OUTCOME_COLOURS,
@@ -165,11 +166,11 @@ _OUTCOMES: Final = view(
 )
 
 
-def _shares(x: Spec, y: Spec, *tips: str) -> list[Spec]:
+def _shares(x: Spec, y: Spec, *tips: str, room: Spec | None = None) -> list[Spec]:
     """Return the cells of a map of models, which hold their percentage."""
     text = "datum.value > 0 && datum.value < 0.005 ? '<1' : format(100 * datum.value, '.0f')"
     shade = calculated(strength="pow(datum.value, 0.7)", text=text)
-    return heat_map(*shade, x=x, y=y, tips=tooltips(*tips))
+    return heat_map(*shade, x=x, y=y, tips=tooltips(*tips), room=room)
 
 
 _TURNED: Final = {
@@ -186,6 +187,7 @@ _KINDS: Final = {
             field("error:N", sort={"field": "nth", "op": "min"}, title=None, axis=_TURNED),
             names("counted"),
             *("model:N", "error:N", "value:Q|.1%|share of its errors", "wrong:Q|,|wrong answers"),
+            room=IN_CELL,
         ),
         width=CELL_WIDTH,
         height=CELL,

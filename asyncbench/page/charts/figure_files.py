@@ -5,6 +5,7 @@ letters are then 7 to 9 points high.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -19,7 +20,7 @@ from asyncbench.analysis.entrants import distinct_names
 from asyncbench.analysis.notes import Nothing, ReportOfChosen, note_of_simulated, of_chosen
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
-from asyncbench.page.charts.catalogue import drawn, published_drawn
+from asyncbench.page.charts.catalogue import drawn, panel_of, published_drawn
 from asyncbench.page.charts.chart import Spec
 from asyncbench.page.charts.pictures import Picture, load_pictures_of, pictures_of
 from asyncbench.published.reports import PublishedReport
@@ -30,6 +31,9 @@ from asyncbench.tables.report import Report
 INSTALL: Final = "the extra `report`: pip install 'asyncbench[report]'"
 PER_INCH: Final = 300  # pixels of a PNG
 SCALE: Final = 3.0  # pixels of the PNG of a published picture for one of the drawing: 288 an inch
+MOST_PANELS: Final = 16  # of one picture
+MOST_CELLS: Final = 1_500  # of one map
+_MAPS: Final = {"digit_errors", "length_map"}
 MOST_PIXELS: Final = 40_000_000  # of one PNG; larger drawings get fewer for each of theirs
 LONGEST_LINE: Final = 110  # characters of a note under a published picture's title; longer ones are folded
 
@@ -96,7 +100,25 @@ def write_figures(
 
 
 def chart_files(picture: Picture, marks: Sequence[str], width: str) -> Files:
-    """Yield the SVG and the PNG of a chart, as wide as a paper's columns; marks come before its notes."""
+    """Yield the SVG and the PNG of a chart, as wide as a paper's columns; marks come before its notes.
+
+    One of many panels has several pages, `NAME-1` and so on, so that each file stays under 2 MB.
+    """
+    by = panel_of(picture.chart)
+    panels = Counter(row.get(by) for row in picture.rows)
+    room = MOST_CELLS // max(panels.values(), default=1) if picture.chart in _MAPS else MOST_PANELS
+    most = min(MOST_PANELS, max(1, room))
+    if len(panels) <= most:
+        yield from _page_files(picture, marks, width)
+        return
+    for start in range(0, len(panels), most):
+        shown = {*[*panels][start : start + most]}
+        rows = [row for row in picture.rows if row[by] in shown]
+        page = replace(picture, name=f"{picture.name}-{start // most + 1}", rows=rows)
+        yield from _page_files(page, marks, width)
+
+
+def _page_files(picture: Picture, marks: Sequence[str], width: str) -> Files:
     inches = INCHES[width]
     whole = inches * 72 / POINTS_PER_PIXEL
     notes = _folded([*marks, *picture.notes], int(whole / LETTER))
@@ -235,6 +257,7 @@ LEAST: Final = 90.0  # pixels of a panel, whatever the names beside it take
 CLOSE: Final = 1.0  # pixels: a drawing that is so near its width is done
 TRIES: Final = 6
 LETTER: Final = 6.4  # pixels, in the mean
+WIDEST_CELL: Final = 72.0  # of a map that has room
 SYMBOL: Final = 34  # pixels of a legend's entry beside its name
 MOST_BESIDE: Final = 12  # panels that stand in twos; more stand in threes
 _SIZE: Final = re.compile(r'(<svg[^>]*?) width="([\d.]+)" height="([\d.]+)"')
@@ -256,9 +279,9 @@ def drawn_at(spec: Spec, rows: Rows, whole: float, draw: Callable[[Spec], str], 
         ways = {
             size_of(svg)[0]: (svg, tried) for tried in (fixed, transposed(fixed)) for svg in (draw(tried),)
         }
-        fitting = [svg for width, (svg, _) in ways.items() if width <= whole]
+        fitting = [way for width, way in ways.items() if width <= whole]
         if fitting:
-            return fitting[0]
+            return _widened(*fitting[0], rows, whole, draw)
         fixed = ways[min(ways)][1]
     beside = 60.0 * columns
     for _ in range(TRIES):
@@ -268,6 +291,15 @@ def drawn_at(spec: Spec, rows: Rows, whole: float, draw: Callable[[Spec], str], 
             break
         beside += over
     return svg
+
+
+def _widened(svg: str, spec: Spec, rows: Rows, whole: float, draw: Callable[[Spec], str]) -> str:
+    """Return a map whose cells have the width that is left, up to a limit."""
+    field = next(encoding["x"]["field"] for encoding in _encodings(spec) if "x" in encoding)
+    columns = len({row.get(field, row.get("model")) for row in rows})
+    step = min(WIDEST_CELL, spec["width"]["step"] + (whole - size_of(svg)[0]) / columns)
+    wider = draw(spec | {"width": {"step": step}})
+    return wider if size_of(wider)[0] <= whole + CLOSE else svg
 
 
 def size_of(svg: str) -> tuple[float, float]:

@@ -72,6 +72,7 @@ def pair_rows(ranking: Ranking, places: Mapping[Entrant, int]) -> list[Row]:
 
 LONGEST_NAME: Final = 60  # characters of a file's name
 FRONT: Final = "The line joins the models that no other model beats"
+FREE: Final = "; free models stand left of the axis"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,12 +187,13 @@ def _breaks(material: _Material) -> Iterator[Picture]:
 
 def _frontiers(material: _Material) -> Iterator[Picture]:
     cells, roster = placed_cells(material.views), material.roster
-    for chart, rows, against, more in (
-        ("frontier_cost", frontier_cost(cells, roster), "cost", "; free models stand left of the axis"),
-        ("frontier_reasoning", frontier_reasoning(cells, roster), "reasoning_tokens", ""),
+    for chart, rows, against in (
+        ("frontier_cost", frontier_cost(cells, roster), "cost"),
+        ("frontier_reasoning", frontier_reasoning(cells, roster), "reasoning_tokens"),
     ):
         note = frontier_note(cells, roster, against)
-        notes = [f"With 95 % CI. {FRONT}{more}", *([note] if note else []), *material.lost]
+        free = any(row["x"] is None for row in rows)
+        notes = [f"With 95 % CI. {FRONT}{FREE * free}", *([note] if note else []), *material.lost]
         yield material.picture(chart, rows, *notes)
 
 

@@ -10,7 +10,14 @@ import pytest
 import vl_convert
 
 from asyncbench.analysis.curves import fit
-from asyncbench.analysis.entrants import LONGEST_SHORT, Asked, NamedEntrant, NamedKind, short_names
+from asyncbench.analysis.entrants import (
+    LONGEST_SHORT,
+    Asked,
+    NamedEntrant,
+    NamedKind,
+    distinct_names,
+    short_names,
+)
 from asyncbench.page.charts.breaks import (
     LEAST_TRIALS,
     MOST_BINS,
@@ -175,6 +182,16 @@ def test_short_names_are_short_harmless_and_told_apart():
     assert len({*short.values()}) == 4
     assert max(map(len, short.values())) <= LONGEST_SHORT
     assert short["x\x1b[31m"] == r"x\x1b[31m"
+
+
+def test_a_name_without_its_middle_keeps_what_tells_it_from_others():
+    names = [f"provider/a-model-of-some-length-{size}-instruct-turbo-preview" for size in ("8b", "70b")]
+    assert [*distinct_names(names, most=24).values()] == [
+        "provider/a-…8…bo-preview",
+        "provider/a…70…bo-preview",
+    ]
+    far = ["provider/a-model-of-some-length-" + "1234567890" * n + "-instruct-turbo-preview" for n in (2, 3)]
+    assert [*distinct_names(far, most=12).values()] == ["provid…eview", "provid…eview (2)"]
 
 
 @pytest.mark.parametrize(("colours", "theme"), [(LIGHT, "light"), (DARK, "dark")])
