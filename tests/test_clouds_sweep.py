@@ -99,7 +99,7 @@ def test_a_budget_over_five_doors_is_held(clouds, problems, tmp_path):
 @pytest.mark.long
 def test_a_night_over_five_doors_that_is_killed_goes_on(clouds, problems, tmp_path):
     sweep = night(clouds, problems, tmp_path)
-    command = [sys.executable, "-m", "asyncbench", "run", str(sweep), "--quiet"]
+    command = [sys.executable, "-m", "asyncbench", "run", str(sweep), "--quiet", "--workers", "2"]
     process = subprocess.Popen(command, cwd=ROOT, env=CLEAN | os.environ)
     while sum(count.calls for count in clouds.counts.values()) < 60:
         assert process.poll() is None

@@ -395,6 +395,12 @@ def _check_endpoint(entry: ModelEntry, endpoint: KnownEndpoint, *, place: Place)
         raise ConfigError(
             f"{place / 'api'}: the provider of {quoted(entry.model)} speaks api {spoken}, not {entry.api!r}"
         )
+    provider, _, model_id = entry.model.partition("/")
+    if not endpoint.serves(model_id):
+        raise ConfigError(
+            f"{place / 'model'}: {provider} asks {endpoint.family} models alone, and {quoted(model_id)} is "
+            f"none. `asyncbench models {provider}` lists some"
+        )
     if endpoint.base_url_form is not None and entry.base_url is None:
         raise ConfigError(
             f"{place}: {quoted(entry.model)} needs a `base_url`, such as {endpoint.base_url_form}"

@@ -143,6 +143,7 @@ class KnownEndpoint:
     credentials: str | None = None
     key_header: str | None = None
     prices: str | None = None
+    family: str | None = None
     concurrency: int | None = None
     counts: Literal["used", "uncached", "demanded"] = "used"
     quirks: Quirks = field(default_factory=Quirks)
@@ -172,6 +173,10 @@ class KnownEndpoint:
     def apis(self) -> tuple[str, ...]:
         """Every wire format it speaks, the usual one first."""
         return (self.api, *self.also)
+
+    def serves(self, model_id: str) -> bool:
+        """Return whether a model of this id may be asked here; an ARN may stand for any."""
+        return self.family is None or self.family in model_id.lower() or model_id.startswith("arn:")
 
     def is_at(self, base_url: str | None) -> bool:
         """Return whether an address is the vendor's own, as None is."""

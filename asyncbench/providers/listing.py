@@ -31,7 +31,7 @@ def endpoint_rows(env: Mapping[str, str], *, at: datetime) -> tuple[dict[str, An
             "batch_part": endpoint.batch.part if endpoint.batches else None,
             "batch_ways": endpoint.batch.departures if endpoint.batches else _own_form(endpoint),
             # None: no price table knows this vendor.
-            "priced_models": len(published(endpoint.prices, at=at)) if endpoint.prices else None,
+            "priced_models": len(_priced(endpoint, at)) if endpoint.prices else None,
             "simulated": endpoint.simulated,
         }
         for name, endpoint in usable_endpoints().items()
@@ -74,7 +74,12 @@ def models_of(provider: str, *, at: datetime) -> tuple[Published, ...]:
         raise ConfigError(
             f"no prices of {provider} are known. Name any of its models in a sweep, with its `price`."
         )
-    return published(endpoint.prices, at=at)
+    return _priced(endpoint, at)
+
+
+def _priced(endpoint: KnownEndpoint, at: datetime) -> tuple[Published, ...]:
+    sold = published(endpoint.prices or "", at=at)
+    return tuple(model for model in sold if endpoint.serves(model.model_id))
 
 
 # `gpt-4.1-mini` → 4, 1; `claude-opus-4-5` → 4, 5; neither a date nor a size such as 32k or 70b

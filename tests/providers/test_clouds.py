@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import aiohttp
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ import pytest
 from asyncbench.config.sweep import sweep_from
 from asyncbench.errors import ConfigError, ErrorKind
 from asyncbench.providers.bedrock.answers import as_events
+from asyncbench.providers.listing import models_of
 from asyncbench.providers.prices import rates_of, same_model
 from asyncbench.providers.provider import open_provider
 from asyncbench.records import Message
@@ -216,6 +218,16 @@ def test_prices_are_those_of_where_a_model_is_computed(name, input_usd):
     rates = rates_of(model)(None, 1.8e9)
     assert rates is not None
     assert rates.brackets[0].input == input_usd
+
+
+@pytest.mark.parametrize("provider", ["bedrock", "vertex-anthropic"])
+def test_models_that_are_no_claude_are_neither_listed_nor_asked(provider):
+    listed = [model.model_id for model in models_of(provider, at=datetime.now(UTC))]
+    assert len(listed) > 10
+    assert all("claude" in name for name in listed)
+    entry = {"model": f"{provider}/some-llama", "max_tokens": 9}
+    with pytest.raises(ConfigError, match=f"{provider} asks claude models alone, and 'some-llama' is none"):
+        sweep_from({"name": "s", "problems": ["p.parquet"], "models": [entry], "out": "o"})
 
 
 def test_a_model_is_the_same_under_a_cloud_s_name():
