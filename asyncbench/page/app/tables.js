@@ -1,7 +1,7 @@
 // Tables: of ours, and of the rows behind a chart.
 
 const MOST_ROWS_TOLD = 500;
-const PLACES = new Set(["label", "place", "colour", "asked", "kind", "row", "name_at", "part", "lit", "sort"]);
+const PLACES = new Set(["label", "place", "colour", "asked", "kind", "row", "name_at", "part", "lit", "sort", "path"]);
 
 /** Return a table that scrolls by itself; `text` names the columns of words. */
 function tableOf(title, names, rows, ...text) {

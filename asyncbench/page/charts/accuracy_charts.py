@@ -152,6 +152,9 @@ _AT_ENDS: Final = (
     ),
 )
 
+# Of lines that lie on each other the first is whole, and each other one shows what is under it.
+_DASHES: Final = "datum.over > 1 ? [5, 5 * (datum.over - 1)] : [1, 0]"
+
 _CURVES: Final = panels(
     reference_line(y={"datum": 0.5}),
     mark(
@@ -165,9 +168,10 @@ _CURVES: Final = panels(
     ),
     mark(
         "line",
-        {"strokeWidth": 2, "interpolate": "monotone"},
+        {"strokeWidth": 2, "interpolate": "monotone", "strokeDash": {"expr": _DASHES}},
         _LINE,
         _LIT,
+        running(("path",), {"sort": [{"field": "asked"}]}, over="dense_rank()"),
         x=_LENGTH,
         y=accuracy_axis(),
         detail=_ENTRANT,
@@ -371,7 +375,8 @@ ACCURACY_CHARTS: Final[Mapping[str, Chart]] = {
     ),
     "curves": Chart(
         title="Where each model breaks",
-        purpose="Accuracy against length, of the trials with a reply. The dashed line is at 50 %.",
+        purpose="Accuracy against length, of the trials with a reply. The grey dashes are at 50 %. A dashed "
+        "curve lies on another.",
         nothing=_NO_LENGTH,
         columns={
             **WHO,
@@ -386,6 +391,7 @@ ACCURACY_CHARTS: Final[Mapping[str, Chart]] = {
             "label": "of a half: its length as text",
             "from": "of a point: its shortest length",
             "to": "of a point: its longest length",
+            "path": "a number that curves share which lie on each other",
         },
         spec=_CURVES,
         room=500,

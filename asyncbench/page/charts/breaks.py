@@ -185,12 +185,22 @@ def kind_curves(views: FolderViews) -> tuple[KindCurve, ...]:
 
 def break_rows(curves: Iterable[KindCurve]) -> list[Row]:
     """Return the points, line and crossing of each curve."""
+    paths: dict[object, int] = {}
     return [
-        row
+        {**row, "path": path}
         for each in curves
         if each.curve
+        for path in (paths.setdefault(_path(each, each.curve), len(paths)),)
         for row in (*_points(each, each.curve), *_line(each, each.curve), *_crossing(each))
     ]
+
+
+def _path(each: KindCurve, curve: Curve) -> object:
+    """Return what is the same for curves of a kind that nobody can tell apart: in steps of two points."""
+    width = (curve.longest - curve.shortest) / _EVEN_STEPS
+    shares = (curve.at(curve.shortest + n * width)[0] for n in range(_EVEN_STEPS + 1))
+    heights = tuple(None if share is None else round(50 * share) for share in shares)
+    return each.kind, curve.shortest, curve.longest, heights
 
 
 def _points(each: KindCurve, curve: Curve) -> Iterator[Row]:

@@ -177,7 +177,7 @@ def _best_first(rows: Iterable[Row]) -> list[Row]:
 
 def _breaks(material: _Material) -> Iterator[Picture]:
     curves, many = kind_curves(material.views), len(material.roster.entrants)
-    notes = ["Trials with a reply, 8 or more a point. Lines: logistic fits; dashed: 50 %"]
+    notes = ["Trials with a reply, 8 or more a point. Lines: logistic fits; dashed: on another line, or 50 %"]
     if many > MOST_LIT:
         notes.append(f"The {MOST_LIT} best of {many:,} models have colours; others are grey")
     yield material.picture("curves", break_rows(curves), *notes)

@@ -57,6 +57,12 @@ def by_sort(rows):
 # ── points, lines, halves ────────────────────────────────────────────────────────────────────
 
 
+def test_curves_that_lie_on_each_other_share_a_path():
+    curves = [curve(FALLING), curve(FALLING, asked=1), curve(FALLING[:4], asked=2), curve(FALLING, kind=1)]
+    paths = {(row["kind"], row["asked"]): row["path"] for row in break_rows(curves)}
+    assert paths == {(0, 0): 0, (0, 1): 0, (0, 2): 1, (1, 0): 2}
+
+
 def test_a_curve_has_its_points_a_line_within_them_and_a_mark_at_a_half():
     found = by_sort(break_rows([curve(FALLING)]))
     assert [(row["length"], row["value"], row["trials"]) for row in found["point"]] == [
