@@ -161,6 +161,8 @@ class Slots:
 # ── Admission
 
 
+FREED: Final = 0.5  # of the calls in flight that are left
+LATE_S: Final = 3.0  # until a call was surely not refused: those in flight are no measure of those admitted
 SOON_S: Final = 10.0  # between two test calls, while a window may be ending
 REMEMBERED: Final = 64  # starts of calls, to know how many a minute there are
 SHALLOWEST: Final = 32  # trials that wait in a queue, however few may be in flight
@@ -200,6 +202,7 @@ class Admission:
     _bound: bool = False  # by a limit a minute, at any time
     _there_s: float = -math.inf  # until when the provider was there: it said no, or how long to wait
     _notified_s: dict[str, float] = field(default_factory=dict)  # by cause of a pause: its last notice
+    _held_in_flight: int = 0  # when everything was refused last: at the start of a pause, or at a probe
     _pause_notified: bool = False  # of the present one
     _overload_notified: bool = False  # that answers break off
 
@@ -376,6 +379,7 @@ class Admission:
         if error is not None and is_probe and kind in ONE_TOO_MANY | BROKEN:
             soon = not self.gate.limited and throttle.for_refusals and throttle.closed_for(at_s) < LOST_S
             throttle.probe_failed(at_s, wait_s=wait_s, rarest_s=SOON_S if soon else RAREST_PROBE_S)
+            self._held_in_flight = self.in_flight
             self._lose_patience(error, at_s)
         elif is_probe:
             self._reopen(at_s)
@@ -389,6 +393,7 @@ class Admission:
             throttle.answered(pending.sent_s, at_s)
         if error is not None and begins:
             self._guess.closed(at_s)
+            self._held_in_flight = self.in_flight
             self._pause_notified = False
             self._record_long_pause(error, at_s)
         if kind not in ONE_TOO_MANY | BROKEN:
@@ -435,10 +440,16 @@ class Admission:
 
     def _reopen(self, at_s: float) -> None:
         """End a pause."""
-        if self.throttle.for_refusals:
+        if self.throttle.for_refusals and not self._freed:
             self._guess.reopened(at_s, provider_named=self.throttle.provider_named)
         self.throttle.probe_answered(at_s)
         self._starts.clear()  # a pause is no rate
+
+    @property
+    def _freed(self) -> bool:
+        """Whether so many calls ended since everything was refused that slots may be all that was missing."""
+        tells = not self.throttle.provider_named and self._guess.sure_s < LATE_S
+        return tells and self.in_flight < FREED * self._held_in_flight
 
     def _record_long_pause(self, error: ProviderError, at_s: float) -> None:
         """Write the present pause down, once, as soon as it is known to be a long one."""

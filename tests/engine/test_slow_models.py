@@ -39,6 +39,10 @@ def test_a_server_that_takes_fifty_at_once_refuses_no_more_than_where_four_were_
     assert outcome.refused <= REFUSED[kind, latency_s]
 
 
+def test_so_many_at_once_are_not_taken_for_so_many_a_minute():
+    assert played(Case(latency_s=5.0, calls=200, at_once=50)).of_ideal > 0.85
+
+
 @pytest.mark.long
 def test_more_that_were_refused_before_are_given_up_with_the_first_answer():
     outcome = played(Case(latency_s=120.0, calls=5_000, at_once=50))
