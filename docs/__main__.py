@@ -3,6 +3,7 @@
 Beside each page lies the same as Markdown, for programs that read docs, and `llms.txt` lists these.
 """
 
+import json
 import re
 import shutil
 import subprocess
@@ -25,6 +26,11 @@ _NAMED = re.compile(
     r"|<tr>\s*<(?P<cell>td)>(?P<open><a [^>]*>)?<code>(?P<name>[^\W\d]\w*)</code>(?:</a>)?</td>"
     r"|<li><code>(?P<typed>--(?P<option>[\w-]+)[^<]*)</code>"
 )
+# The same with their links, and what is said of them.
+_EXPLAINED = re.compile(
+    r'<(?:td|li) id="([^"]+)"><a [^>]*><code>([^<]+)</code></a>(.*?)</(?:tr|li)>', re.DOTALL
+)
+_TAG = re.compile("<[^>]*>")
 
 
 def stage(folder: Path) -> None:
@@ -50,6 +56,7 @@ def build(site: Path) -> None:
             up = "../" * (len(page.relative_to(built).parts) - 1)
             text = _SHIM.sub(f"{up}assets/iframe-worker.js", page.read_text("utf-8"))
             page.write_text(with_twin(with_anchors(text), page.with_suffix(".md").name), "utf-8")
+        make_findable(built)
         write_twins(Path(place, "docs"), built)
         shutil.rmtree(site, ignore_errors=True)
         shutil.copytree(built, site)
@@ -71,6 +78,22 @@ def with_anchors(page: str) -> str:
         return f'<tr>\n<td id="{anchor}">{text}</td>' if found["cell"] else f'<li id="{anchor}">{text}'
 
     return _NAMED.sub(linked, page)
+
+
+def make_findable(site: Path) -> None:
+    """Let search find each key, column and option by its name, where the index knows sections alone."""
+    index = json.loads((site / "search.json").read_text("utf-8"))
+    pages = {item["location"]: item["path"] for item in index["items"] if "#" not in item["location"]}
+    for location, path in pages.items():
+        for anchor, name, rest in _EXPLAINED.findall((site / location).read_text("utf-8")):
+            text = " ".join(_TAG.sub(" ", rest).split())
+            section = anchor.removesuffix(f"-{name.lstrip('-').split()[0]}").replace("-", " ")
+            title = f"{name}, {section}"  # budget_usd, in models
+            item = {"location": f"{location}#{anchor}", "level": 3, "title": title, "text": text}
+            index["items"].append({**item, "path": path, "tags": []})
+    text = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
+    (site / "search.json").write_text(text, "utf-8")
+    (site / "search.js").write_text(f"var __index = {text};", "utf-8")  # which a page from the disk reads
 
 
 def with_twin(page: str, name: str) -> str:

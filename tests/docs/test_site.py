@@ -76,6 +76,9 @@ def test_a_page_opens_from_the_disk_and_its_search_finds_without_a_request(site,
     page.keyboard.press("/")
     page.keyboard.type("tutorial")
     page.locator("a[href*='tutorial.html']", has_text="minutes").first.wait_for()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("thinking_tokens")
+    page.locator("a[href*='models.html'][href$='#in-models-thinking_tokens']").first.wait_for()
     dark = page.evaluate("document.body.dataset.mdColorScheme") == "slate"
     context.close()
     assert dark == (scheme == "dark")
