@@ -195,13 +195,15 @@ def rate_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 def of_calls(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iterator[Finding]:
     """Yield what the calls show; only the one that a sweep would make, whole or streamed, can be wrong."""
+    credentials = known_endpoints()[model.provider].credentials
     lane = streamed if model.stream and streamed else plain
     answered = next((call for call in (lane, plain) if call.reply), lane)
     if isinstance(reply := answered.ended, ProviderError):
         about, way_out = _FAILURES[reply.kind]
+        if credentials and reply.kind is ErrorKind.AUTH:
+            way_out = f"renew the credentials of this machine, {credentials}, or ask for access to this model"
         yield Finding(about=about, state=FindingState.WRONG, said=_error_text(reply), way_out=way_out)
         return
-    credentials = known_endpoints()[model.provider].credentials
     found = f"found: {credentials}" if credentials else "none needed"
     yield _ok("key", f"{model.key_env} works" if model.key_env else found)
     yield _served(model.model_id, reply.model_served)

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.secrets import without_secret
 from asyncbench.records import Model
 
@@ -152,6 +153,8 @@ def _why(model: Model, reason: str) -> tuple[str, str]:
     kind, _, message = reason.partition(": ")
     why, remedy = WHY.get(kind, ELSE)
     key = "the call" if model.key_env is None else f"the key in {model.key_env}"
+    if (lent := known_endpoints()[model.provider].credentials) and kind == ErrorKind.AUTH:
+        key, remedy = "the credentials of this machine", f"Renew them, {lent}"
     message = message.rstrip(".") if len(message) <= LONGEST else f"{message[:LONGEST]}…"
     return f"{why.format(key=key)} ({message})" if why else message, remedy
 

@@ -107,6 +107,17 @@ async def test_what_ends_in_the_middle_of_a_night_is_looked_for_anew(clouds, at,
 
 
 @CLOUDS
+async def test_what_a_server_repeats_of_it_is_withheld(clouds, at, cloud):
+    provider, request = at(cloud)
+    await provider.ask(request)
+    (token,) = clouds.lent
+    clouds.refusals.append(doors.Turned(400, {"error": {"message": f"no {token}, and {clouds.lent[token]}"}}))
+    refused = await failure_of(provider, request)
+    assert "no [key], and" in refused.message
+    assert "PL4NTED" not in refused.message
+
+
+@CLOUDS
 async def test_a_chain_that_finds_nothing_says_so_and_nothing_is_sent(clouds, at, cloud, monkeypatch):
     for name in ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "IDENTITY_ENDPOINT"):
         monkeypatch.delenv(name)

@@ -201,3 +201,14 @@ def test_models_that_stopped_for_one_reason_share_a_line():
     first, second = stop_lines([*DEAD, LIVE], counters)
     assert first.startswith("stopped: m0, m2: no. Start the server")
     assert second.startswith("stopped: m1: the provider does not know the model (HTTP 404).")
+
+
+def test_who_comes_with_what_a_machine_has_is_told_to_renew_that():
+    cloud = replace(
+        MODEL, alias="cloud", provider="azure-entra", base_url="https://mine.openai.azure.com/openai/v1"
+    )
+    (line,) = stop_lines([cloud], {"cloud": Counters(suspended="auth: HTTP 401: expired")})
+    rejected = (
+        "the provider rejects the credentials of this machine (HTTP 401: expired). Renew them, those that"
+    )
+    assert line.startswith(f"stopped: cloud: {rejected} Entra ID's chain finds (az login,")
