@@ -34,6 +34,12 @@ BAD_KEY = {
     ],
 }
 
+NOT_THERE = {
+    "code": 403,
+    "message": "You do not have permission to access the File in1 or it may not exist.",
+    "status": "PERMISSION_DENIED",
+}
+
 
 class Gemini:
     """The server's state; `faults` are met once each, `refusals` are answered first."""
@@ -136,14 +142,14 @@ class Gemini:
 
     async def delete_file(self, request: web.Request) -> web.Response:
         if self.files.pop(f"files/{request.match_info['file']}", None) is None:
-            message = "You do not have permission to access the File x or it may not exist."
-            error = {"code": 403, "message": message, "status": "PERMISSION_DENIED"}
-            return web.json_response({"error": error}, status=403)
+            return web.json_response({"error": NOT_THERE}, status=403)
         return web.json_response({})
 
     async def content(self, request: web.Request) -> web.Response:
         assert request.query["alt"] == "media"
         batch = self.batches[request.match_info["file"].removeprefix("batch-")]
+        if self.faults["content_gone"]:
+            return web.json_response({"error": NOT_THERE}, status=403)
         if self.meets("content_502"):
             return web.Response(status=502, text="<html>Bad Gateway</html>")
         body = b"".join(line + b"\n" for line in batch["results"])

@@ -54,7 +54,7 @@ class GoogleBatches(SdkBatches):
 
     def __init__(self, endpoint: Endpoint, wire: Wire, now: Callable[[], float], model_id: str) -> None:
         super().__init__(GoogleProvider(endpoint, wire), wire, key=endpoint.api_key, now=now)
-        self._model_id = model_id
+        self._model_id = model_id.removeprefix("models/")
 
     def line(self, custom_id: str, request: Request) -> bytes:
         return encoded({"key": custom_id, "request": self._wire.body(unstreamed(request))})
@@ -110,9 +110,14 @@ class GoogleBatches(SdkBatches):
         return await self.retrieve(batch_id)
 
     async def download(self, batch: RemoteBatch, into: Path) -> None:
-        with into.open("wb") as file:
-            for name in batch.files:
-                await self._save(_content(name), file, batch)
+        try:
+            with into.open("wb") as file:
+                for name in batch.files:
+                    await self._save(_content(name), file, batch)
+        except ProviderError as error:
+            if error.http_status in _GONE:  # the batch itself could be read just before
+                error.http_status = 404
+            raise
 
     async def custom_ids(self, batch: RemoteBatch, most: int) -> list[str]:
         return await self._custom_ids(_content(batch.files[0]), most) if batch.files else []

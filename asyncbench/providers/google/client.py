@@ -94,8 +94,18 @@ class GoogleProvider:
         content = encoded(self._wire.body(request))
         door = self._doors.get((model.model_id, model.stream)) if self._valid() else None
         if door is None:
-            door = await self._open(model.model_id, stream=model.stream)
+            door = await self._opened(model.model_id, stream=model.stream)
         return await door.ask(content, stream=model.stream)
+
+    async def _opened(self, model_id: str, *, stream: bool) -> Door:
+        """Do so within the deadline of a call: a token may be long in coming."""
+        total_s = self._endpoint.timeouts.total
+        try:
+            async with asyncio.timeout(total_s):
+                return await self._open(model_id, stream=stream)
+        except TimeoutError:
+            why = f"no call could be built within timeouts.total ({total_s:g} s)"
+            raise ProviderError(ErrorKind.TIMEOUT, why, may_have_been_billed=False, never_sent=True) from None
 
     async def _open(self, model_id: str, *, stream: bool) -> Door:
         """Return what sends a model's calls, built by the SDK."""

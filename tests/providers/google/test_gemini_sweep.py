@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench import hand_in_results, read_attempts, read_trials
+from asyncbench.providers.google.batches import KEPT_S
 from asyncbench.run.summary import Exit
 from tests.commands import asyncbench
 from tests.processes import Forked
@@ -140,6 +141,20 @@ def test_a_batch_that_dies_with_its_run_is_found_again(night):
     asked.dies_after(40, limit=12, env=ENV)
 
     asked.completes(limit=12, env=ENV)
+
+
+def test_results_that_google_deleted_are_waited_for_as_long_as_they_may_be_there(night, server):
+    asked = night("content_gone")
+    assert asked.run(limit=6, env=ENV).exit is Exit.UNFINISHED
+    assert asked.run(limit=6, env=ENV).exit is Exit.UNFINISHED
+    assert len(server.batches) == 1
+    server.ahead_s += KEPT_S
+
+    assert (
+        asked.run(limit=6, env=ENV).exit is Exit.UNFINISHED
+    )  # the batch of the second round is deleted, too
+    assert len(server.batches) == 2
+    assert {row["status"] for row in asked.attempts} == {"lost"}
 
 
 def test_results_fetched_by_hand_end_a_batch(night, server, tmp_path):

@@ -7,8 +7,9 @@ import pytest
 
 from asyncbench.errors import ErrorKind
 from asyncbench.providers.provider import open_provider
+from asyncbench.records import Timeouts
 from tests.providers.asking import CONTENT, asking, failure_of
-from tests.providers.raw_server import answering, raw_server
+from tests.providers.raw_server import answering, raw_server, stalling
 
 SECONDS = 3599  # a token lasts as long
 PATH = "/v1beta1/projects/p-1/locations/europe-west4/publishers/google/models/gemini-2.5-flash"
@@ -46,8 +47,8 @@ def given(server, token, seconds=SECONDS):
     server.manner = answering(body=grant, content_type="application/json")
 
 
-def vertex(server, *, stream=False):
-    request = asking(model_id="gemini-2.5-flash", stream=stream)
+def vertex(server, **keys):
+    request = asking(model_id="gemini-2.5-flash", **keys)
     model = replace(request.trial.model, provider="vertex", api="contents", base_url=server.url)
     provider = open_provider(model, key="", simulator_url=None)
     return provider, replace(request, trial=replace(request.trial, model=model))
@@ -79,6 +80,18 @@ async def test_a_token_is_repeated_in_no_message(server, opened):
 
     assert error.kind is ErrorKind.AUTH
     assert "ya29" not in error.message
+
+
+async def test_a_token_that_does_not_come_holds_no_call_up_for_longer_than_its_deadline(
+    server, opened, tokens
+):
+    provider, request = vertex(server, timeouts=Timeouts(total=0.3))
+    opened(provider)
+    tokens.manner = stalling()
+
+    error = await failure_of(provider, request)
+
+    assert (error.kind, error.may_have_been_billed) == (ErrorKind.TIMEOUT, False)
 
 
 async def test_a_token_that_is_not_given_stops_the_model(server, opened, tokens):
