@@ -8,12 +8,12 @@ def trials_by_model(folder: Path) -> list[dict[str, Any]]:
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial, wraps
 from itertools import chain
 from pathlib import Path
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +30,7 @@ from asyncbench.analysis.choosing import (
     joined_manifests,
     raw,
 )
-from asyncbench.analysis.kept import KeptCounts, NamedTables, name_of, state_of, trials_in
+from asyncbench.analysis.kept import Connector, KeptCounts, NamedTables, name_of, state_of, trials_in
 from asyncbench.analysis.views import ROWS_OF_TEXTS, SUM_USD, Sources, add_tables, at_rest
 from asyncbench.problems.copies import iter_problems
 from asyncbench.records import Sent
@@ -40,6 +40,9 @@ from asyncbench.store.manifest import Manifest, folders_of, read_manifest
 from asyncbench.store.reading import take_snapshot
 from asyncbench.store.schema import CODED
 from asyncbench.store.snapshot import MANY_ROWS, Snapshot
+
+if TYPE_CHECKING:
+    import duckdb
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -207,29 +210,18 @@ def open_views(
     Raises:
         ConfigError: a filter is wrong, or leaves nothing; meanwhile, too.
     """
-    import duckdb  # 0.2 s, which commands without figures need not wait for
-
-    of, names = chosen(folder), dict[tuple[str, str], str]()
+    of, names, sources = chosen(folder), dict[tuple[str, str], str](), Sources()
     alone = keeps and not of.several and of.where is None  # a condition may be another one each time
     state = state_of(of.paths[0], snapshots[0]) if alone else None
-    with (
-        tempfile.TemporaryDirectory(prefix="asyncbench-sql-") as spill,
-        duckdb.connect(
-            ":memory:", config={**_SETTINGS, **_room(of.paths), "temp_directory": spill}
-        ) as connection,
-    ):
-        sources = Sources()
-        for n, (path, snapshot) in enumerate(zip(of.paths, snapshots, strict=True)):
-            named = str if of.plain else partial(raw, n=n)
-            add_tables(connection, path, snapshot, sources, named=named, loaded=of.loaded)
-        connection.execute(SUM_USD)
-        connection.execute(_THEN)
+    with ExitStack() as until_closed:
+        connector = Connector(lambda: until_closed.enter_context(_connected(of, snapshots, sources)))
         if not of.plain:
+            connection = connector.connection()
             with sources.telling():
                 names = {**add_chosen(connection, of, known)}
         with explaining_where(of.where):  # it may fail on some rows
             yield FolderViews(
-                connection=connection,
+                connector=connector,
                 sources=sources,
                 snapshots=snapshots,
                 chosen=of,
@@ -238,6 +230,27 @@ def open_views(
                 options=(of.options, of.loaded),
                 more=folder_column(names) if of.several else "",
             )
+
+
+@contextmanager
+def _connected(
+    of: Chosen, snapshots: Sequence[Snapshot], sources: Sources
+) -> Iterator["duckdb.DuckDBPyConnection"]:
+    """Connect to DuckDB with the tables of all folders."""
+    import duckdb  # 0.2 s, which commands without figures need not wait for
+
+    with (
+        tempfile.TemporaryDirectory(prefix="asyncbench-sql-") as spill,
+        duckdb.connect(
+            ":memory:", config={**_SETTINGS, **_room(of.paths), "temp_directory": spill}
+        ) as connection,
+    ):
+        for n, (path, snapshot) in enumerate(zip(of.paths, snapshots, strict=True)):
+            named = str if of.plain else partial(raw, n=n)
+            add_tables(connection, path, snapshot, sources, named=named, loaded=of.loaded)
+        connection.execute(SUM_USD)
+        connection.execute(_THEN)
+        yield connection
 
 
 def _room(folders: Sequence[Path]) -> Mapping[str, str]:

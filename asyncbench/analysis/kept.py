@@ -224,11 +224,30 @@ class TableSource:
     make: Callable[[], pa.Table] | None = None
 
 
+@dataclass(slots=True, eq=False)
+class Connector:
+    """Makes the connection to DuckDB once somebody asks for it: it takes longer than to read a few rows."""
+
+    make: Callable[[], "duckdb.DuckDBPyConnection"]
+    made: "duckdb.DuckDBPyConnection | None" = None
+
+    def connection(self) -> "duckdb.DuckDBPyConnection":
+        """Return the connection."""
+        if self.made is None:
+            self.made = self.make()
+        return self.made
+
+    def interrupt(self) -> None:
+        """Interrupt what it works on."""
+        if self.made is not None:
+            self.made.interrupt()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedTables:
     """The tables of a connection: those of folders, and others that are made once a query reads them."""
 
-    connection: "duckdb.DuckDBPyConnection"
+    connector: Connector
     sources: Sources
     counts: KeptCounts
     options: object = ()  # which trials of the folder count
@@ -236,6 +255,11 @@ class NamedTables:
     origins: dict[str, str | None] = field(default_factory=dict)  # None: of what nobody can tell
     waiting: dict[str, TableSource] = field(default_factory=dict)  # those that nobody read yet
     kept: set[str] = field(default_factory=set)  # the tables of `keep`
+
+    @property
+    def connection(self) -> "duckdb.DuckDBPyConnection":
+        """The connection, which is made for the first that asks."""
+        return self.connector.connection()
 
     def table(self, query: str, values: Mapping[str, object] | None = None) -> pa.Table:
         """Return what a SELECT gives; `$name` in it stands for one of the values.

@@ -262,7 +262,7 @@ class LiveCounts:
             self._change.notify_all()
         if (views := self._views) is not None:
             with suppress(duckdb.Error):  # they were closed a moment ago
-                views.connection.interrupt()
+                views.connector.interrupt()
         if self._thread is not None:
             self._thread.join(PATIENCE_S)
 

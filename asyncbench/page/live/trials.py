@@ -417,10 +417,13 @@ class TrialIndex:
         ]
         if query.versus is not None:
             right, others = self.right_on(query.versus)
-            for rows, its in zip(matches, (part.rows for part in self.parts), strict=True):
-                rows &= np.where(self._are_right(its), among(its.problem, others), among(its.problem, right))
+            for n in _some(matches):
+                its = self.parts[n].rows
+                matches[n] &= np.where(
+                    self._are_right(its), among(its.problem, others), among(its.problem, right)
+                )
         if search:
-            some = [n for n, rows in enumerate(matches) if rows.any()]
+            some = _some(matches)
             for n, hits in zip(some, search([self.parts[n] for n in some]), strict=True):
                 matches[n] &= hits
         places: Numbers = self.order[np.concatenate(matches)[self.order]]
@@ -454,6 +457,11 @@ class TrialIndex:
             yield among(rows.trial, part.folder.known([query.trial]))
         if part.folder in erring:
             yield among(rows.trial, erring[part.folder])
+
+
+def _some(matches: Sequence[Numbers]) -> list[int]:
+    """Return which of some parts have a row that matches."""
+    return [n for n, rows in enumerate(matches) if rows.any()]
 
 
 def places_in(values: Iterable[Key], places: Mapping[Any, int]) -> Numbers:

@@ -115,6 +115,16 @@ def test_a_snapshot_tells_what_it_has_not_counted_and_leaves_no_model_out(sweep,
     assert (found["of"], [trial["asked"] for trial in found["trials"]]) == (9, [0, 0, 1, 1])
 
 
+def test_a_click_needs_no_connection_to_duckdb(night, monkeypatch):
+    snapshot = take_live_snapshot(LiveMemory(chosen(night)))
+    with snapshot.views() as views:
+        snapshot.read_index(views, asked_in(views))
+    monkeypatch.setattr("duckdb.connect", None)
+    (row, *_) = snapshot.trials(TrialQuery(outcome=("wrong",)))["rows"]
+    assert snapshot.trial(row["id"])["grades"]
+    assert snapshot.question(row["question"])["of"] == 4
+
+
 def test_a_trial_that_two_workers_answered_is_found_and_opened_once(sweep):
     """One was told that the other had died, though it had not."""
     folder, _, problems = sweep
