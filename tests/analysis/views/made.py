@@ -7,7 +7,7 @@ import duckdb
 
 from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.kept import KeptCounts
+from asyncbench.analysis.kept import Connector, KeptCounts
 from asyncbench.analysis.views import SUM_USD, Sources
 from asyncbench.store.journal import Unfinished
 from asyncbench.store.schema import SCHEMAS
@@ -23,7 +23,7 @@ def views_of(**tables):
         connection.execute(SUM_USD)
         seen = Snapshot(files={}, journalled={}, unfinished=Unfinished(), damaged=())
         yield FolderViews(
-            connection=connection,
+            connector=Connector(lambda: connection),
             sources=Sources(),
             snapshots=(seen,),
             chosen=chosen("made"),
