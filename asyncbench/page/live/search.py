@@ -19,6 +19,7 @@ from asyncbench.store.reading import AT_ONCE
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
 SEARCH_S = 0.25  # that a search goes on before it tells its hits so far
+MOST_UNFINISHED: Final = 0.99  # of a search that goes on
 _TEXTS: Final = ("expected", "answer", "error_message", "reply_text", "reasoning_text")
 _ROWS = 2048  # whose texts are in memory together
 
@@ -32,13 +33,14 @@ class TextSearch:
     each time.
     """
 
-    share = 0.0  # of the parts that were asked for last that are searched
+    share = 0.0  # of the rows that were asked for last: how many are searched
 
     def __init__(self, text: str, paths: Mapping[FolderInMemory, Path]) -> None:
         self._text = text
         self._paths = paths
         self._hits: dict[Path, Numbers] = {}  # of parts: whether a row holds the text, as far as is known
         self._problems: dict[FolderInMemory, list[Numbers]] = {}  # fingerprints of those that hold it
+        self._searched: dict[Path, int] = {}  # rows of parts
         self._going: dict[Path, Steps] = {}  # by part, or by folder
         self._through: set[Path] = set()  # parts and folders that were searched
 
@@ -55,7 +57,9 @@ class TextSearch:
         with ThreadPoolExecutor(AT_ONCE) as threads:
             for _ in threads.map(lambda path: self._step(path, ways[path], end), waiting):
                 pass
-        self.share = len(ways.keys() & self._through) / max(1, len(ways))
+        rows = sum(len(part.counting) for part in parts)
+        searched = sum(self._searched[part.path] for part in parts if part.path in self._searched)
+        self.share = 1.0 if ways.keys() <= self._through else min(searched / rows, MOST_UNFINISHED)
         return [self._hits_in(part) for part in parts]
 
     def _step(self, path: Path, begin: Callable[[], Steps], end: float) -> None:
@@ -73,6 +77,7 @@ class TextSearch:
         for batch in part.snapshot.part_batches("trials", path, _TEXTS, rows=_ROWS):
             hits[start : start + len(batch)] = self._among(*batch.columns)
             start += len(batch)
+            self._searched[path] = start
             yield
 
     def _search_questions(self, folder: FolderInMemory) -> Steps:
