@@ -327,9 +327,9 @@ class LiveCounts:
                 if self._ending:
                     return
                 snapshot.examined = [each for group in examined_in(views).values() for each in group.answers]
-                snapshot.read_grades()
             finally:
                 self._views = None
+        snapshot.read_grades()  # once DuckDB has given its memory back
         pa.default_memory_pool().release_unused()
         self._refresh_progress(needed=True)
         self._show(snapshot, blocks)
