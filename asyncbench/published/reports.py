@@ -89,8 +89,8 @@ def _about(table: pa.Table) -> dict[str, Any]:
 
 
 MOST_SERIES: Final = 8  # colours that people tell apart
-MOST_CELLS: Final = 480  # of a map, so that each of its files stays under 2 MB
-MOST_ROWS: Final = 48  # names below each other
+MOST_CELLS: Final = 432  # of a map, so that each of its files stays under 2 MB
+MOST_ROWS: Final = 36  # names below each other
 LACKING: Final = "–"  # in the place of a figure that was not asked for
 
 

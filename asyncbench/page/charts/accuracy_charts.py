@@ -305,17 +305,22 @@ def _strength(metric: Metric) -> str:
 
 
 def _cells(metric: Metric, x: Spec, *tips: str) -> list[Spec]:
-    """Return the cells of a map of tasks, which hold their figure."""
-    return heat_map(
+    """Return the cells of a map of tasks, which hold their figure; a dash stands where there is none."""
+    y = field("task:N", sort=None, title=None, axis={"grid": False, "minExtent": 30})
+    across = {"impute": "value", "key": x["field"], "groupby": ["task"], "value": None}
+    unknown = {"filter": "!isValid(datum.value)"}
+    dashes = mark("text", {"style": "note"}, across, unknown, x=x, y=y, text={"value": "–"})
+    cells = heat_map(
         grouped(("model",), mean="mean(value)"),
         grouped((), most="max(value)"),
         {"filter": "isValid(datum.value)"},
         *calculated(strength=_strength(metric), text=_SHARE_TEXT if metric.share else _NUMBER_TEXT),
         x=x,
-        y=field("task:N", sort=None, title=None, axis={"grid": False, "minExtent": 30}),
+        y=y,
         tips=tooltips("model:N", "task:N", *tips, "trials:Q|,"),
         room=IN_CELL,
     )
+    return [*cells, dashes]
 
 
 def _task_map(metric: Metric) -> Spec:

@@ -276,7 +276,7 @@ def _stack(picture: PublishedPicture) -> Spec:
 
 def _map(picture: PublishedPicture) -> Spec:
     """Return shaded cells, which hold their text or their value; a dash stands where there is none."""
-    across = {"orient": "top", "labelAngle": -60, "labelAlign": "left", "labelLimit": 200, "grid": False}
+    across = {"orient": "top", "labelAngle": -60, "labelAlign": "left", "labelLimit": 320, "grid": False}
     title = None
     if all(len(str(row[picture.x])) <= MOST_UPRIGHT for row in picture.rows):
         across |= {"labelAngle": 0, "labelAlign": "center"}

@@ -56,14 +56,13 @@ def test_the_measure_finds_what_covers_another_and_what_leaves_the_frame(faults_
     assert faults_of(svg(others + over)) == [["outside", "the frame"], ["one", "other"]]
 
 
-def first_pages(folder):
-    """The first page of each chart of a folder, in both widths."""
+def first_pages(folder, width):
+    """The first page of each chart of a folder."""
     of = chosen(folder)
     note, pictures = figure_files._charts(of, pictures_of)
     for picture in pictures:
-        for width in figure_files.INCHES:
-            ((_, svg),) = islice(figure_files.chart_files(picture, [note], width), 1)
-            yield f"{picture.name}, {width}", svg.decode()
+        ((_, svg),) = islice(figure_files.chart_files(picture, [note], width), 1)
+        yield picture.name, svg.decode()
 
 
 def first_published(folder, style):
@@ -75,13 +74,31 @@ def first_published(folder, style):
             yield picture.name, figure_files._svg(published_drawn(page, notes=page.notes[:1]))
 
 
-@pytest.mark.parametrize("models", MODELS)
-def test_no_name_of_a_chart_covers_another(models, faults_of, tmp_path):
-    make_night(tmp_path / "night", trials=72 * models, models=models, names=NAMES)
-    drawn = [*first_pages(tmp_path / "night"), *first_published(tmp_path / "night", "llm-arithmetic")]
-    assert len(drawn) > 40
-    assert {name: faults for name, svg in drawn if (faults := faults_of(svg))} == {}
-    assert [name for name, svg in drawn if len(svg) > MOST_BYTES] == []
+@pytest.fixture(scope="module", params=MODELS)
+def night(request, tmp_path_factory):
+    """A folder of so many models."""
+    folder = tmp_path_factory.mktemp("many") / "night"
+    make_night(folder, trials=72 * request.param, models=request.param, names=NAMES)
+    return folder
+
+
+@pytest.mark.parametrize("width", figure_files.INCHES)
+def test_no_name_of_a_chart_covers_another(night, width, faults_of):
+    drawn = dict(first_pages(night, width))
+    assert len(drawn) > 12
+    assert {name: faults for name, svg in drawn.items() if (faults := faults_of(svg))} == {}
+    assert [name for name, svg in drawn.items() if len(svg) > MOST_BYTES] == []
+
+
+def test_no_name_of_a_picture_of_llm_arithmetic_covers_another(night, faults_of):
+    drawn = dict(first_published(night, "llm-arithmetic"))
+    assert len(drawn) > 12
+    assert {name: faults for name, svg in drawn.items() if (faults := faults_of(svg))} == {}
+    assert [name for name, svg in drawn.items() if len(svg) > MOST_BYTES] == []
+    maps = {name: svg for name, svg in drawn.items() if name.startswith("la-9")}
+    pixels = {name: len(figure_files._png(svg, figure_files.SCALE)) for name, svg in maps.items()}
+    assert len(pixels) == 4
+    assert max(pixels.values()) < MOST_BYTES
 
 
 @pytest.mark.parametrize("models", MODELS)
@@ -95,7 +112,7 @@ def test_no_name_of_a_picture_of_nupa_covers_another(models, faults_of, tmp_path
         for condition in conditions[: 3 if n < 2 else 1]
         for place, one in enumerate(problems)
     ]
-    drawn = [*first_published(results_folder(tmp_path / "night", *results), "nupa")]
+    drawn = dict(first_published(results_folder(tmp_path / "night", *results), "nupa"))
     assert len(drawn) > 30
-    assert {name: faults for name, svg in drawn if (faults := faults_of(svg))} == {}
-    assert [name for name, svg in drawn if len(svg) > MOST_BYTES] == []
+    assert {name: faults for name, svg in drawn.items() if (faults := faults_of(svg))} == {}
+    assert [name for name, svg in drawn.items() if len(svg) > MOST_BYTES] == []

@@ -13,7 +13,7 @@ from asyncbench.analysis.counting import counted
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.page.charts import figure_files, pictures
-from asyncbench.page.charts.catalogue import CHARTS
+from asyncbench.page.charts.catalogue import CHARTS, drawn
 from asyncbench.page.charts.figure_files import INCHES, MOST_PIXELS, write_figures
 from asyncbench.page.charts.loads import LOAD_CHARTS
 from asyncbench.problems.schema import identified
@@ -101,6 +101,17 @@ def test_every_chart_is_an_svg_and_a_png_and_every_report_markdown_and_latex(wri
     pictures = {f"{name}.{form}" for name in PICTURES for form in ("svg", "png")}
     tables = {f"{name}.{form}" for name in TABLES for form in ("md", "tex")}
     assert {path.name for path in written.iterdir()} == pictures | tables
+
+
+@pytest.mark.parametrize(("chart", "across"), [("task_map", "model"), ("length_map", "length")])
+def test_a_dash_stands_where_a_map_has_no_figure(chart, across):
+    cells = {("x", 1): 0.0, ("x", 2): 0.5, ("y", 1): None}  # and none of y, 2
+    rows = [
+        {"model": "m", "task": task, "kind": task, "asked": 0, across: place, "value": value, "trials": 9}
+        for (task, place), value in cells.items()
+    ]
+    svg = figure_files._svg(drawn(chart, rows))
+    assert (svg.count(">–</text>"), svg.count(">0</text>"), svg.count(">50</text>")) == (2, 1, 1)
 
 
 def test_every_chart_there_is_has_its_picture():
