@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
-from asyncbench.errors import ProviderError
+from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.batch_calls import BatchLine, RemoteBatch, Submission
 from asyncbench.providers.endpoints import LARGEST_BATCHES, Endpoint
 from asyncbench.providers.error_kinds import encoded
@@ -18,6 +18,8 @@ PAGE: Final = 100
 KEPT_S: Final = 48 * 3600.0  # files are, those of results too (its page on files, 2026)
 GIVEN_UP_S: Final = 3600.0  # after the end of a batch without a file of results: there is none
 _GONE: Final = (403, 404)  # of a file: Google does not tell apart what is not there and what is another's
+# So creates are refused beyond the enqueued tokens of a model (googleapis/js-genai, issue 1264; 2026).
+_FULL: Final = "(no quota is named, so the batch queue is full)"
 _STATES: Final[Mapping[str, str]] = {  # → the words of others
     "PENDING": "validating",
     "RUNNING": "in_progress",
@@ -88,7 +90,12 @@ class GoogleBatches(SdkBatches):
         source = {"fileName": submission.file_id}
         body = {"batch": {"displayName": submission.key, "inputConfig": source}}
         path = f"{VERSION}/models/{self._model_id}:batchGenerateContent"
-        return self._batch(await self._json("post", path, body=body))
+        try:
+            return self._batch(await self._json("post", path, body=body))
+        except ProviderError as error:
+            if error.kind is ErrorKind.RATE_LIMITED and not error.allowances:
+                error.message = f"{error.message} {_FULL}"
+            raise
 
     async def retrieve(self, batch_id: str) -> RemoteBatch:
         return self._batch(await self._json("get", f"{VERSION}/{batch_id}"))

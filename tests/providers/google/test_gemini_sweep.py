@@ -13,7 +13,7 @@ from asyncbench.providers.google.batches import KEPT_S
 from asyncbench.run.summary import Exit
 from tests.commands import asyncbench
 from tests.processes import Forked
-from tests.providers.google.test_contents import DAY, MINUTE
+from tests.providers.google.test_contents import DAY, HELP, MESSAGE, MINUTE
 from tests.servers.gemini import KEY, gemini
 from tests.sweep_files import problem_set, sweep_file
 from tests.world.batches import Night
@@ -170,6 +170,15 @@ def test_results_fetched_by_hand_end_a_batch(night, server, tmp_path):
     assert (found.left_out, sum(part.results for part in found.parts)) == ((), 6)
     server.batches.clear()  # they are never asked for
     asked.completes(limit=6, env=ENV)
+
+
+def test_a_create_that_is_refused_without_a_named_quota_waits_for_the_queue(night, server):
+    server.refusals.append((429, {"error": {"code": 429, "message": MESSAGE, "details": [HELP]}}))
+    asked = night()
+
+    asked.completes(limit=6, env=ENV)
+
+    assert any("pool of enqueued tokens is full" in line for line in asked.screen.lines)
 
 
 def test_what_a_create_is_refused_for_is_waited_for(night, server):
