@@ -21,7 +21,7 @@ from asyncbench.records import Reply, Request
 
 
 class CloudProvider(SdkProvider, ABC):
-    """An SDK's client of a cloud. It builds every call, as with `door: sdk`."""
+    """An SDK's client of a cloud. Where it signs or rewrites each call, it builds them all: `door: sdk`."""
 
     builds_all = True
     chain: ClassVar[str]  # who finds the credentials
@@ -83,6 +83,7 @@ class CloudProvider(SdkProvider, ABC):
             failed.never_sent = True
             raise failed from error
         withhold_too((first, *more))
+        self._doors.clear()  # built with what was found before
         return first
 
 

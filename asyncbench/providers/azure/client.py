@@ -21,7 +21,7 @@ _SOON_S: Final = 300.0  # a token that ends sooner than that is renewed
 
 
 class AzureEntraProvider(CloudProvider):
-    """Any wire format through `AsyncAzureOpenAI`.
+    """Any wire format through `AsyncAzureOpenAI`; it builds one call for each token.
 
     Raises:
         ConfigError: no base URL: each resource has its own.
@@ -29,6 +29,7 @@ class AzureEntraProvider(CloudProvider):
 
     client_class = openai.AsyncAzureOpenAI
     refusals, errors, stream_class = openai.APIStatusError, openai.OpenAIError, openai.AsyncStream[object]
+    builds_all = False
     chain = "Entra ID's chain"
     unreached = (ServiceRequestError, ServiceResponseError)
     unfound = (AzureError,)
