@@ -123,7 +123,7 @@ const OPTIONS = {
 function themed(whole, query) {
   const theme = themes[isDark() ? "dark" : "light"];
   const config = { ...theme, axisQuantitative: { ...theme.axisQuantitative, labelOverlap: true }, mark: { ...theme.mark, ...query ? { cursor: "pointer" } : {} } };
-  return whole < NARROW ? { ...config, axisY: { ...config.axisY, labelLimit: 110 } } : config;
+  return whole < NARROW ? { ...config, axisY: { ...config.axisY, labelLimit: 130 } } : config;
 }
 
 /** Open the answers behind a mark. */
