@@ -1,6 +1,7 @@
 """The README is short, shows the page, and promises nothing that is not there."""
 
 import re
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +29,14 @@ def test_its_two_commands_and_three_ways_to_install_are_there():
     assert re.search(r"^pip install '\.\[report\]' .*\nasyncbench demo ", README, re.MULTILINE)
     for command in ("pipx install '.[report]'", "uv tool install '.[report]'"):
         assert f"`{command}`" in README, command
+
+
+def test_each_extra_is_explained_where_the_readme_says():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert "docs/explanation/architecture.md#what-is-installed" in README
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text("utf-8")
+    heads = re.findall(r"^\| (`[^|]+`) \|", page.partition("## What is installed")[2], re.MULTILINE)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(heads))) == sorted(project["optional-dependencies"])
 
 
 def test_no_page_says_that_an_index_has_it():
