@@ -198,7 +198,7 @@ class PublishedPicture(Report):
             cells = max(Counter(row[self.panel] for row in self.rows).values(), default=1)
             return self.panel, max(1, MOST_CELLS // cells)
         models, others = (self.y, self.x) if self.y == "model" else (self.x, self.y)
-        return models, max(1, MOST_CELLS // len({row[others] for row in self.rows}))
+        return models, max(1, min(MOST_ROWS, MOST_CELLS // len({row[others] for row in self.rows})))
 
     def _notes(self) -> Iterator[str]:
         yield from self.notes
