@@ -17,6 +17,7 @@ def test_whatever_a_model_wrote_is_text_and_does_nothing(hostile, opened):
     for item in page.page.locator("#trial-list li").all():
         item.click()
         page.page.wait_for_selector("#trial article")
+        assert page.page.locator("#beside").count() == 0  # nobody else was asked this
     for link in page.page.locator("a").evaluate_all("all => all.map((one) => one.getAttribute('href'))"):
         assert link.startswith("#")
     page.again(f"{page.page.evaluate('location.hash')}&beside=yes")
