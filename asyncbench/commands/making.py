@@ -32,7 +32,7 @@ def generate(
 
     asyncbench generate nupa --out nupa.parquet --per-length 1000 --workers 4
 
-    asyncbench generate nupa --split train --exclude nupa.parquet --out train.parquet
+    asyncbench generate nupa --split train --exclude a.parquet --out b.parquet
 
     Other options are parameters of the suite. `asyncbench suites` lists them.
 
