@@ -1,4 +1,4 @@
-"""Sweeps that options stand for: what was typed becomes what a sweep file would hold."""
+"""Sweeps that options stand for: typed options become the keys of a sweep file."""
 
 import json
 import re

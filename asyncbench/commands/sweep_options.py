@@ -249,8 +249,8 @@ class SweepCommand(Command):
     def invoke(self, ctx: Any) -> Any:
         for key, params in ((_TYPED, (*self._flags, *ctx.meta.get(_SUITE, ()))), (_STEPS, self._steps)):
             typed = {param.name: ctx.params.pop(param.name) for param in params}
-            given = {name: value for name, value in typed.items() if value not in (None, [], ())}
-            ctx.meta[key] = {name: value for name, value in given.items() if value is not False}  # 0 is one
+            flags = {name: value for name, value in typed.items() if value not in (None, [], ())}
+            ctx.meta[key] = {name: value for name, value in flags.items() if value is not False}  # 0 is one
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

@@ -95,9 +95,9 @@ def keys_for(models: Iterable[Model], env: Mapping[str, str]) -> dict[str, Crede
                 missing.setdefault(variable, []).append(model.alias)
     if missing:
         unset = "; ".join(
-            f"{name} is not set ({held} of {', '.join(of)})" for (name, held), of in missing.items()
+            f"{name} is not set ({purpose} of {', '.join(of)})" for (name, purpose), of in missing.items()
         )
-        only_keys = all(held == "API key" for _, held in missing)
+        only_keys = all(purpose == "API key" for _, purpose in missing)
         another = "another variable with `key_env`" if only_keys else "another variable at the model"
         raise ConfigError(
             f"the environment variable {unset}. Export it, put it into a file for `--env-file`, or name "

@@ -178,8 +178,8 @@ def planned_sets(sweep: Sweep, models: Sequence[Model]) -> Iterator[dict[str, tu
         for i, source in enumerate(sources_of(sweep, models)):
             if source.place not in files:
                 out = Path(made, f"{source.suite}-{i}.parquet")
-                suite, given = str(source.suite), source.parameters
-                problems = generate(suite, out, seed=source.seed, workers=1, exclude=(), **given)
+                suite, parameters = str(source.suite), source.parameters
+                problems = generate(suite, out, seed=source.seed, workers=1, exclude=(), **parameters)
                 files[source.place] = replace(problems, name=suite)
         sets = sources_by_model(sweep, models, files)
         check_sets(sweep, models, sets)

@@ -52,16 +52,16 @@ class CloudProvider(SdkProvider, ABC):
         """Whether what was found is not about to end."""
 
     async def ask(self, request: Request) -> Reply:
-        found = await self._credentials()
+        in_use = await self._credentials()
         try:
             reply = await super().ask(request)
         except ProviderError as error:
-            ended = error.kind is ErrorKind.AUTH and found in self._good
-            if ended and await self._credentials(refused=found) != found:
+            ended = error.kind is ErrorKind.AUTH and in_use in self._good
+            if ended and await self._credentials(refused=in_use) != in_use:
                 error.kind = ErrorKind.SERVER_ERROR  # worth another try
                 error.message = f"{error.message} (new credentials were found)"
             raise
-        self._good.add(found)
+        self._good.add(in_use)
         return reply
 
     async def _credentials(self, *, refused: str | None = None) -> str:

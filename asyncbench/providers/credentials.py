@@ -1,4 +1,4 @@
-"""What a server asks of a client beside a request: an API key, headers, a query, a certificate.
+"""Credentials: the API key, headers, query and certificate that a server asks for beside a request.
 
 All of it comes from environment variables, whose NAMES a sweep has. None of it is written anywhere.
 """

@@ -183,19 +183,19 @@ def open_provider(
 
 def _endpoint_of(model: Model, *, key: str | Credentials, simulator_url: str | None) -> tuple[Endpoint, str]:
     """Return where a model is, and the adapter that reaches it."""
-    given = Credentials(key=key) if isinstance(key, str) else key
-    withhold_too(given.beside_key)
+    credentials = Credentials(key=key) if isinstance(key, str) else key
+    withhold_too(credentials.beside_key)
     known = known_endpoints()[model.provider]
     base_url = model.base_url
     if base_url is None and simulator_url is not None and model.simulated:
         base_url = simulator_url if known.via == "anthropic" else f"{simulator_url}/v1"
     endpoint = Endpoint(
         base_url=base_url,
-        api_key=given.key,
+        api_key=credentials.key,
         key_header=known.key_header,
-        headers=given.headers,
-        query=given.query,
-        pem=given.pem,
+        headers=credentials.headers,
+        query=credentials.query,
+        pem=credentials.pem,
         timeouts=model.timeouts,
         most_bytes=most_bytes(model),
         connections=model.limits.connections,

@@ -106,13 +106,13 @@ def from_contents(raw: Mapping[str, object]) -> Usage:
     prompt, answer = _tokens(raw.get("promptTokenCount")), _tokens(raw.get("candidatesTokenCount"))
     thoughts, tools = _tokens(raw.get("thoughtsTokenCount")), _tokens(raw.get("toolUsePromptTokenCount"))
     total = _tokens(raw.get("totalTokenCount"))
-    told = prompt is not None and (answer is not None or thoughts is not None or total is not None)
-    given = None if prompt is None else prompt + (tools or 0)
-    beyond_input = 0 if total is None or given is None else total - given
+    answered = prompt is not None and (answer is not None or thoughts is not None or total is not None)
+    input_tokens = None if prompt is None else prompt + (tools or 0)
+    beyond_input = 0 if total is None or input_tokens is None else total - input_tokens
     return Usage(
-        input_tokens=given,
+        input_tokens=input_tokens,
         cached_input_tokens=_tokens(raw.get("cachedContentTokenCount")),
-        output_tokens=max((answer or 0) + (thoughts or 0), beyond_input) if told else None,
+        output_tokens=max((answer or 0) + (thoughts or 0), beyond_input) if answered else None,
         reasoning_tokens=thoughts,
     )
 

@@ -182,7 +182,7 @@ class Model:
         if (cert := self.client_cert) is not None:
             named |= {cert.cert_env: "client certificate", cert.key_env: "private key"}
             named |= {cert.password_env: "password of the private key"}
-        return {name: held for name, held in named.items() if name is not None}
+        return {name: purpose for name, purpose in named.items() if name is not None}
 
     @property
     def turn(self) -> str | None:

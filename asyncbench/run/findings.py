@@ -204,8 +204,8 @@ def of_calls(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iter
             way_out = f"renew the credentials of this machine, {credentials}, or ask for access to this model"
         yield Finding(about=about, state=FindingState.WRONG, said=_error_text(reply), way_out=way_out)
         return
-    found = f"found: {credentials}" if credentials else "none needed"
-    yield _ok("key", f"{model.key_env} works" if model.key_env else found)
+    without_key = f"found: {credentials}" if credentials else "none needed"
+    yield _ok("key", f"{model.key_env} works" if model.key_env else without_key)
     yield _served(model.model_id, reply.model_served)
     yield _answer(reply, answered.latency_s)
     yield _usage(reply)

@@ -38,10 +38,10 @@ def in_common_form(refused: Response) -> Response:
 
 def _message(body: bytes) -> str | None:
     try:
-        told = mapping_in(orjson.loads(body))
+        refusal = mapping_in(orjson.loads(body))
     except orjson.JSONDecodeError:
         return None
-    return text(told.get("message")) or text(told.get("Message"))
+    return text(refusal.get("message")) or text(refusal.get("Message"))
 
 
 def _error(name: str, message: str | None) -> dict[str, object]:

@@ -87,9 +87,9 @@ class BedrockProvider(CloudProvider):
 
 
 def _region_of(session: Session) -> str:
-    found = os.environ.get("AWS_REGION") or session.get_config_variable("region")
-    if not found:
+    region = os.environ.get("AWS_REGION") or session.get_config_variable("region")
+    if not region:
         raise ConfigError(
             f"provider bedrock: no region. Set AWS_REGION, or a `base_url` of the model such as {ADDRESS}."
         )
-    return str(found)
+    return str(region)

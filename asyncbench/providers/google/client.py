@@ -193,8 +193,8 @@ class GoogleProvider:
                 ) as response:
                     call.flows()
                     if response.status >= 300:
-                        told = await whole_body(response.content.iter_any(), self._endpoint.most_bytes)
-                        raise refusal(_response(response, told), key=key)
+                        body = await whole_body(response.content.iter_any(), self._endpoint.most_bytes)
+                        raise refusal(_response(response, body), key=key)
                     yield OpenAnswer(response)
             except (aiohttp.ClientError, OSError, TooLongError) as error:
                 failure = broken(error, key=key, sent=call.handed_over, answered=call.answered)
@@ -230,8 +230,8 @@ class VertexProvider(GoogleProvider):
         return token or ""
 
     async def _made(self, options: types.HttpOptions) -> genai.Client:
-        self.credentials, found = await asyncio.to_thread(google.auth.default, scopes=_SCOPES)
-        project = os.environ.get("GOOGLE_CLOUD_PROJECT") or found
+        self.credentials, own_project = await asyncio.to_thread(google.auth.default, scopes=_SCOPES)
+        project = os.environ.get("GOOGLE_CLOUD_PROJECT") or own_project
         if not project:
             raise ValueError("no project is known. Set GOOGLE_CLOUD_PROJECT")
         url = self._endpoint.base_url

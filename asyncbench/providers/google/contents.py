@@ -88,10 +88,10 @@ def _set(fields: Mapping[str, object]) -> dict[str, object]:
 
 def _said(candidate: Json) -> tuple[str, str]:
     """Return what a candidate says, and what it thought before."""
-    said: dict[bool, list[str]] = {False: [], True: []}
+    parts: dict[bool, list[str]] = {False: [], True: []}
     for part in map(mapping_in, items(mapping_in(candidate.get("content")).get("parts"))):
-        said[part.get("thought") is True].append(text(part.get("text")) or "")
-    return "".join(said[False]), "".join(said[True])
+        parts[part.get("thought") is True].append(text(part.get("text")) or "")
+    return "".join(parts[False]), "".join(parts[True])
 
 
 def _finish_of(reason: str | None, blocked: str | None, response: Response) -> str | None:
