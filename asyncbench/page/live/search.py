@@ -1,7 +1,7 @@
 """The search for a text: a little further each time it is asked for, so that the first hits come at once."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ MOST_UNFINISHED: Final = 0.99  # of a search that goes on
 _TEXTS: Final = ("expected", "answer", "error_message", "reply_text", "reasoning_text")
 _ROWS = 2048  # whose texts are in memory together
 
-Steps = Iterator[None]  # of a search through a part, or through the questions of a folder
+Steps = Generator[None, None, None]  # of a search through a part, or through the questions of a folder
 
 
 class TextSearch:
@@ -54,13 +54,24 @@ class TextSearch:
         ways = {self._paths[part.folder]: partial(self._search_questions, part.folder) for part in parts}
         ways |= {path: partial(self._search_part, part, path) for part in parts if (path := part.path)}
         waiting = [path for path in ways if path not in self._through]
+
+        def step(n: int) -> None:
+            if n < AT_ONCE or time.monotonic() < end:  # a few go on in any case
+                self._step(waiting[n], ways[waiting[n]], end)
+
         with ThreadPoolExecutor(AT_ONCE) as threads:
-            for _ in threads.map(lambda path: self._step(path, ways[path], end), waiting):
+            for _ in threads.map(step, range(len(waiting))):
                 pass
         rows = sum(len(part.counting) for part in parts)
         searched = sum(self._searched[part.path] for part in parts if part.path in self._searched)
         self.share = 1.0 if ways.keys() <= self._through else min(searched / rows, MOST_UNFINISHED)
         return [self._hits_in(part) for part in parts]
+
+    def close(self) -> None:
+        """Let go of the parts that are open."""
+        for steps in self._going.values():
+            steps.close()
+        self._going.clear()
 
     def _step(self, path: Path, begin: Callable[[], Steps], end: float) -> None:
         """Search a part, or the questions of a folder, until a moment."""

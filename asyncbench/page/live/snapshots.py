@@ -33,7 +33,7 @@ from asyncbench.store.snapshot import Snapshot
 State = tuple[object, ...]  # of folders: differs where what they hold does
 
 MOST_OF_A_QUESTION: Final = 200  # answers that are shown side by side
-MOST_SEARCHES: Final = 4  # that are remembered, so that their pages are turned at once
+MOST_SEARCHES: Final = 2  # that go on, or whose pages are turned: each may hold a part open in each thread
 EXAMINED_WORDS: Final = "{:,} wrong answers were examined for their kind of error. Only these are found."
 
 
@@ -59,7 +59,7 @@ class LiveMemory:
         known = self._searches.pop(key, None)
         self._searches[key] = known or TextSearch(text, dict(zip(self.folders, self.of.paths, strict=True)))
         while len(self._searches) > MOST_SEARCHES:
-            del self._searches[next(iter(self._searches))]
+            self._searches.pop(next(iter(self._searches))).close()
         return self._searches[key]
 
 

@@ -1,5 +1,7 @@
 """The search of a served page: hits come while it goes on, and what cannot be read is told each time."""
 
+import gc
+
 import pytest
 
 from asyncbench import sql
@@ -7,9 +9,11 @@ from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.entrants import asked_in
 from asyncbench.errors import StoreError
 from asyncbench.page.live import search
-from asyncbench.page.live.snapshots import LiveMemory, take_live_snapshot
+from asyncbench.page.live.snapshots import MOST_SEARCHES, LiveMemory, take_live_snapshot
 from asyncbench.page.live.trials import TrialQuery
 from asyncbench.store.folder import Store
+from asyncbench.store.reading import AT_ONCE
+from asyncbench.store.snapshot import Snapshot
 from tests.page.live.test_following import keep
 from tests.page.made import make_night, problems_of
 
@@ -41,6 +45,30 @@ def test_hits_come_step_by_step_and_what_was_searched_is_not_read_again(night, m
     assert 0 < len({*hits}) < len(hits)
     assert hits[-1] == sql(night, "FROM trials WHERE reply_text LIKE '%rather%'").num_rows
     assert found(snapshot_of(memory), "rather") == hits[-1:]
+
+
+def test_a_search_that_is_given_up_holds_no_part_open(night, monkeypatch):
+    monkeypatch.setattr(search, "SEARCH_S", 0.0)
+    monkeypatch.setattr(search, "_ROWS", 1)
+    opened, part_batches = list[object](), Snapshot.part_batches
+
+    def noted(*args, **options):
+        opened.append(args)
+        try:
+            yield from part_batches(*args, **options)
+        finally:
+            opened.remove(args)
+
+    snapshot = snapshot_of(LiveMemory(chosen(night)))
+    monkeypatch.setattr(Snapshot, "part_batches", noted)
+    gc.disable()  # it would hide a part that nobody closes
+    try:
+        for text in "123456789":
+            for _ in range(12):
+                snapshot.trials(TrialQuery(text=f"no such {text}"))
+        assert 0 < len(opened) <= MOST_SEARCHES * AT_ONCE
+    finally:
+        gc.enable()
 
 
 def test_a_sweep_that_goes_on_is_searched_where_it_is_new(tmp_path):
