@@ -397,9 +397,10 @@ def _check_endpoint(entry: ModelEntry, endpoint: KnownEndpoint, *, place: Place)
         )
     provider, _, model_id = entry.model.partition("/")
     if not endpoint.serves(model_id):
+        which = f"{endpoint.family} models alone" if endpoint.family else f"no {endpoint.without} models"
         raise ConfigError(
-            f"{place / 'model'}: {provider} asks {endpoint.family} models alone, and {quoted(model_id)} is "
-            f"none. `asyncbench models {provider}` lists some"
+            f"{place / 'model'}: {provider} asks {which}, not {quoted(model_id)}. `asyncbench models "
+            f"{provider}` lists those it asks"
         )
     if endpoint.base_url_form is not None and entry.base_url is None:
         raise ConfigError(

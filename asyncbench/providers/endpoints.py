@@ -144,6 +144,7 @@ class KnownEndpoint:
     key_header: str | None = None
     prices: str | None = None
     family: str | None = None
+    without: str | None = None
     concurrency: int | None = None
     counts: Literal["used", "uncached", "demanded"] = "used"
     quirks: Quirks = field(default_factory=Quirks)
@@ -176,7 +177,10 @@ class KnownEndpoint:
 
     def serves(self, model_id: str) -> bool:
         """Return whether a model of this id may be asked here; an ARN may stand for any."""
-        return self.family is None or self.family in model_id.lower() or model_id.startswith("arn:")
+        name = model_id.lower()
+        if self.without is not None and self.without in name:
+            return False
+        return self.family is None or self.family in name or name.startswith("arn:")
 
     def is_at(self, base_url: str | None) -> bool:
         """Return whether an address is the vendor's own, as None is."""

@@ -238,7 +238,17 @@ def test_models_that_are_no_claude_are_neither_listed_nor_asked(provider):
     assert len(listed) > 10
     assert all("claude" in name for name in listed)
     entry = {"model": f"{provider}/some-llama", "max_tokens": 9}
-    with pytest.raises(ConfigError, match=f"{provider} asks claude models alone, and 'some-llama' is none"):
+    with pytest.raises(ConfigError, match=f"{provider} asks claude models alone, not 'some-llama'"):
+        sweep_from({"name": "s", "problems": ["p.parquet"], "models": [entry], "out": "o"})
+
+
+@pytest.mark.parametrize("provider", ["gemini", "google", "vertex"])
+def test_the_doors_of_gemini_neither_list_nor_ask_claude(provider):
+    listed = [model.model_id for model in models_of(provider, at=datetime.now(UTC))]
+    assert any("gemma" in name for name in listed)
+    assert not any("claude" in name for name in listed)
+    entry = {"model": f"{provider}/claude-haiku-4-5", "max_tokens": 9}
+    with pytest.raises(ConfigError, match=f"{provider} asks no claude models, not 'claude-haiku-4-5'"):
         sweep_from({"name": "s", "problems": ["p.parquet"], "models": [entry], "out": "o"})
 
 
