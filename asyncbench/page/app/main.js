@@ -218,7 +218,7 @@ async function readHead() {
   if (head.mark) mark.replaceChildren(element("b", {}, head.mark), noted(` ${markWords()}`)); // a phone has room for the word
   buildTabs();
   const sample = LIVE ? null : await source.block("sample");
-  document.getElementById("foot").replaceChildren(foreign(`Made by asyncbench ${head.version} on ${moment(head.made_at)}. ${sample?.rule ?? ""} ${head.mark_words}`));
+  document.getElementById("foot").replaceChildren(foreign(`Made by asyncbench ${head.version} on ${moment(head.made_at)}. ${sample?.rule ?? ""}`), element("span", { class: "mark-words" }, foreign(` ${head.mark_words}`)));
 }
 
 /** Take the mark of a load for that of the page: there may be no other answers. */
