@@ -1,4 +1,4 @@
-"""Names beside points: where each stands, so that none covers another."""
+"""Places of names beside points, so that none covers another."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -105,5 +105,5 @@ _NEAREST: Final[Sequence[Offset]] = (
 def box_of(spot: Spot, offset: Offset, room: float) -> Box:
     """Return what a name covers that is so many pixels long."""
     (x, y), (end, aside, below) = spot, offset
-    left = x + aside - (room if end == "right" else 0)
-    return Box(left, left + room, y + below - LINE / 2, y + below + LINE / 2)
+    start = x + aside - (room if end == "right" else 0)
+    return Box(start, start + room, y + below - LINE / 2, y + below + LINE / 2)

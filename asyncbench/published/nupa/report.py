@@ -334,8 +334,8 @@ def beside_printed(lines: Sequence[TaskLine], tables: Iterable[pa.Table]) -> Ite
     for (figure, title), table in zip(DIGITS.values(), of_digits, strict=True):
         yield _digits_sheet(table, figure, title, own=own, kinds=kinds)
     yield _ranges_sheet(by_range, own=own)
-    said = [one for one in statements_of(sentences, own) if one.asked]
-    yield statements_sheet("Figures in the paper's sentences, beside yours", said, own)
+    statements = [one for one in statements_of(sentences, own) if one.is_of_folder]
+    yield statements_sheet("Figures in the paper's sentences, beside yours", statements, own)
 
 
 def _digits_sheet(

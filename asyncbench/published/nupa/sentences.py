@@ -29,7 +29,7 @@ class Statement:
     about: str
     figure: str
     paper: str
-    asked: bool  # whether the folder has its tasks
+    is_of_folder: bool  # whether the folder has its tasks
     ours: Mapping[str, float | None]  # by model
 
 
@@ -59,16 +59,16 @@ def statements_of(
                 about=_subject(sentence),
                 figure=figure,
                 paper=_value(sentence),
-                asked=any(lines.values()),
+                is_of_folder=any(lines.values()),
                 ours=ours,
             )
         )
     return statements
 
 
-def statements_sheet(title: str, said: Iterable[Statement], names: Iterable[str]) -> Sheet:
+def statements_sheet(title: str, statements: Iterable[Statement], names: Iterable[str]) -> Sheet:
     head = ("sentence about", "figure", f"paper {PUBLISHED}", *names)
-    rows = [[one.about, one.figure, one.paper, *map(_shown, one.ours.values())] for one in said]
+    rows = [[one.about, one.figure, one.paper, *map(_shown, one.ours.values())] for one in statements]
     return Sheet(title=title, head=head, rows=rows, labels=2)
 
 
