@@ -92,27 +92,27 @@ class TextSearch:
             yield
 
     def _search_questions(self, folder: FolderInMemory) -> Steps:
-        found = self._problems[folder] = []
+        problems = self._problems[folder] = []
         for batch in iter_problems(self._paths[folder], ["problem_id", "question"], batch_rows=_ROWS):
             matches = pa.array(self._among(batch["question"]))
-            found.append(known_ids(batch["problem_id"].filter(matches)))
+            problems.append(known_ids(batch["problem_id"].filter(matches)))
             yield
 
     def _among(self, *columns: Any) -> Numbers:
         """Return whether one of some columns of a row holds the text, in any case."""
         any_case = self._text.upper() != self._text.lower()
         each = (pc.match_substring(column, self._text, ignore_case=any_case) for column in columns)
-        found: Numbers = np.logical_or.reduce([pc.fill_null(one, False).to_numpy(False) for one in each])
-        return found
+        hits: Numbers = np.logical_or.reduce([pc.fill_null(one, False).to_numpy(False) for one in each])
+        return hits
 
     def _hits_in(self, part: TrialPart) -> Numbers:
         """Return which rows of a part hold the text, as far as is known."""
-        found = part.with_id(self._text)
+        hits = part.with_id(self._text)
         if part.path is None:
-            found |= self._among(*part.snapshot.journalled["trials"].select(_TEXTS).columns)
+            hits |= self._among(*part.snapshot.journalled["trials"].select(_TEXTS).columns)
         elif part.path in self._hits:
-            found |= self._hits[part.path]
+            hits |= self._hits[part.path]
         problems = self._problems.get(part.folder)
         if problems:
-            found |= among(part.rows.problem, np.sort(np.concatenate(problems)))
-        return found
+            hits |= among(part.rows.problem, np.sort(np.concatenate(problems)))
+        return hits

@@ -177,8 +177,8 @@ class LivePage:
         return _json(trial) if trial is not None else _refused(404, "There is no trial of this id.")
 
     async def _question(self, request: web.Request) -> web.Response:
-        key, asked = request.match_info["key"], parsed(request.query).entrants
-        return _json(await self._query(lambda: self._counting.ready().question(key, asked)))
+        key, entrants = request.match_info["key"], parsed(request.query).entrants
+        return _json(await self._query(lambda: self._counting.ready().question(key, entrants)))
 
     async def _now(self, _: web.Request) -> web.Response:
         counting = self._counting

@@ -131,12 +131,12 @@ class LiveSnapshot:
                 return trial | {"answers": answers, "entrants": entrants}
         return None
 
-    def question(self, problem_id: str, asked: Sequence[int] = ()) -> Values:
+    def question(self, problem_id: str, entrants: Sequence[int] = ()) -> Values:
         """Return answers to one problem whole, in the order of the page; `of`: how many there are.
 
-        `asked`: those of some entrants alone, by their places.
+        `entrants`: the answers of these alone, by their places.
         """
-        total, places = self._read().of_question(problem_id, MOST_OF_A_QUESTION, asked)
+        total, places = self._read().of_question(problem_id, MOST_OF_A_QUESTION, entrants)
         with self.open_few(places) as (views, ids):
             trials = whole_trials(views, ids)
         trials.sort(key=lambda trial: (trial["asked"] or 0, trial["repeat"], trial["id"]))
