@@ -108,7 +108,7 @@ _BESIDES: Final[Mapping[str, str]] = {
 _ANSWERS: Final = "asks for several answers, and asyncbench keeps only one. Remove it, and set `repeats`"
 _SCORES: Final = "asks for probabilities or tokens, which asyncbench does not keep. Remove it"
 _LATER: Final = "delays the answer, and asyncbench does not fetch it later. Remove it"
-_HEADERS: Final = "belongs beside `params`. Set `headers` or `query` at the model, with NAMES of variables"
+_HEADERS: Final = "stands beside `params`: set `headers` or `query`. Each value is the NAME of a variable"
 _KEY: Final = "does not belong in `params`. Set `key_env` (the NAME of a variable) or `base_url` at the model"
 
 # By the key of the body, or of an SDK: what would be paid for and thrown away, or not done.
