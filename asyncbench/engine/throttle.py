@@ -15,7 +15,7 @@ from typing import Final
 
 MEMORY: Final = 0.99  # of what was counted, kept at each answer: those before the last 200 hardly count
 ENOUGH: Final = 10  # answers, or three refusals, before a share is judged
-SEVERAL: Final = 3.2  # refusals, counted so, where lengths are uneven: 3 of 100 calls are fewer
+SEVERAL: Final = 2.0  # refusals, counted so, where lengths are uneven: 1 of 100 calls is fewer
 CUTS: Final = (0.1, 0.3, 0.7)  # of the share at most: a first judgement, and those that follow it quickly
 SMALLEST_SHARE: Final = 0.01
 BELOW: Final = 0.99  # of what was found to be admitted: whatever was overdrawn has to come back
