@@ -23,7 +23,8 @@ OF_THE_FORMAT["google"] = OF_THE_FORMAT["vertex"] = {"contents"}
 def model(name, **keys):
     form = known_endpoints()[name].base_url_form
     address = {"base_url": re.sub("[A-Z]+", "mine", form).replace(":mine", ":8000")} if form else {}
-    entry = {"model": f"{name}/some-claude-model", "max_tokens": 9, **address, **keys}
+    family = known_endpoints()[name].family or "gemini"
+    entry = {"model": f"{name}/some-{family}-model", "max_tokens": 9, **address, **keys}
     return sweep_from({"name": "s", "problems": ["p.parquet"], "models": [entry]}).models[0]
 
 
