@@ -156,17 +156,17 @@ def anthropic_stream(client: "anthropic.AsyncAnthropic") -> Call:
 # ── no SDK ───────────────────────────────────────────────────────────────────────────────────
 
 
-def aiohttp_session(*, connections: int) -> aiohttp.ClientSession:
+def aiohttp_session(url: str, *, connections: int) -> aiohttp.ClientSession:
     """Return a session; to be made inside the running loop."""
     headers = {"authorization": "Bearer k", "content-type": "application/json"}
-    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=connections), headers=headers)
+    return aiohttp.ClientSession(url, connector=aiohttp.TCPConnector(limit=connections), headers=headers)
 
 
-def aiohttp_post(session: aiohttp.ClientSession, url: str) -> Call:
+def aiohttp_post(session: aiohttp.ClientSession) -> Call:
     """Return a call with orjson at both ends."""
 
     async def call(question: str) -> object:
-        async with session.post(f"{url}/v1/chat/completions", data=orjson.dumps(_chat(question))) as reply:
+        async with session.post("/v1/chat/completions", data=orjson.dumps(_chat(question))) as reply:
             return _said(await reply.read())
 
     return call

@@ -92,7 +92,7 @@ def bare_legs(whole: Asked, streamed: Asked) -> Legs:
     return {
         "a": ("(a)     openai create()", _loop(openai, bare.openai_create, whole)),
         "b": ("(b)     openai client.post + orjson", _loop(openai, bare.openai_post, whole)),
-        "c": ("(c)     aiohttp + orjson", partial(_aiohttp_loop, whole)),
+        "c": ("(c)     aiohttp + orjson", _loop(bare.aiohttp_session, bare.aiohttp_post, whole)),
         "e-a": ("(e-a)   anthropic create()", _loop(anthropic, bare.anthropic_create, whole)),
         "e-b": ("(e-b)   anthropic client.post + orjson", _loop(anthropic, bare.anthropic_post, whole)),
         "g-a": ("(g-a)   openai create(stream=True)", _loop(openai, bare.openai_stream, streamed)),
@@ -116,11 +116,6 @@ def _loop(
             await ask_all(what.questions, door(client))
 
     return loop
-
-
-async def _aiohttp_loop(what: Asked) -> None:
-    async with bare.aiohttp_session(connections=CONCURRENCY) as session:
-        await bare.all_of(what.questions, bare.aiohttp_post(session, what.url), at_once=CONCURRENCY)
 
 
 def our_legs(whole: Asked, streamed: Asked, folder: Path) -> Legs:
