@@ -293,6 +293,12 @@ def test_a_budget_holds_without_a_sweep_file(tmp_path):
     none = asyncbench_here("run", "--model", "openai/gpt-4.1-mini", *given, "0")
     assert (none.returncode, "not a number of dollars above 0" in none.stderr) == (2, True)
 
+    entries = f'models: [{{model: openai/unheard-of}}]\nbudget_usd: 5\nout: "{out}"\n'
+    file.write_text(f'name: mine\nproblems: ["{problems}"]\n{entries}', "utf-8")
+    unpriced = asyncbench_here("run", file, "--env-file", keys)
+    assert (unpriced.returncode, unpriced.stderr.count("\n")) == (2, 1)
+    assert unpriced.stderr.startswith("asyncbench: budget_usd needs a price for every model")
+
 
 # ── what no budget can hold ──────────────────────────────────────────────────────────────────
 

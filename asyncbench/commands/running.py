@@ -241,7 +241,8 @@ def run(
     sweep = sweep_of(
         context, sweep_file, combinable=["mode", "out", *["max_tokens"] * bool(retry)], extend=extend
     )
-    _check_typed_budget(sweep, None if sweep_file else budget, context)
+    if sweep_file is None:
+        _check_typed_budget(sweep, budget, context)
     options = RunOptions(
         limit=limit,
         models=aliases_typed(models),
