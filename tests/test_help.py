@@ -9,6 +9,7 @@ import pytest
 import typer
 
 import asyncbench as ab
+from asyncbench.analysis.views import VIEWS
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from tests.commands import CLEAN, asyncbench_here, succeeded
@@ -65,6 +66,11 @@ def test_every_command_has_an_example_that_fits_and_says_what_each_option_does(c
     source = COMMANDS[command].help
     for example in re.findall(r"^asyncbench .+$", source, re.MULTILINE):
         assert f"  {example}\n" in shown  # not wrapped
+
+
+def test_help_on_sql_lists_every_view():
+    text = " ".join(COMMANDS["sql"].help.split())
+    assert f"Views: {', '.join(VIEWS)}." in text
 
 
 @pytest.mark.parametrize("words", [(), ("run",)])

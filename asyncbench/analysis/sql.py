@@ -196,9 +196,10 @@ def sql(folder: Folders, query: str, *, as_: Literal["polars"]) -> "polars.DataF
 def sql(folder: Folders, query: str, *, as_: Frame = "arrow") -> Any:
     """Run one SELECT over a results folder, with DuckDB's SQL. Nothing can be changed.
 
-        table = ab.sql("results/night", "SELECT model, accuracy FROM accuracy ORDER BY accuracy DESC")
+        table = ab.sql("results/night", "SELECT model, task, length, accuracy FROM accuracy")
 
-    The views are trials, grades, attempts, problems, accuracy, cost and latency.
+    The views are trials, grades, attempts, lanes, skipped, steps, problems, cells, accuracy, cost, latency
+    and minutes.
 
     Args:
         folder: the results folder, or a list of several: the column `folder` tells them apart.

@@ -399,15 +399,15 @@ def sql(
 ) -> None:
     """Query results with SQL.
 
-    asyncbench sql results/overnight "SELECT model, accuracy FROM accuracy"
+    asyncbench sql results/overnight "SELECT model, task, outcome FROM trials"
 
     asyncbench sql results/overnight "DESCRIBE cost"
 
     asyncbench sql results/a results/b "SELECT folder, model, calls FROM cost"
 
-    Views: trials, grades, attempts, lanes, skipped, steps, problems, accuracy, cost, latency. DESCRIBE lists
-    the columns of a view. Of several folders, each view has the column `folder`. A query cannot change a
-    folder.
+    Views: trials, grades, attempts, lanes, skipped, steps, problems, cells, accuracy, cost, latency, minutes.
+    DESCRIBE lists the columns of a view. Of several folders, each view has the column `folder`. A query
+    cannot change a folder.
     """
     from asyncbench.analysis.sql import asking
 
