@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import takewhile
 from math import comb, sqrt
 from typing import NamedTuple
 
@@ -204,8 +205,14 @@ class AtK:
         return self.pass_at_k, self.majority_at_k, self.pass_hat_k
 
 
+def ks_up_to(most: int) -> list[int]:
+    """Return each k up to 10, then 20, 50, 100, 200 and so on, and `most`: a thousand rows tell no more."""
+    tens = (step * 10**power for power in range(1, len(str(most)) + 1) for step in (2, 5, 10))
+    return [*range(1, min(most, 10) + 1), *takewhile(lambda k: k < most, tens), *[most] * (most > 10)]
+
+
 def at_each_k(problems: Mapping[Votes, int]) -> Iterator[AtK]:
-    """Yield pass@k, pass^k and majority@k for every k up to the most repeats, with intervals over problems.
+    """Yield pass@k, pass^k and majority@k up to the most repeats (`ks_up_to`), with intervals over problems.
 
     Each is a mean over the problems with at least k trials. Its interval is that of `clustered`, each of them
     taken as equally many trials: at k = 1 it is the accuracy's own, at k of k trials Wilson's over problems.
@@ -213,7 +220,7 @@ def at_each_k(problems: Mapping[Votes, int]) -> Iterator[AtK]:
     Args:
         problems: how many problems there are with such votes.
     """
-    for k in range(1, max((votes.trials for votes in problems), default=0) + 1):
+    for k in ks_up_to(max((votes.trials for votes in problems), default=0)):
         enough = [votes for votes in problems if votes.trials >= k]
         trials = min(votes.trials for votes in enough)
         shares = [

@@ -101,6 +101,15 @@ def test_thousands_of_answers_do_not_overflow():
     assert pass_at_k(10_000, 1, 5_000) == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize(
+    ("most", "later"),
+    [(0, []), (3, []), (10, []), (12, [12]), (100, [20, 50, 100]), (201, [20, 50, 100, 200, 201])],
+)
+def test_each_k_is_told_up_to_ten_and_few_after_that(most, later):
+    told = [at.k for at in at_each_k({Votes(most, most // 2, (most // 3,)): 1} if most else {})]
+    assert told == [*range(1, min(most, 10) + 1), *later]
+
+
 @pytest.mark.parametrize("k", [0, 6])
 def test_k_beyond_what_was_asked_is_refused(k):
     with pytest.raises(ConfigError, match=f"k = {k}.*1 to 5"):
