@@ -78,7 +78,7 @@ class LoadPlan(Report):
 
     def _parts(self) -> Iterator[str | Sheet]:
         if self.simulated:
-            yield "Some of these models are SIMULATED: asyncbench's own server answers for them."
+            yield "This sweep has SIMULATED models: asyncbench's own server answers for them."
         yield f"Plan of {self.sweep}. Results go to {self.out}. Nothing was asked or written."
         if not self.steps:
             yield "Every step is measured."

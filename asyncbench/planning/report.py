@@ -79,7 +79,7 @@ class Plan(Report):
 
     def _parts(self) -> Iterator[str | Sheet]:
         if self.simulated:
-            yield "Some of these models are SIMULATED: asyncbench's own server answers for them."
+            yield "This sweep has SIMULATED models: asyncbench's own server answers for them."
         limit = None if self.limit is None else number_of(self.limit, "problem")
         first = f", the first {limit} of each model" if limit else ""
         note = "" if self.pilot else " Nothing was asked or written."

@@ -31,7 +31,7 @@ from asyncbench.analysis.notes import (
 )
 from asyncbench.analysis.views import counts_by
 from asyncbench.store.schema import CELL, ENTRANT
-from asyncbench.tables.numbers import of_accuracy, shaded, whole_percent
+from asyncbench.tables.numbers import number_of, of_accuracy, shaded, whole_percent
 from asyncbench.tables.report import Sheet
 from asyncbench.tables.screen import Cell
 
@@ -125,7 +125,9 @@ class AccuracyMaps(FolderReport):
         yield from lost_notes(self.outcomes)
         yield from counted_note(self.skipped, SKIPPED)
         yield from lapsed_notes(self.lapsed)
-        yield from counted_note(self.without_length, "trials have no length. Only the first table has them.")
+        if self.without_length:
+            without = number_of(self.without_length, "trial")
+            yield f"{without} without a length: only the first table counts them."
         few = any(one.few for one in (*self.tasks, *self.lengths))
         of = METRICS[self.metric]
         of_all = " of all trials" if self.metric == "accuracy" else ""

@@ -48,7 +48,7 @@ from asyncbench.tables.headings import (
     P95_LATENCY,
     P95_TTFT,
 )
-from asyncbench.tables.numbers import count, dollars, percent, seconds
+from asyncbench.tables.numbers import count, dollars, number_of, percent, seconds
 from asyncbench.tables.report import Columns, Sheet, filled
 
 # Of `trials`, where they are priced again; the columns that pricing needs come on top.
@@ -144,7 +144,7 @@ class Overview(FolderReport):
         answers = correct + counts[Outcome.WRONG]
         answered = f"{correct / answers:.2%}" if answers else "-"
         return (
-            f"{trials:,} trials{together}: {counts[Outcome.FAILED]:,} failed, "
+            f"{number_of(trials, 'trial')}{together}: {counts[Outcome.FAILED]:,} failed, "
             f"{self.empty:,} empty replies, {counts[Outcome.TRUNCATED]:,} truncated. "
             f"Accuracy: {correct / trials:.2%} of all trials, {answered} of the {answers:,} answered ones."
         )

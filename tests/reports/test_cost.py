@@ -72,6 +72,12 @@ def test_the_parts_of_what_calls_cost_sum_to_it_whatever_they_used(tmp_path):
         assert split(one) == pytest.approx(one.usd, abs=1e-9)
 
 
+def test_a_table_of_kinds_has_kinds(tmp_path):
+    text = counted(folder_of(tmp_path, trials(1, Call(usage=None, cost_usd=0.0))), cost_report_of).as_text()
+    assert text.startswith("$0.0000 for 1 call.")
+    assert "by kind" not in text  # a table of names alone would say nothing
+
+
 def test_each_kind_of_token_costs_its_own_rate(tmp_path):
     folder = folder_of(tmp_path, trials(1, Call(usage=WROTE, raw=WRITTEN), model=SONNET))
     spent = counted(folder, cost_report_of).whole.spent

@@ -44,7 +44,7 @@ def test_styles_that_leave_loads_out_say_so_and_which_does_not(loaded, style):
 @pytest.mark.long
 def test_an_accuracy_is_of_the_sweep_and_its_cost_of_all_calls(mixed):
     text = ab.report(mixed).as_text(width=200)
-    assert "1 trials: 0 failed" in text
+    assert "1 trial: 0 failed" in text
     cost = ab.report(mixed, "cost")
     told = json.loads(cost.as_json())
     assert "100 of these calls were made by `asyncbench load`." in cost.as_text(width=200)

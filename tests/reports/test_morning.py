@@ -63,6 +63,13 @@ def test_whose_replies_were_all_cut_has_no_rank_and_is_told_what_to_raise(tmp_pa
     assert "over 1 % lost" not in text
 
 
+@pytest.mark.parametrize(("planned", "words"), [(2, "1 of 2 trials"), (1, "1 trial"), (0, "1 trial")])
+def test_trials_that_left_the_sweep_are_not_part_of_fewer(tmp_path, planned, words):
+    plan: dict[str, object] = {"a": {"plain": {"nupa": {"add": planned}}}}
+    folder = folder_of(tmp_path, [Asked(model="a", outcomes="+")], planned=plan)
+    assert f"s: 1 model, {words}, $" in lines_of(folder)[0]
+
+
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
     """25 models with long names, of which two share each accuracy and some were cut off."""

@@ -30,7 +30,15 @@ from asyncbench.store.budget_state import CapUse, cap_uses
 from asyncbench.store.manifest import IMPORTED, planned
 from asyncbench.tables.data import HIDDEN, INSIDE, data_of, in_data
 from asyncbench.tables.headings import PER_CORRECT
-from asyncbench.tables.numbers import MISSING, count, dollars, per_correct, per_correct_text, percent
+from asyncbench.tables.numbers import (
+    MISSING,
+    count,
+    dollars,
+    number_of,
+    per_correct,
+    per_correct_text,
+    percent,
+)
 from asyncbench.tables.report import Columns, Sheet, filled
 
 # ── Forecasts of a folder's models beside their outcomes, like beside like
@@ -287,7 +295,7 @@ class CostReport(FolderReport):
 
     def _sums(self) -> Iterator[str]:
         spent = self.whole.spent
-        sentence = f"{dollars(spent.known_usd)} for {spent.calls:,} calls"
+        sentence = f"{dollars(spent.known_usd)} for {number_of(spent.calls, 'call')}"
         if spent.unknown:
             bound = _bound_text(spent.unknown, spent.unknown_reserved_usd, spent.unknown_unbounded)
             sentence += f". The cost of {spent.unknown:,} of them is unknown ({bound})"
@@ -318,8 +326,8 @@ class CostReport(FolderReport):
             whole = self.whole.spent
             several = [self.whole] if len(self.models) > 1 else []
             yield _money("By model", ("model",), [*self.models, *several], whole)
-            yield _kinds("Cost by kind of token", [*self.models, *several], "usd_by_kind")
-            yield _kinds("Tokens by kind", [*self.models, *several], "tokens_by_kind")
+            yield from _kinds("Cost by kind of token", [*self.models, *several], "usd_by_kind")
+            yield from _kinds("Tokens by kind", [*self.models, *several], "tokens_by_kind")
             yield _money("By suite and task", ("suite", "task"), self.tasks, whole)
             yield _money("By outcome", ("outcome",), self.outcomes, whole)
             yield _money("By status of the attempts", ("status",), self.statuses, whole)
@@ -442,14 +450,16 @@ def _each(group: Group) -> str:
     return f"≥ {text}" if group.spent.unknown and group.usd_a_correct is not None else text
 
 
-def _kinds(title: str, groups: Sequence[Group], which: str) -> Sheet:
+def _kinds(title: str, groups: Sequence[Group], which: str) -> Iterator[Sheet]:
+    """Yield a table of the kinds of tokens that were used; none where no token cost or was counted."""
     used = [kind for kind in NAMES if any(getattr(group.spent, which).get(kind) for group in groups)]
     shown = [group for group in groups if which != "usd_by_kind" or group.spent.known_usd is not None]
     columns: Columns[Group] = {
         "model": lambda group: group.name[0],
         **{NAMES[kind]: partial(_amount, kind, which) for kind in used},
     }
-    return Sheet.of(title, columns, shown)
+    if used:
+        yield Sheet.of(title, columns, shown)
 
 
 def _amount(kind: str, which: str, group: Group) -> str:

@@ -136,16 +136,20 @@ class RunOverview(FolderReport):
         known = [one.planned for one in self.status.models if one.planned is not None]
         return sum(known) if len(known) == len(self.status.models) else None
 
+    @property
+    def _progress(self) -> str:
+        """How many trials are done, and of how many; done ones may have left the sweep since."""
+        if self._planned is None or self._planned <= self._trials:
+            return number_of(self._trials, "trial")
+        return f"{self._trials:,} of {number_of(self._planned, 'trial')}"
+
     def _head(self) -> Iterator[str]:
         yield from self._simulated()
         status = self.status
         unpriced = f" + {status.unpriced_attempts:,} unpriced calls" if status.unpriced_attempts else ""
         models, entrants = len(status.models), len(outcomes_of(self.standings.rankings))
         who = number_of(entrants, "entrant") if entrants > models else number_of(models, "model")
-        planned = "" if self._planned in (None, self._trials) else f" of {self._planned:,}"
-        yield (
-            f"{status.sweep}: {who}, {self._trials:,}{planned} trials, {dollars(status.cost_usd)}{unpriced}"
-        )
+        yield f"{status.sweep}: {who}, {self._progress}, {dollars(status.cost_usd)}{unpriced}"
         if self.load is not None:
             yield from _survived(self.load, lost=any(one.failed or one.open for one in status.models))
 
