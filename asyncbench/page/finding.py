@@ -9,6 +9,7 @@ from asyncbench.page.charts.breaks import KindCurve
 from asyncbench.reports.standings.rankings import Ranking, RankingRow
 from asyncbench.reports.standings.report import Standings
 from asyncbench.stats.proportions import newcombe
+from asyncbench.tables.numbers import number_of
 
 LOW: Final = 0.1  # share right below which a model fails at a task
 HIGH: Final = 0.9  # share right from which on it masters the task
@@ -170,7 +171,7 @@ def _unranked(
             line = ranking.lines[0]
             low, high = (100 * end for end in line.interval)
             right = f"{names[line.run, line.model, line.condition]} gets {_percent(line.share)}"
-            yield f"{right} ({low:.1f} to {high:.1f}) of {ranking.problems:,} problems right."
+            yield f"{right} ({low:.1f} to {high:.1f}) of {number_of(ranking.problems, 'problem')} right."
 
 
 def _reach(name: str, curves: Sequence[KindCurve], roster: Asked) -> Iterator[str]:

@@ -6,6 +6,7 @@ import pytest
 
 from asyncbench import sql
 from asyncbench.page.writing import write_page
+from asyncbench.tables.numbers import whole_percent
 from tests.reports.answered import Asked, folder_of
 
 
@@ -99,8 +100,7 @@ def test_the_table_of_tasks_and_models_has_the_figures_of_python(at_night, block
     assert {key for key, cell in found.items() if cell} == set(shown)
     for key, value in shown.items():
         if metric == "accuracy":  # two digits: 100 for all alone, 0 for none alone
-            expected = "100" if value == 1 else str(int(100 * value + 1e-9))
-            assert found[key] == ("<1" if 0 < value < 0.01 else expected)
+            assert found[key] == ("<1" if 0 < value < 0.01 else whole_percent(value))  # as in a terminal
         else:
             assert float(found[key].removeprefix("$")) == pytest.approx(value, rel=0.01)
 
@@ -116,6 +116,20 @@ def test_a_share_just_below_all_is_not_shown_as_all_nor_in_its_colour(opened, tm
     assert sorted(page.heat("heat").values()) == ["100", "99"]
     classes = page.page.locator("#heat td .cell").evaluate_all("all => all.map((one) => one.className)")
     assert len(set(classes)) == 2
+
+
+def test_a_page_of_one_model_and_few_trials_says_no_more_than_it_knows(opened, tmp_path):
+    folder_of(
+        tmp_path / "one",
+        [Asked(model="one", outcomes="++-"), Asked(model="one", outcomes="+" * 9, task="sub")],
+    )
+    write_page(tmp_path / "one")
+    page = opened(tmp_path / "one").page
+    assert page.inner_text("#standings h3") == "Accuracy"
+    assert page.locator("[data-chart=dots] svg").count() == 1
+    assert "too few problems with a known length" in page.inner_text("[data-chart=curves]")
+    assert "Too few lengths or trials for a curve: sub" in page.inner_text("[data-chart=curves] .few")
+    assert list(opened(tmp_path / "one").heat("heat").values()) == ["67", "100"]
 
 
 @pytest.mark.long

@@ -80,17 +80,17 @@ function heatCell(line, row, metric, values, classes, empty) {
   const [value, low, high, n] = values(row);
   const who = plain(head.entrants[row.asked].short);
   const span = low === null || low === undefined ? "" : metric.share ? ` (95 % CI ${interval(low, high)})` : "";
-  const words = `${line.name}, ${who}: ${figure(metric, value)}${span}, of ${count(n)}`;
-  const [digits, attributes] = [digitsOf(metric, value), { class: `cell step-${classes(value)}`, title: words }];
+  const wordsOf = (shown) => `${line.name}, ${who}: ${shown}${span}, of ${count(n)}`;
+  const [digits, attributes] = [digitsOf(metric, value), { class: `cell step-${classes(value)}`, title: wordsOf(figure(metric, value)) }];
   if (line.query === null) return element("td", {}, element("span", attributes, digits));
-  return element("td", {}, answersLink({ ...line.query, asked: row.asked }, digits, { ...attributes, "aria-label": words }));
+  return element("td", {}, answersLink({ ...line.query, asked: row.asked }, digits, { ...attributes, "aria-label": wordsOf(digits) }));
 }
 
 /** Return a share with two digits, 100 only for all and 0 only for none; other figures with three. */
 function digitsOf(metric, value) {
   if (!metric.share) return metric.unit.startsWith("USD") ? dollars(value).replace(/0+$/, "").replace(/\.$/, "") : THREE.format(value);
   if (value > 0 && value < 0.01) return "<1";
-  return String(value >= 1 ? 100 : Math.floor(100 * value + 1e-9));
+  return WHOLE.format(value >= 1 ? 100 : Math.min(99, 100 * value));
 }
 
 /** Return of a value the class of its colour: shares by fixed steps; others by even ones, from the least to the most. */

@@ -44,8 +44,8 @@ function rankingShown(rankings) {
 }
 
 function titleOf({ alone, paired, lines }) {
-  if (alone) return "Models that share too few problems with others";
   const all = head.entrants.length;
+  if (alone) return all > 1 ? "Models that share too few problems with others" : "Accuracy";
   const who = lines.length < all ? `${count(lines.length)} of ${count(all)} models` : "All models";
   return paired ? `${who} on the same problems` : `${who}, each on problems of its own`;
 }
@@ -63,7 +63,7 @@ function standingsCard({ rankings, rules }) {
   const query = (row) => ({ asked: row.asked, ...ofRanking(ranking) });
   const card = chartCard("dots", lines, {
     title: titleOf(ranking), about: rankings.length > 1 ? "" : ranking.title, tools: element("div", {}, rankingField(rankings, ranking) ?? "", coloursOfBy() ?? ""),
-    note: unfollowed({ kinds: followsKinds(ranking), lengths: false }) || null, query, fewest: ranking.alone ? 3 : 1, prepare: ranking.alone ? unranked : byModel,
+    note: unfollowed({ kinds: followsKinds(ranking), lengths: false }) || null, query, fewest: 1, prepare: ranking.alone ? unranked : byModel,
   });
   card.id = "standings";
   card.append(...[versusLink(ranking)].filter(Boolean), standingsTable(ranking, lines, query, rules), ...[pairsBox(ranking)].filter(Boolean));
@@ -192,7 +192,7 @@ function breaksCard({ rows, halves }) {
   const query = (row) => ({ asked: row.asked, kind: row.kind, from: row.from, to: row.to });
   const faint = drawable.some((row) => !row.lit) ? ` The best ${MOST_LIT} models are in colour; filter the models to see others.` : "";
   const card = chartCard("curves", drawable, { query, bare: true, title: "Accuracy against length", about: head.charts.curves.purpose + faint, prepare: (given) => given });
-  if (sparse.size) card.append(element("p", { class: "few muted" }, `Fewer than ${FEWEST_LENGTHS} lengths, so no curve: ${[...sparse].join("; ")}. Their figures stand in the tables below.`));
+  if (sparse.size) card.append(element("p", { class: "few muted" }, `Too few lengths or trials for a curve: ${[...sparse].join("; ")}. Their figures stand in the tables below.`));
   const at = chartCard("halves", kept(halves), { query: (row) => ({ asked: row.asked, kind: row.kind }), bare: true, fewest: 1, note: unfollowed({ lengths: false }) || null });
   return element("section", { class: "card hero", id: "breaks" }, element("h3", {}, "Where each breaks"), card, at);
 }

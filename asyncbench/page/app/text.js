@@ -65,6 +65,7 @@ function element(tag, attributes = {}, ...children) {
 
 const COUNT = new Intl.NumberFormat("en-US");
 const THREE = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 });
+const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0, roundingMode: "halfEven" }); // as Python rounds
 
 function count(value) {
   return value === null || value === undefined ? "unknown" : COUNT.format(value);

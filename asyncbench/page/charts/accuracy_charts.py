@@ -38,7 +38,7 @@ MOST_INTERVALS: Final = 3  # models of a panel that have room for intervals
 LABEL_GAP: Final = 13 / HEIGHT  # of the axis of accuracy: the height of a label
 
 _MAP: Final = {"value": "the metric, its unit", "trials": "what it was divided by: trials, answers or digits"}
-_NO_LENGTH: Final = "Your selection has no problems with a known length."
+_NO_LENGTH: Final = "Your selection has too few problems with a known length."
 
 # ── rankings ─────────────────────────────────────────────────────────────────────────────────────
 
