@@ -1,6 +1,7 @@
 """Where Arrow takes its memory from, and a command that gets too little: each in a process of its own."""
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,22 @@ from pathlib import Path
 
 import pytest
 
+FREED = """
+import sys
+import numpy as np
+from pathlib import Path
+from asyncbench.commands.reading import return_freed_memory
+
+if sys.argv[1:]:
+    return_freed_memory()
+np.ones(31 << 20, np.uint8)  # from now on glibc takes arrays up to this size from its own heap
+arrays, small = [], []
+for _ in range(50):
+    arrays.append(np.ones(4 << 20, np.uint8))
+    small.append(bytearray(2000))  # stays, so that the heap cannot shrink
+arrays.clear()
+print(int(Path("/proc/self/statm").read_text().split()[1]) * 4096)
+"""
 SHOW = "import asyncbench, pyarrow; print(pyarrow.default_memory_pool().backend_name)"
 VARIABLE = "ARROW_DEFAULT_MEMORY_POOL"
 
@@ -23,6 +40,15 @@ def test_arrow_takes_its_memory(said, used):
     env = {name: value for name, value in os.environ.items() if name != VARIABLE} | said
     shown = subprocess.run([sys.executable, "-c", SHOW], env=env, capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == used
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
+def test_a_view_returns_large_arrays_to_the_system():
+    kept, returned = (
+        int(subprocess.run([sys.executable, "-c", FREED, *how], capture_output=True, check=True).stdout)
+        for how in ([], ["returned"])
+    )
+    assert kept - returned > 100_000_000
 
 
 @pytest.mark.long

@@ -33,6 +33,7 @@ from asyncbench.store.snapshot import Snapshot
 State = tuple[object, ...]  # of folders: differs where what they hold does
 
 MOST_OF_A_QUESTION: Final = 200  # answers that are shown side by side
+MOST_PROBLEMS: Final = 1_000  # that were shown, whose rows are kept: a page turned back shows them at once
 MOST_SEARCHES: Final = 2  # that go on, or whose pages are turned: each may hold a part open in each thread
 EXAMINED_WORDS: Final = "{:,} wrong answers were examined for their kind of error. Only these are found."
 
@@ -153,6 +154,8 @@ class LiveSnapshot:
             self._narrowed(snapshot, folder, rows, ids)
             for folder, snapshot in zip(self.memory.folders, self.snapshots, strict=True)
         ]
+        if len(self._problems) > MOST_PROBLEMS:
+            self._problems = {}
         with open_views(Chosen(paths=self.memory.of.paths), *few, known=self.names) as views:
             views.made[asked_in.__name__] = self.roster  # not the entrants of these few trials
             views.made[PROBLEMS] = self._problems

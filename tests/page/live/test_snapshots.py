@@ -120,9 +120,11 @@ def test_a_click_needs_no_connection_to_duckdb(night, monkeypatch):
     with snapshot.views() as views:
         snapshot.read_index(views, asked_in(views))
     monkeypatch.setattr("duckdb.connect", None)
+    monkeypatch.setattr(snapshots, "MOST_PROBLEMS", 1)
     (row, *_) = snapshot.trials(TrialQuery(outcome=("wrong",)))["rows"]
     assert (snapshot.trial(row["id"]) or {})["grades"]
     assert snapshot.question(row["question"])["of"] == 4
+    assert len(snapshot._problems) == 1
 
 
 def test_a_trial_that_two_workers_answered_is_found_and_opened_once(sweep):
