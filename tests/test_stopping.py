@@ -319,8 +319,8 @@ def test_the_report_marks_stopped_cells_and_gives_their_always_valid_interval(st
     report, skipped = counted(out, overview_of), read_skipped(out)
     lines = {line.model: line for line in report.suites}
     assert lines["m"].skipped == Counter(skipped["model"].to_pylist())["m"]
-    mine = [one for one in report.stopped if one.model == "m"]
-    assert [(one.trials + one.skipped, one.asked, one.low) for one in mine] == [
+    mine = [one for one in report.stopped if one["model"] == "m"]
+    assert [(one["trials"] + one["skipped"], one["asked"], one["low"]) for one in mine] == [
         (OF_A_CELL, 19, always_valid_interval(19, 19).low)
     ] * 4
     text = report.as_text(width=200)

@@ -19,8 +19,8 @@ from asyncbench.records import Outcome
 from asyncbench.stats.proportions import wilson
 from asyncbench.store.manifest import kept_sweep_file
 from asyncbench.store.schema import CELL
-from asyncbench.tables.numbers import percent
-from asyncbench.tables.report import Sheet
+from asyncbench.tables.numbers import count, percent
+from asyncbench.tables.report import Columns, Sheet
 
 # Columns of the view `cells`.
 COUNTS: Final = (
@@ -34,7 +34,7 @@ SUMS: Final = ("input_tokens", "output_tokens", "reasoning_tokens", "cost_usd", 
 RowT = TypeVar("RowT")
 KeyT = TypeVar("KeyT")
 Sums = Mapping[str, Any]  # Any: int or float by column of a cell; None: unknown
-Columns = tuple[str, ...]  # summed over the cells and with each other
+Summed = tuple[str, ...]  # columns, summed over the cells and with each other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,8 @@ class Metric:
 
     title: str
     unit: str
-    over: Columns
-    under: Columns
+    over: Summed
+    under: Summed
     scale: float = 1
     share: bool = False  # in [0, 1], shown in percent
     interval: bool = False  # so many of so many independent trials
@@ -251,13 +251,11 @@ def outcomes_of(sums: Sums) -> dict[str, int]:
 
 STOPPED_MARK = "*"  # of an accuracy whose cells were stopped
 MOST_SHOWN = 40  # cells in a table; JSON has all
-HEAD = (
-    *("model", "cell", "rule", "planned", "trials", "skipped"),
-    "accuracy when stopped (always-valid 95 % CI)",
-)
 _CELL = ", ".join(CELL)
 _FIGURES = ("correct", "asked")  # of a cell, by which a rule holds or not
 _WHEN_STOPPED = ("rule", "asked", "correct", "low", "high")
+# Cells of which the rest was not asked. `trials`: closed, those that were in flight when the rule held among
+# them; `asked`: of them, in the planned order, when it held; `low`, `high`: the always-valid interval then.
 _STOPPED = f"""
 SELECT stopped.*, coalesce(closed.trials, 0) AS trials FROM (
     SELECT {_CELL}, count(*) AS skipped,
@@ -316,41 +314,9 @@ def cells_still_stopped(folder: Path | str, known: Iterable[CellCounts]) -> froz
     return still_stopped(stop_rule_in(sweep_file), different)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoppedCell:
-    """A cell of which the rest was not asked."""
-
-    run: str
-    model: str
-    condition: str
-    suite: str
-    task: str
-    variant: str
-    representation: str
-    length: int | None
-    rule: str
-    trials: int  # closed, those that were in flight when the rule held among them
-    skipped: int
-    asked: int  # of them, in the planned order, when the rule held
-    correct: int
-    low: float  # of the always-valid interval then
-    high: float
-
-    def as_row(self) -> tuple[str, ...]:
-        """Return the figures as they are shown."""
-        kind = (self.condition, f"{self.suite}/{self.task}", self.variant, self.representation)
-        cell = " ".join([*filter(None, kind), *([] if self.length is None else [str(self.length)])])
-        accuracy = percent(self.correct / self.asked, (self.low, self.high))
-        counts = (self.trials + self.skipped, self.trials, self.skipped)
-        return self.model, cell, self.rule, *(f"{count:,}" for count in counts), accuracy
-
-
-def stopped_cells_in(views: FolderViews, skips: Skips) -> tuple[StoppedCell, ...]:
+def stopped_cells_in(views: FolderViews, skips: Skips) -> tuple[Sums, ...]:
     """Return the cells of a results folder that are stopped, given what `keep_skips` returned."""
-    if not skips.trials:
-        return ()
-    names = StoppedCell.__slots__
-    return tuple(StoppedCell(**{name: row[name] for name in names}) for row in views.rows(_STOPPED))
+    return tuple(views.rows(_STOPPED)) if skips.trials else ()
 
 
 def lapsed_notes(lapsed: int) -> list[str]:
@@ -362,9 +328,9 @@ def lapsed_notes(lapsed: int) -> list[str]:
     return [note] if lapsed else []
 
 
-def stopped_note(cells: Sequence[StoppedCell]) -> str:
+def stopped_note(cells: Sequence[Sums]) -> str:
     """Return what a reader of accuracies has to know of stopped cells."""
-    skipped = sum(cell.skipped for cell in cells)
+    skipped = sum(cell["skipped"] for cell in cells)
     return (
         f"`stop_when` skipped {skipped:,} trials of {len(cells):,} cells. Numbers marked {STOPPED_MARK} "
         "include stopped cells: their interval is too narrow, and stopped cells weigh less than planned. "
@@ -372,8 +338,25 @@ def stopped_note(cells: Sequence[StoppedCell]) -> str:
     )
 
 
-def stopped_sheet(cells: Sequence[StoppedCell]) -> Sheet:
+def stopped_sheet(cells: Sequence[Sums]) -> Sheet:
     """Return the table of stopped cells."""
     more = f", the first {MOST_SHOWN} of {len(cells):,} (--json has all)" if len(cells) > MOST_SHOWN else ""
-    rows = [cell.as_row() for cell in cells[:MOST_SHOWN]]
-    return Sheet(title=f"Stopped cells{more}", head=HEAD, rows=rows, labels=3)
+    return Sheet.of(f"Stopped cells{more}", _STOPPED_COLUMNS, cells[:MOST_SHOWN], labels=3)
+
+
+def _cell_name(cell: Sums) -> str:
+    kind = (cell["condition"], f"{cell['suite']}/{cell['task']}", cell["variant"], cell["representation"])
+    return " ".join([*filter(None, kind), *([] if cell["length"] is None else [str(cell["length"])])])
+
+
+_STOPPED_COLUMNS: Final[Columns[Sums]] = {
+    "model": lambda cell: cell["model"],
+    "cell": _cell_name,
+    "rule": lambda cell: cell["rule"],
+    "planned": lambda cell: count(cell["trials"] + cell["skipped"]),
+    "trials": lambda cell: count(cell["trials"]),
+    "skipped": lambda cell: count(cell["skipped"]),
+    "accuracy when stopped (always-valid 95 % CI)": lambda cell: percent(
+        cell["correct"] / cell["asked"], (cell["low"], cell["high"])
+    ),
+}

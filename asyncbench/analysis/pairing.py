@@ -88,8 +88,8 @@ class Marked:
 
     def outcomes(self, entrant: Entrant, problems: Sequence[Bits]) -> dict[str, int]:
         """Return what became of somebody's trials of some problems, by turn."""
-        ended = self.ended[entrant].items()
-        return {outcome: _size(map(and_, turns, problems)) for outcome, turns in ended}
+        ended = self.ended.get(entrant) or dict.fromkeys(map(str, Outcome), ())
+        return {outcome: _size(map(and_, turns, problems)) for outcome, turns in ended.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

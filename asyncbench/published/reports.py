@@ -156,7 +156,7 @@ class PublishedPicture(Report):
 
     def _absent(self, rows: Sequence[Mapping[str, Any]], across: str) -> list[dict[str, Any]]:
         """Return a row without a value for each place of a panel that has none."""
-        known = {(row.get("panel"), row["x"], row[across]) for row in rows}
+        known = dict.fromkeys((row.get("panel"), row["x"], row[across]) for row in rows)
         panels = list(dict.fromkeys(panel for panel, *_ in known))
         lines = self.y_order or list(dict.fromkeys(row[across] for row in rows))
         columns = {  # those of bars differ: tasks have other lengths

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from asyncbench.analysis.cells import (
     STOPPED_MARK,
-    StoppedCell,
     keep_skips,
     lapsed_notes,
     outcomes_of,
@@ -108,7 +107,7 @@ class Overview(FolderReport):
     mixtures: tuple[str, ...] = ()  # aliases that were answered by several models, builds or upstreams
     prices: str | None = None  # whose and when, where costs are not those of the run
     unpriced: tuple[Unpriced, ...] = ()  # then: what has none of these prices
-    stopped: tuple[StoppedCell, ...] = ()
+    stopped: Sequence[Mapping[str, Any]] = ()  # cells, as `stopped_cells_in` has them
     lapsed: int = 0  # trials skipped before, but not by the rule in force: open
 
     @property
@@ -199,8 +198,8 @@ def _overview(views: FolderViews) -> Overview:
     stopped = stopped_cells_in(views, skips)
     skipped, plan = Counter[Key](), Counter[Key]()
     for cell in stopped:
-        key = (cell.run, cell.model, cell.condition, cell.suite)
-        skipped.update({(*key, None): cell.skipped, (*key, cell.task): cell.skipped})
+        key = (*(cell[name] for name in ENTRANT), cell["suite"])
+        skipped.update({(*key, None): cell["skipped"], (*key, cell["task"]): cell["skipped"]})
     known = {} if views.chosen.where else planned(manifest)  # nobody knows how many of them it leaves
     for entrant, suites in known.items():
         for suite, tasks in suites.items():

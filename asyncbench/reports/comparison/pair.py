@@ -25,7 +25,6 @@ from asyncbench.analysis.pairing import (
 )
 from asyncbench.errors import ConfigError
 from asyncbench.problems.copies import read_problems
-from asyncbench.records import Outcome
 from asyncbench.stats.paired import holm, pooled_z, problems_needed, sign_flip, smallest_detectable
 from asyncbench.store.manifest import Manifest, simulated_note
 from asyncbench.store.schema import ENTRANT
@@ -286,18 +285,15 @@ def _compared(
         for first, second in ((a, b), (b, a))
     ]
     chosen = [_chosen(views, who[0], ids, examples) for who, ids in zip((A, B), only, strict=True)]
-    only_a, only_b = _questions(sides, ways, chosen)
-    outcomes = {who[0]: dict.fromkeys(map(str, Outcome), 0) for who in (A, B)}
-    for row in views.rows(_OUTCOMES, {"suite": suite, "task": task}):
-        outcomes[row["run"]][row["outcome"]] = row["trials"]
+    only_a, only_b = _questions(views, sides, ways, chosen)
     repeats = views.rows(f"SELECT coalesce(max(repeat % {_WAYS}), 0) + 1 AS repeats FROM trials")  # noqa: S608  our number
     return Compared(
         a=sides[0],
         b=sides[1],
         simulated_notes=simulated_notes(views, sides),
         rows=tuple(_with_holm([_row(*key, a, b, bits) for key, bits in _parts(marked_trials, within)])),
-        outcomes_a=outcomes[A[0]],
-        outcomes_b=outcomes[B[0]],
+        outcomes_a=marked_trials.outcomes(A, a.asked),
+        outcomes_b=marked_trials.outcomes(B, b.asked),
         asked_a_alone=(a.problems & ~b.problems).bit_count(),
         asked_b_alone=(b.problems & ~a.problems).bit_count(),
         only_a=only_a,
@@ -312,10 +308,6 @@ def _compared(
 # ── who got what right ───────────────────────────────────────────────────────────────────────
 
 _WAYS: Final = 10_000  # more repeats than anybody pays for
-_OUTCOMES: Final = """
-SELECT run, outcome, count(*) AS trials FROM trials
-WHERE suite = coalesce($suite, suite) AND task = coalesce($task, task) GROUP BY ALL
-"""
 
 
 def _trials(
@@ -328,7 +320,7 @@ def _trials(
     conditions = [name for name in side.conditions if name in ways]
     wanted = (pc.field("run") == side.run) & pc.field("condition").isin(conditions)
     if problems is not None:
-        wanted &= pc.field("problem_id").isin(list(problems))
+        wanted &= pc.field("problem_id").isin(pa.array(problems, pa.string()))
     rows = read_model(side.source, side.model, columns, wanted)
     way = pa.array([ways[str(name)] for name in rows["condition"].to_pylist()], pa.int32())
     turn = pc.add(pc.multiply(way, _WAYS), rows["repeat"].combine_chunks())
@@ -396,6 +388,14 @@ def _with_holm(rows: Iterable[ComparisonRow]) -> Iterator[ComparisonRow]:
 
 # ── where they differ ────────────────────────────────────────────────────────────────────────
 
+_QUESTIONS: Final = """
+SELECT {who}.suite, {who}.task, {who}.length, problem_id, {who}.condition, {who}.repeat, question,
+    {who}.expected, a.answer AS answer_a, a.outcome AS outcome_a, a.trial_id AS trial_a,
+    b.answer AS answer_b, b.outcome AS outcome_b, b.trial_id AS trial_b
+FROM asked_a AS a JOIN asked_b AS b USING (suite, task, problem_id, turn) JOIN wanted USING (problem_id)
+    LEFT JOIN (SELECT problem_id, any_value(question) AS question FROM texts GROUP BY ALL) USING (problem_id)
+WHERE {who}.outcome = 'correct' AND a.outcome <> b.outcome ORDER BY place, turn
+"""
 _SHORTEST: Final = """
 SELECT problem_id FROM (
     SELECT *, row_number() OVER (PARTITION BY suite, task ORDER BY length NULLS LAST, problem_id) AS place
@@ -421,45 +421,20 @@ def _chosen(views: FolderViews, run: str, problems: Sequence[str], most: int | N
 
 
 def _questions(
-    sides: Sequence[ComparedSide], ways: Mapping[str, int], chosen: Sequence[Sequence[str]]
-) -> tuple[tuple[Question, ...], tuple[Question, ...]]:
-    """Return the trials of chosen problems that one alone got right: the first's, and the second's."""
+    views: FolderViews,
+    sides: Sequence[ComparedSide],
+    ways: Mapping[str, int],
+    chosen: Sequence[Sequence[str]],
+) -> Iterator[tuple[Question, ...]]:
+    """Yield the trials of chosen problems that one alone got right: the first's, then the second's."""
     both = list(dict.fromkeys([*chosen[0], *chosen[1]]))
-    if not both:
-        return (), ()
-    wanted = pc.field("problem_id").isin(both)
-    texts = {
-        row["problem_id"]: row["question"]
-        for path in {path for side in sides for path in side.source.paths}
-        for row in read_problems(path, ["problem_id", "question"], wanted).to_pylist()
-    }
-    a, b = (
-        {(row["problem_id"], row["turn"]): row for row in _trials(side, ways, DETAILS, both).to_pylist()}
-        for side in sides
-    )
-    only: list[list[Question]] = [[], []]
-    for first, problems, questions in ((a, chosen[0], only[0]), (b, chosen[1], only[1])):
-        order = {problem: n for n, problem in enumerate(problems)}
-        keys = [key for key in a.keys() & b.keys() if key[0] in order]
-        for key in sorted(keys, key=lambda key: (order[key[0]], key[1])):
-            others = b[key] if first is a else a[key]
-            if first[key]["outcome"] == Outcome.CORRECT != others["outcome"]:
-                questions.append(_question(first[key], a[key], b[key], texts.get(key[0])))
-    return tuple(only[0]), tuple(only[1])
-
-
-def _question(
-    of: Mapping[str, Any], a: Mapping[str, Any], b: Mapping[str, Any], question: str | None
-) -> Question:
-    """Return a trial as both ended it, by the names of one of them."""
-    names = ("suite", "task", "length", "problem_id", "condition", "repeat", "expected")
-    return Question(
-        **{name: of[name] for name in names},
-        question=question,
-        answer_a=a["answer"],
-        outcome_a=a["outcome"],
-        answer_b=b["answer"],
-        outcome_b=b["outcome"],
-        trial_a=a["trial_id"],
-        trial_b=b["trial_id"],
-    )
+    wanted = pc.field("problem_id").isin(pa.array(both, pa.string()))
+    folders = {path for side in sides for path in side.source.paths}
+    texts = [read_problems(path, ["problem_id", "question"], wanted) for path in sorted(folders)]
+    views.put("texts", pa.concat_tables(texts))
+    for who, side in zip((A, B), sides, strict=True):
+        views.put(f"asked_{who[0]}", _trials(side, ways, DETAILS, both))
+    for who, problems in zip((A, B), chosen, strict=True):
+        places = {"problem_id": pa.array(problems, pa.string()), "place": range(len(problems))}
+        views.put("wanted", pa.table(places))
+        yield tuple(Question(**row) for row in views.rows(_QUESTIONS.format(who=who[0])))
