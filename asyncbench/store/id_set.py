@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from functools import cached_property
+from hashlib import blake2b
 from itertools import accumulate, chain
 from typing import Any, Final, Self, TypeAlias, cast
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -134,14 +134,19 @@ def fingerprints(ids: IdColumn) -> Numbers:
 
 def _fingerprints(texts: Any) -> Numbers:  # Any: a column of ids
     if not len(texts) or not pc.all(pc.equal(pc.binary_length(texts), _ID)).as_py():
-        return np.array([_fingerprint(trial_id.encode()) for trial_id in texts.to_pylist()], np.uint64)
+        coded = texts.dictionary_encode()
+        every = [_fingerprint(text.encode()) for text in coded.dictionary.to_pylist()]
+        numbers: Numbers = np.array(every, np.uint64)[coded.indices.to_numpy()]
+        return numbers
     _, offsets, letters = texts.buffers()
     start = int(np.frombuffer(offsets, np.int32)[texts.offset])
     return _mixed(np.frombuffer(letters, np.uint64, len(texts) * _ID // 8, start))
 
 
-def _fingerprint(trial_id: bytes) -> int:
-    return int(_mixed(np.frombuffer(trial_id, np.uint64))[0]) if len(trial_id) == _ID else crc32(trial_id)
+def _fingerprint(text: bytes) -> int:
+    if len(text) == _ID:
+        return int(_mixed(np.frombuffer(text, np.uint64))[0])
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 
 
 def in_several(columns: Sequence[IdColumn]) -> "pa.Array[pa.StringScalar]":

@@ -1,11 +1,12 @@
 """A results folder at one moment: its parts, and the rows that only the journal holds."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import update_wrapper
 from importlib import import_module
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, overload
@@ -143,11 +144,14 @@ class Snapshot:
             check_parts(name, [part], columns=columns, places=places)
             yield from read_checked(name, part, columns=columns, places=places, rows=rows, coded=coded)
 
-    def counted(self, name: str, parts: Mapping[Path, pa.Table], columns: Sequence[str]) -> pa.Table:
-        """Return rows of parts, of some columns, as they count now; then those of the journal."""
+    def counted(
+        self, name: str, read: Callable[[Path], Iterable[pa.Table]], columns: Sequence[str]
+    ) -> Iterator[pa.Table]:
+        """Yield the rows that `read` returns of each part, as they count now; then those of the journal."""
         standing = self._standing(name, None)
-        tables = [rows if standing is None else rows.filter(standing) for rows in parts.values()]
-        return pa.concat_tables([*tables, self.journalled[name].select(list(columns))])
+        for rows in chain.from_iterable(map(read, self.files[name])):
+            yield rows if standing is None else rows.filter(standing)
+        yield self.journalled[name].select(list(columns))
 
     def within(self, name: str, fits: Callable[[Path], bool]) -> "Snapshot":
         """Return it with only some parts of a table, and all that its journal held."""

@@ -6,7 +6,7 @@ again. The calls of a trial that was asked in several folders are numbered anew 
 tells how many they are and what they cost together.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -72,14 +72,15 @@ class UnitedSnapshot(Snapshot):
 
         return matching()
 
-    def counted(self, name: str, parts: Mapping[Path, pa.Table], columns: Sequence[str]) -> pa.Table:
-        """Return rows of parts, and of the journals, as they count."""
-        tables = []
+    def counted(
+        self, name: str, read: Callable[[Path], Iterable[pa.Table]], columns: Sequence[str]
+    ) -> Iterator[pa.Table]:
+        """Yield rows of parts, and of the journals, as they count."""
         for source, seen in enumerate(self.sources):
-            own = {path: rows for path, rows in parts.items() if self.source_of[path] == source}
-            tables.append(self.settled(name, source, seen.counted(name, own, columns)))
-        shared = [self.calls.rows.select(list(columns))] if name == "attempts" else []
-        return pa.concat_tables([*tables, *shared])
+            for rows in seen.counted(name, read, columns):
+                yield self.settled(name, source, rows)
+        if name == "attempts":
+            yield self.calls.rows.select(list(columns))
 
     def uncounted(self, name: str) -> Mapping[Path, "pa.Array[pa.StringScalar]"]:
         """Return of each part of a table the ids of trials whose rows in it do not count as they stand."""
