@@ -25,15 +25,12 @@ from asyncbench.records import (
 )
 from asyncbench.store.id_set import strung
 from asyncbench.store.schema import (
-    ATTEMPTS,
     GRADES,
-    LANES,
     LIMITS,
     LONGEST_ERROR,
     OF_THE_TRIAL,
-    SKIPPED,
+    SCHEMAS,
     STEPS,
-    TRIALS,
 )
 from asyncbench.suites.requests import recorded_parameters
 
@@ -307,22 +304,20 @@ def tables(payloads: Sequence[bytes], *, place: Path) -> Tables:
     Raises:
         StoreError: a value is not of its column's type; names `place`.
     """
-    lines = defaultdict[bytes, list[bytes]](list)  # by their first key
+    lines = defaultdict[str, list[bytes]](list)  # by their first key
     for payload in payloads:
-        lines[payload[2 : payload.index(b'"', 2)]].append(payload)
+        lines[payload[2 : payload.index(b'"', 2)].decode()].append(payload)
+    made = dict(_EMPTY)
     try:
-        closed = _parsed(lines, _CLOSED)
-        trials = _table(closed["trial"], TRIALS)
-        return {
-            "trials": trials,
-            "grades": _grades(closed["grades"], trials),
-            "attempts": _table(_parsed(lines, _ENDED)["attempt"], ATTEMPTS),
-            "lanes": _table(_parsed(lines, _MINUTE)["lane"], LANES),
-            "skipped": _table(_parsed(lines, _UNASKED)["skipped"], SKIPPED),
-            "steps": _table(_parsed(lines, _STEP)["step"], STEPS),
-        }
+        for name, key in _KEYS.items():
+            if key in lines:
+                parsed = _parsed(lines[key], _WRITTEN[name])
+                made[name] = pa.Table.from_struct_array(parsed[key]).cast(SCHEMAS[name])
+                if name == "trials":
+                    made["grades"] = _grades(parsed["grades"], made["trials"])
     except ValueError as error:  # Arrow's too
         raise StoreError(f"{place} holds a value of the wrong type: {error}") from error
+    return made
 
 
 def joined(columns: Iterable["pa.ChunkedArray[pa.StringScalar]"]) -> "pa.Array[pa.StringScalar]":
@@ -348,26 +343,25 @@ def _in_json(field: "pa.Field[pa.DataType]") -> pa.DataType:
     return pa.int64() if pa.types.is_timestamp(field.type) else field.type
 
 
-# the lines that become rows; of each, the first key tells it from the others
-_ENDED = pa.schema([("attempt", _written(ATTEMPTS))])
-_MINUTE = pa.schema([("lane", _written(LANES))])
-_UNASKED = pa.schema([("skipped", _written(SKIPPED))])
-_STEP = pa.schema([("step", _written(STEPS))])
-_CLOSED = pa.schema(
-    [("trial", _written(TRIALS)), ("grades", pa.list_(_written(GRADES, without=OF_THE_TRIAL)))]
+# By table, the first key of the lines that become its rows; that of trials holds its grades beside it.
+_KEYS: Final = {
+    "trials": "trial",
+    "attempts": "attempt",
+    "lanes": "lane",
+    "skipped": "skipped",
+    "steps": "step",
+}
+_WRITTEN: Final = {name: pa.schema([(key, _written(SCHEMAS[name]))]) for name, key in _KEYS.items()}
+_WRITTEN["trials"] = _WRITTEN["trials"].append(
+    pa.field("grades", pa.list_(_written(GRADES, without=OF_THE_TRIAL)))
 )
+_EMPTY: Final = {name: schema.empty_table() for name, schema in SCHEMAS.items()}  # made once: it takes long
 
 
-def _parsed(lines: Mapping[bytes, Sequence[bytes]], schema: pa.Schema) -> pa.Table:
-    text = b"\n".join(lines.get(schema.names[0].encode(), ()))
-    if not text:
-        return schema.empty_table()
+def _parsed(lines: Sequence[bytes], schema: pa.Schema) -> pa.Table:
+    text = b"\n".join(lines)
     return pj.read_json(
         pa.BufferReader(text),  # type: ignore[arg-type]  # the stubs forget Arrow's own files
         read_options=pj.ReadOptions(use_threads=False, block_size=len(text) + 1),  # no line in two blocks
         parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
     )
-
-
-def _table(rows: "pa.ChunkedArray[pa.StructScalar]", schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_struct_array(rows).cast(schema)

@@ -189,7 +189,7 @@ def payloads(segment: Path, damaged: list[Damage]) -> Iterator[bytes]:
         ConfigError: a later asyncbench wrote it.
         StoreError: it is a copy of another segment.
     """
-    with segment.open("rb") as file:
+    with segment.open("rb", buffering=BATCH_BYTES) as file:
         for payload in _as_written(segment, file, damaged):
             if not payload.startswith(_HEAD_STARTS):
                 yield payload
@@ -202,9 +202,32 @@ def payloads(segment: Path, damaged: list[Damage]) -> Iterator[bytes]:
 
 def _as_written(segment: Path, file: BinaryIO, damaged: list[Damage]) -> Iterator[bytes]:
     """Yield the JSON of whole lines in the order in which they were written, each once."""
-    number = 0
-    before: int | None = _FIRST  # None: nobody knows
-    lines = _whole_lines(segment, file, damaged)
+    number, before = 0, _FIRST
+    for line in file:
+        place = b',"line":%d,"after":%d}\n' % (number + 1, before)
+        own = zlib.crc32(memoryview(line)[_PREFIX:-1])
+        if not (line.endswith(place) and line.startswith(b"%08x " % own)):
+            file.seek(-len(line), os.SEEK_CUR)
+            yield from _otherwise(segment, file, damaged, number, before)
+            return
+        yield line[_PREFIX : -len(place)] + b"}"
+        number, before = number + 1, own
+
+
+def _otherwise(
+    segment: Path, file: BinaryIO, damaged: list[Damage], number: int, last: int
+) -> Iterator[bytes]:
+    """Yield what follows the longest beginning of a segment that is as it was written.
+
+    Args:
+        segment: where it is.
+        file: the same, open, just after that beginning.
+        damaged: takes what is wrong.
+        number: how many lines that beginning has.
+        last: the checksum of the last of them.
+    """
+    before: int | None = last  # None: nobody knows
+    lines = _whole_lines(segment, file, damaged, number)
     for line in lines:
         if line.number is not None:
             if line.number != number + 1 and not (line.explained and line.number > number):
@@ -252,10 +275,10 @@ def _left_out(segment: Path, line: _Line) -> Damage:
     return Damage(segment=segment, line=line.row, offset=line.offset, size=line.size)
 
 
-def _whole_lines(segment: Path, file: BinaryIO, damaged: list[Damage]) -> Iterator[_Line]:
-    """Yield the lines that are whole, as they stand; note the others."""
-    offset, explained = 0, False
-    for count, line in enumerate(file, start=1):
+def _whole_lines(segment: Path, file: BinaryIO, damaged: list[Damage], before: int) -> Iterator[_Line]:
+    """Yield the lines that are whole, as they stand, after the first `before`; note the others."""
+    offset, explained = file.tell(), False
+    for count, line in enumerate(file, start=before + 1):
         payload = line[_PREFIX:-1]
         own = zlib.crc32(payload)
         if line.endswith(b"\n") and line.startswith(b"%08x " % own):
