@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from types import TracebackType
@@ -18,7 +19,7 @@ _OVERDUE: Final = {
     "between_chunks": "the stream paused for longer than timeouts.between_chunks",
 }
 News = Callable[[int], Sequence[object]]  # milliseconds to wait → what is to be read of a connection
-Repeats = Callable[[bytes, str | None], bool]  # a request, the id of its answer
+Repeats = Callable[[object, bytes, str | None], bool]  # of a connection, a request, the id of its answer
 _UNDER_WAY: Final[ContextVar["Call"]] = ContextVar("call under way")
 
 
@@ -43,21 +44,9 @@ class Call:
     """
 
     __slots__ = (
-        *("_cancelled", "_due_s", "_headers", "_key", "_limit", "_loop", "_overdue", "_rule", "_timeouts"),
-        *(
-            "_timer",
-            "_token",
-            "answered",
-            "body_id",
-            "connect_s",
-            "handed_over",
-            "news",
-            "repeated",
-            "repeats",
-            "reused",
-            "sent_s",
-            "unread",
-        ),
+        *("_cancelled", "_due_s", "_ends_s", "_headers", "_key", "_loop", "_missed", "_rule", "_task"),
+        *("_timeouts", "_timer", "_token", "answered", "body_id", "connect_s", "connection", "handed_over"),
+        *("news", "repeated", "repeats", "reused", "sent_s"),
     )
 
     def __init__(self, timeouts: Timeouts, *, key: str = "") -> None:
@@ -66,38 +55,36 @@ class Call:
         self.reused = False  # the connection had served another call before
         self.news: News | None = None  # of such a connection
         self.handed_over = False  # the kernel has the whole request: the server may have read it
-        self.unread: Callable[[], bool] = bool  # whether that connection had ended before the request came
+        self.connection: object = None  # by which it is made
         self.repeated = False  # made again because that connection had gone unread
-        self.repeats: Repeats | None = None  # whether the connection gave this answer before
+        self.repeats: Repeats = lambda *_: False  # whether the connection gave this answer before
         self.answered = False  # the headers of the answer are there
         self.body_id: str | None = None  # the id that the answer gives itself
         self._headers: Mapping[str, str] = {}
         self._timeouts, self._key = timeouts, key
         self._loop = asyncio.get_running_loop()
-        self._limit = asyncio.timeout(timeouts.total)
         self._timer: asyncio.TimerHandle | None = None
-        self._due_s = math.inf
-        self._rule = self._overdue = "total"
-        self._cancelled = 0  # how often the task had been cancelled before
+        self._ends_s = self._due_s = math.inf  # of `total`; of `_rule`, which may be due before
+        self._rule = "total"
+        self._missed: str | None = None  # the deadline that stopped the call
 
     async def __aenter__(self) -> Self:
-        await self._limit.__aenter__()
+        task = asyncio.current_task(self._loop)
+        assert task is not None  # noqa: S101  this runs in one
+        self._task, self._cancelled = task, task.cancelling()  # how often it had been cancelled before
         self._token: Token[Call] = _UNDER_WAY.set(self)
-        self._cancelled = _cancelled()
+        self.allow(self._timeouts.total)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _UNDER_WAY.reset(self._token)
-        if self._timer is not None:
-            self._timer.cancel()
-        try:
-            await self._limit.__aexit__(kind, error, trace)
-        except TimeoutError as late:
-            limit_s = getattr(self._timeouts, self._overdue)
-            message = f"{_OVERDUE[self._overdue]} ({limit_s:g} s)"
-            raise ProviderError(ErrorKind.TIMEOUT, message, request_id=self.request_id) from late
+        self._ring_at(math.inf)
+        if self._missed is not None and self._task.uncancel() <= self._cancelled and kind is CancelledError:
+            limit_s = getattr(self._timeouts, self._missed)
+            message = f"{_OVERDUE[self._missed]} ({limit_s:g} s)"
+            raise ProviderError(ErrorKind.TIMEOUT, message, request_id=self.request_id) from error
         if isinstance(error, ProviderError):
             error.request_id = error.request_id or self.request_id
             error.kept_connection = self.kept_connection(lost=error.kind is ErrorKind.UNREACHABLE)
@@ -116,7 +103,7 @@ class Call:
     @property
     def overdue(self) -> bool:
         """Return whether a deadline was missed, and is all that stops the call: nobody else gave it up."""
-        return self._limit.expired() and _cancelled() <= self._cancelled + 1
+        return self._missed is not None and self._task.cancelling() <= self._cancelled + 1
 
     def sent(self, *, reused: bool) -> None:
         """Note that the request is about to be written."""
@@ -146,12 +133,12 @@ class Call:
 
     def allow(self, seconds: float) -> None:
         """Let the call take so long from now on."""
-        if not self._limit.expired():
-            self._limit.reschedule(self._loop.time() + seconds)
+        self._ends_s = self._loop.time() + seconds
+        self._ring_at(min(self._ends_s, self._due_s))
 
     def check_id(self, request: bytes) -> None:
         """Raise ProviderError where the answer is one to an earlier request, said again."""
-        if self.repeats is not None and self.repeats(request, self.body_id):
+        if self.repeats(self.connection, request, self.body_id):
             message = "the server sent the answer to an earlier request again, so this one is not answered"
             raise ProviderError(ErrorKind.BAD_REPLY, message, may_have_been_billed=True)
 
@@ -160,23 +147,20 @@ class Call:
         return self._loop.time() - self.sent_s if self.sent_s else None
 
     def _expect(self, rule: str, since_s: float, within_s: float | None) -> None:
+        self._rule, self._due_s = rule, math.inf if within_s is None else since_s + within_s
+        if self._due_s < self._ends_s:
+            self._ring_at(self._due_s)
+
+    def _ring_at(self, at_s: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if within_s is None:
-            self._due_s = math.inf
-            return
-        self._rule, self._due_s = rule, since_s + within_s
-        self._timer = self._loop.call_at(self._due_s, self._ring)
+        rings = at_s < math.inf and self._missed is None
+        self._timer = self._loop.call_at(at_s, self._ring) if rings else None
 
     def _ring(self) -> None:
-        now_s = self._loop.time()
-        if now_s < self._due_s < math.inf:  # there was word meanwhile
-            self._timer = self._loop.call_at(self._due_s, self._ring)
-        elif now_s >= self._due_s and not self._limit.expired():
-            self._overdue = self._rule
-            self._limit.reschedule(now_s)
-
-
-def _cancelled() -> int:
-    task = asyncio.current_task()
-    return task.cancelling() if task is not None else 0
+        due_s = min(self._due_s, self._ends_s)
+        if self._loop.time() < due_s:  # there was word meanwhile
+            self._ring_at(due_s)
+            return
+        self._missed = self._rule if self._due_s <= self._ends_s else "total"
+        self._task.cancel()

@@ -31,7 +31,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlencode
-from weakref import WeakKeyDictionary
 
 import aiohttp
 import multidict
@@ -113,14 +112,11 @@ class _Protocol(ResponseHandler):
     latest: tuple[int, str | None] | None = None  # the hash of the request answered last, the answer's id
     acknowledged: int | None = None  # bytes, before the request was written
     unread = False  # the server had ended the connection before the first byte of the request came
+    news: News | None = None  # asks the kernel, once the connection is made: from then on it is a used one
 
     def eof_received(self) -> None:
         self.unread = self.acknowledged is not None and self.acknowledged == _acknowledged(self.transport)
         super().eof_received()
-
-    def set_response_params(self, **params: Any) -> None:
-        self.due = True
-        super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
         unasked = data and not self.due  # aiohttp calls with nothing to go on reading what it had put off
@@ -150,8 +146,6 @@ class _Connector(aiohttp.TCPConnector):
         # repeated has just lost the connection that counted.
         self._fresh = aiohttp.TCPConnector(limit=0, force_close=True, ssl=tls)
         self._fresh._factory = self._factory
-        # The connections that served a call, each with what asks the kernel for news of it.
-        self._used: WeakKeyDictionary[ResponseHandler, News] = WeakKeyDictionary()
         self._kept_s = KEEPALIVE_S
         self._gone_share = 0.0  # of used connections, the latest counting most
         self._wary_until_s = 0.0
@@ -166,17 +160,15 @@ class _Connector(aiohttp.TCPConnector):
         connecting = self._fresh.connect if call.repeated else super().connect
         asked_s = self._loop.time()
         connection = await connecting(req, traces, timeout)
-        while isinstance(connection.protocol, _Protocol) and connection.protocol.surplus:
+        while (protocol := cast("_Protocol", connection.protocol)).surplus:
             connection.close()
             connection = await connecting(req, traces, timeout)
-        protocol, transport = connection.protocol, connection.transport
-        call.repeats = partial(self._is_repeated, protocol)
-        call.unread = partial(getattr, protocol, "unread", False)
-        call.news = None if protocol is None else self._used.get(protocol)
-        call.sent(reused=call.news is not None)
-        call.connect_s = None if call.reused else call.sent_s - asked_s
-        if not call.reused and protocol is not None and transport is not None:
-            self._used[protocol] = _news_of(transport)
+        protocol.due = True
+        call.connection, call.repeats, call.news = protocol, self._is_repeated, protocol.news
+        call.sent(reused=protocol.news is not None)
+        if not call.reused and (transport := connection.transport) is not None:
+            call.connect_s = call.sent_s - asked_s
+            protocol.news = _news_of(transport)
             transport.set_write_buffer_limits(high=1, low=0)  # see `_Request`
         return connection
 
@@ -198,20 +190,21 @@ class _Connector(aiohttp.TCPConnector):
         call = under_way()
         try:
             response = await handler(request)
-            self._note(gone=False)
         except aiohttp.ClientConnectionError:
-            self._note(gone=True)
-            if not call.reused or (call.handed_over and not call.unread()):
+            self._note(call, gone=True)
+            if not call.reused or (call.handed_over and not getattr(call.connection, "unread", False)):
                 raise
             call.repeated = True
             response = await handler(request)
+        else:
+            self._note(call, gone=False)
         call.began(response.headers)
         if match := _TIMEOUT.search(response.headers.get("Keep-Alive", "")):
             kept_s = int(match[1])
             self._kept_s = min(max(kept_s - 1, kept_s / 2), LONGEST_KEEPALIVE_S)
         return response
 
-    def _is_repeated(self, protocol: ResponseHandler | None, request: bytes, answer_id: str | None) -> bool:
+    def _is_repeated(self, protocol: object, request: bytes, answer_id: str | None) -> bool:
         """Return whether an answer is the one before it on its connection, which is then given up.
 
         It has the same id, though the requests differ. A cache may answer equal requests so.
@@ -230,8 +223,8 @@ class _Connector(aiohttp.TCPConnector):
             protocol.transport.abort()
         return repeated
 
-    def _note(self, *, gone: bool) -> None:
-        if not under_way().reused:
+    def _note(self, call: Call, *, gone: bool) -> None:
+        if not call.reused:
             return
         self._gone_share += _LATELY * (gone - self._gone_share)
         if self._gone_share > MANY_GONE:

@@ -122,9 +122,9 @@ def body_id(body: Mapping[str, object]) -> str | None:
     return next(filter(None, map(text, ids)), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Response:
-    """Status, headers and the whole body."""
+    """Status, headers and the whole body; not frozen, for each call makes one."""
 
     status: int
     headers: Mapping[str, str]  # looked up in lower case
