@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import secrets
+import shlex
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -45,6 +46,11 @@ def local(path: PathLike[str] | str) -> Path:
             "file or folder here. If a local folder has this name, give its absolute path."
         )
     return Path(path)
+
+
+def quoted(path: object) -> str:
+    """Return a path as a shell takes it, for a command that a message names."""
+    return shlex.quote(str(path))
 
 
 def input_path(path: PathLike[str] | str, near: Path | None) -> Path:

@@ -2,16 +2,20 @@
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from collections import defaultdict
 from functools import cache
 from graphlib import TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import typer
 
 import asyncbench
+from asyncbench.cli import app
 from asyncbench.reports.styles import STYLES
 from docs import house
 
@@ -41,6 +45,7 @@ FLOOR = {
     name.strip(): floor for floor, step in enumerate(FLOORS.split("|")) for name in step.strip().split(",")
 }
 FILES = sorted(HOUSE.rglob("*.py"))
+COMMANDS = [command.name for command in vars(typer.main.get_command(app))["commands"].values()]
 
 
 def room_of(module: str) -> str:
@@ -242,3 +247,18 @@ def test_every_module_can_be_imported():
     for module in MODULES:
         if not module.endswith("__main__"):
             importlib.import_module(module)
+
+
+def test_a_path_in_a_command_that_a_message_names_is_quoted():
+    """Of each f-string the first value after `asyncbench run …`: somebody may copy the command."""
+    command = re.compile(rf"asyncbench ({'|'.join(COMMANDS)}) [^`.{{]*$")
+    texts = [node for path in FILES for node in nodes_of(path) if isinstance(node, ast.JoinedStr)]
+    bare, found = [], 0
+    for text in texts:
+        for before, value in pairwise(text.values):
+            if isinstance(before, ast.Constant) and command.search(str(before.value)):
+                found += 1
+                word = ast.unparse(value)
+                bare += [] if any(one in word for one in ("quote", "join", "keys", "provider")) else [word]
+    assert found > 20
+    assert not bare

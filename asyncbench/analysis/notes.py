@@ -8,6 +8,7 @@ from typing import Any, Final
 from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.errors import ConfigError
+from asyncbench.files import quoted
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.providers.prices import same_model
 from asyncbench.providers.wire import SIMULATOR
@@ -323,9 +324,8 @@ def _with_folders(value: Any, folders: Mapping[str, str]) -> Any:
 
 def no_trials(folder: object) -> str:
     """Return what to say of a folder without trials."""
-    return (
-        f"{folder} has no trials yet. Run its sweep first. `asyncbench status {folder}` shows how far it is."
-    )
+    status = f"asyncbench status {quoted(folder)}"
+    return f"{folder} has no trials yet. Run its sweep first. `{status}` shows how far it is."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Commands for the run of a folder: status, pause, resume, set, cancel."""
 
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from asyncbench.commands.terminal import (
     parts_typed,
     show,
 )
-from asyncbench.errors import ConfigError
+from asyncbench.errors import ConfigError, DamageWarning
 
 
 def status(
@@ -56,7 +57,9 @@ def status(
     if verify:
         from asyncbench.reports.status.watching import health_of
 
-        health = health_of(folder)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DamageWarning)  # whose advice is --verify
+            health = health_of(folder)
         typer.echo(health.as_json() if as_json else health.as_text())
         raise typer.Exit(0 if health.sound else 5)
     from asyncbench.reports.status.report import status_of

@@ -1,6 +1,5 @@
 """The demo: recorded answers are replayed, and simulated models answer the same problems."""
 
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -9,6 +8,7 @@ import typer
 
 from asyncbench.commands.running import show_overview
 from asyncbench.commands.terminal import awaited
+from asyncbench.files import quoted
 
 if TYPE_CHECKING:
     from asyncbench.run.summary import Summary
@@ -55,9 +55,9 @@ def demo(
     summary = _run(shipped("configs/demo.yaml"), out)
     typer.echo(summary.as_text(brief=True))
     show_overview(out)
-    folder = shlex.quote(str(pairs))
     typer.echo(
-        f"  two models on the same problems  asyncbench compare simulated/noisy simulated/noisy-2 {folder}"
+        "  two models on the same problems  asyncbench compare simulated/noisy simulated/noisy-2 "
+        f"{quoted(pairs)}"
     )
     raise typer.Exit(summary.exit)
 
@@ -71,7 +71,7 @@ def _show_published(out: Path) -> None:
     report = llm_arithmetic_report_on(out, grader="legacy", published=True)
     for part in report.published_parts():
         typer.echo(part if isinstance(part, str) else part.as_text())
-    typer.echo(f"All its tables: asyncbench report {shlex.quote(str(out))} --style llm-arithmetic")
+    typer.echo(f"All its tables: asyncbench report {quoted(out)} --style llm-arithmetic")
 
 
 def sweep_text() -> str:

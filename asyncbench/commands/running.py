@@ -2,7 +2,6 @@
 
 import gc
 import json
-import shlex
 import sys
 from dataclasses import replace
 from functools import partial
@@ -34,6 +33,7 @@ from asyncbench.commands.terminal import (
     workers_typed,
 )
 from asyncbench.errors import ConfigError, StoreError
+from asyncbench.files import quoted
 
 if TYPE_CHECKING:
     from asyncbench.config.sweep import Sweep
@@ -273,7 +273,7 @@ def _end(summary: "Summary", *, typed: bool, quiet: bool, as_json: bool) -> None
     brief = not (quiet or as_json)
     text = summary.as_json() if as_json else summary.as_text(brief=brief)
     if typed and not as_json:
-        text += f"\nTo ask the same from a file: asyncbench run {shlex.quote(str(summary.out / SWEEP_FILE))}"
+        text += f"\nTo ask the same from a file: asyncbench run {quoted(summary.out / SWEEP_FILE)}"
     typer.echo(text)
     if brief and (any(one.done for one in summary.models.values()) or not summary.batches):
         show_overview(summary.out, below=text.count("\n") + 2)
@@ -289,7 +289,7 @@ def _retry_tokens(context: typer.Context, sweep: "Sweep") -> int | None:
     if sweep.file is None:  # typed for the sweep, it would be another sweep, all of which is asked
         raise ConfigError(
             "--retry with --max-tokens needs a sweep file. Type `asyncbench run "
-            f"{sweep.out / SWEEP_FILE} --retry truncated --max-tokens {typed}`"
+            f"{quoted(sweep.out / SWEEP_FILE)} --retry truncated --max-tokens {typed}`"
         )
     if not typed.isdecimal() or int(typed) < 1:
         raise ConfigError(f"--max-tokens {typed}: not a whole number above 0. Write one, such as 8000")

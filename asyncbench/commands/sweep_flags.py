@@ -12,6 +12,7 @@ from asyncbench.commands.making import columns_typed
 from asyncbench.commands.other_forms import model_in
 from asyncbench.commands.sweep_options import flag, flags_typed
 from asyncbench.errors import ConfigError
+from asyncbench.files import quoted
 
 if TYPE_CHECKING:
     from asyncbench.config.sweep import Sweep
@@ -180,7 +181,7 @@ def _problem_sets(flags: Flags) -> Iterator[object]:
     if own and not files:
         raise ConfigError("--suite custom: your own problems are in a file. Name it with --problems")
     if own and "grader" not in flags:
-        way = f"`asyncbench problems inspect {files[0]}` shows which one fits"
+        way = f"`asyncbench problems inspect {quoted(files[0])}` shows which one fits"
         raise ConfigError(f"--suite custom: your own problems need a --grader. {way}")
     if "seed" in flags and (suite is None or own):
         raise ConfigError("--seed: only the problems of a suite are generated. Leave it out")

@@ -19,7 +19,7 @@ from asyncbench.config.loading import Load
 from asyncbench.config.questions import ProblemSource
 from asyncbench.config.sweep import Sweep, all_sources, as_mapping, load_sweep, set_names_in, sweep_from
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.files import input_path
+from asyncbench.files import input_path, quoted
 from asyncbench.planning.trial_columns import TrialSource
 from asyncbench.problems.copies import copies
 from asyncbench.problems.hub import remote_address
@@ -295,7 +295,7 @@ def check_comparable(sweep: Sweep) -> None:
         for fault in (*_other_seeds(sweep), *_other_ways(sweep)):
             raise ConfigError(
                 f"--out {sweep.out}: it holds {fault}. Name another folder, or continue with: "
-                f"asyncbench run {sweep.out / SWEEP_FILE}"
+                f"asyncbench run {quoted(sweep.out / SWEEP_FILE)}"
             )
 
 

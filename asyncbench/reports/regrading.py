@@ -7,6 +7,7 @@ from typing import Final
 
 from asyncbench.analysis.notes import simulated_note_of
 from asyncbench.errors import ConfigError
+from asyncbench.files import quoted
 from asyncbench.records import Outcome
 from asyncbench.suites.custom import ADDED_GRADERS
 from asyncbench.suites.plugins import is_in_file
@@ -49,8 +50,8 @@ class RegradeReport(Report):
             one.changed or one.version_before != one.version for one in self.regraded.graders
         ):
             return (
-                f"Nothing was written. To keep the new grades: `asyncbench regrade {self.regraded.folder} "
-                "--write`"
+                "Nothing was written. To keep the new grades: "
+                f"`asyncbench regrade {quoted(self.regraded.folder)} --write`"
             )
         return "The stored grades are up to date. There is nothing to write."
 

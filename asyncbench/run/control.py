@@ -27,6 +27,7 @@ import orjson
 
 from asyncbench.config.sweep import load_sweep
 from asyncbench.errors import AsyncbenchError, ConfigError
+from asyncbench.files import quoted
 from asyncbench.store.bucket.claiming import run_folder
 from asyncbench.store.bucket.fetching import display_name
 from asyncbench.store.lock import read_mark, writer_of
@@ -391,7 +392,7 @@ def _reply_of(folder: Path, request: Mapping[str, object]) -> Mapping[str, Any]:
     except TimeoutError:
         raise ConfigError(
             f"the run in {folder} did not answer within {REPLY_WITHIN_S:.0f} s. This computer may be busy. "
-            f"See `asyncbench status {folder}`"
+            f"See `asyncbench status {quoted(folder)}`"
         ) from None
     except (OSError, ValueError):
         raise ConfigError(_nobody(folder, str(request["do"]))) from None

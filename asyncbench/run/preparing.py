@@ -18,6 +18,7 @@ from asyncbench.config.overriding import with_budget, with_journal, with_mode, w
 from asyncbench.config.run_entries import seconds_left
 from asyncbench.config.sweep import AnySweep, as_mapping, load_sweep
 from asyncbench.errors import ConfigError, StoreError
+from asyncbench.files import quoted
 from asyncbench.lanes.batches.context import BatchClock
 from asyncbench.lanes.batches.ledger import BatchLedger, Step
 from asyncbench.lanes.batches.polling import Switch
@@ -400,7 +401,7 @@ def _refuse_trials_out(run: RunState, folder: Path, out: Collection[str]) -> Non
             f"--reuse {folder}: {twice:,} trials are in open batches of that folder, or may be in "
             "abandoned ones, so asking them here would pay for them twice. Run its sweep once more to "
             "collect them, with --resubmit for those that are abandoned. Or cancel what is open: "
-            f"`asyncbench cancel {folder}`."
+            f"`asyncbench cancel {quoted(folder)}`."
         )
 
 
@@ -414,7 +415,8 @@ def _cautions(run: RunState) -> Iterator[str]:
     for path in run.store.lost:
         yield f"{path}: accepted as lost; the cost of its calls still counts"
     if any(path.startswith("grades/") for path in run.store.lost):
-        yield f"some grades are lost. To make them again: `asyncbench regrade {run.sweep.out} --write`"
+        again = f"asyncbench regrade {quoted(run.sweep.out)} --write"
+        yield f"some grades are lost. To make them again: `{again}`"
     yield from cautions_on_copy(run.sweep, sum(len(each.out) for each in run.left_open.values()))
     yield from cautions_on(run.opened.values())
     if run.sweep.load is not None:
@@ -437,12 +439,12 @@ def _cautions(run: RunState) -> Iterator[str]:
     if changed := corrected(run.store.folder, list(used)):
         yield (
             f"the expected answers of {changed:,} finished trials have changed. To see what changes: "
-            f"`asyncbench regrade {run.sweep.out}`; to keep it: add --write. Nothing is asked again."
+            f"`asyncbench regrade {quoted(run.sweep.out)}`; to keep it: add --write. Nothing is asked again."
         )
     for name, trials in outgraded(run.store.folder, run.own_graders).items():
         yield (
             f"{trials:,} trials were graded by another version of {name.partition(':')[0]}.py. Grade them "
-            f"again: `asyncbench regrade {run.sweep.out} --write`"
+            f"again: `asyncbench regrade {quoted(run.sweep.out)} --write`"
         )
     if run.room.had_it:
         yield (

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from asyncbench.engine.scheduler import AnyLane, Scheduler, SteeredLane, note_change
 from asyncbench.errors import ConfigError
+from asyncbench.files import quoted
 from asyncbench.planning.preflight import open_files_for
 from asyncbench.records import Limits, waits
 from asyncbench.run.control import KINDS, Peer, Talk, checked_limits
@@ -78,7 +79,7 @@ class Steering:
     def _way_on(self) -> Iterator[str]:
         if self._run.within_s is not None:
             yield "Its deadline still ends it."
-        yield f"To go on: asyncbench resume {self._run.sweep.out}"
+        yield f"To go on: asyncbench resume {quoted(self._run.sweep.out)}"
 
     # ── limits
 

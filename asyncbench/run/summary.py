@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.telemetry import Counters
+from asyncbench.files import quoted
 from asyncbench.lanes.batches.status import PartStanding, left_in_batches, warnings_on
 from asyncbench.lanes.load.steps import CLOSED_LOOP, step_text
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
@@ -201,7 +202,7 @@ class Summary:
         ]
         simulated = [] if brief else self._simulated()
         models = [] if brief or len(models) == 1 else models
-        where = [] if brief else [f"results: {self.out} (see `asyncbench report {self.out}`)"]
+        where = [] if brief else [f"results: {self.out} (see `asyncbench report {quoted(self.out)}`)"]
         notes = [
             line  # a command must stay on one line
             for note in (*self.stops, *self._notes())
@@ -235,9 +236,8 @@ class Summary:
         if any(counters.faults or counters.grader_errors for counters in self.models.values()):
             lines.append(f"the first fault of each kind with its traceback: {self.out / FAULTS}")
         if any(counters.grader_errors for counters in self.models.values()):
-            lines.append(
-                f"once the grader is corrected, grade these replies: asyncbench regrade {self.out} --write"
-            )
+            again = f"asyncbench regrade {quoted(self.out)} --write"
+            lines.append(f"once the grader is corrected, grade these replies: {again}")
         return lines
 
     def _in_all(self) -> str:
@@ -311,7 +311,7 @@ class Summary:
         now = time.time()
         if not (lines := left_in_batches(self.batches, now=now)):
             return []
-        lines += [*warnings_on(self.batches, now=now), f"To see them: asyncbench status {self.out}"]
+        lines += [*warnings_on(self.batches, now=now), f"To see them: asyncbench status {quoted(self.out)}"]
         return lines if self.exit in WHY else [*lines, f"To collect them: {self.command}"]
 
     def _retry(self) -> str:

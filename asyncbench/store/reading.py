@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import AsyncbenchError, DamageWarning, StoreError
+from asyncbench.files import quoted
 from asyncbench.store.holdings import TakenOver, mismatches, parts_on_disk, refusal, taken_over
 from asyncbench.store.journal import Unfinished
 from asyncbench.store.manifest import HOLDS, JOINED, Manifest, read_manifest, worker_folders
@@ -132,7 +133,7 @@ def warn_of_damage(folder: Path, damaged: Sequence[Damage]) -> None:
         what = f"{folder}: lines of its journal stand in another order than they were written"
         if lines := sum(line.missing or bool(line.size) for line in damaged):
             what = f"{folder}: {lines:,} damaged lines of its journal are left out"
-        warnings.warn(f"{what}. `asyncbench status {folder} --verify` names them.", DamageWarning, 4)
+        warnings.warn(f"{what}. `asyncbench status {quoted(folder)} --verify` names them.", DamageWarning, 4)
 
 
 def _same(before: Manifest, after: Manifest) -> bool:

@@ -1,7 +1,6 @@
 """Export: results as files of another project, and open trials as files of requests for batches."""
 
 import os
-import shlex
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,7 +21,7 @@ from asyncbench.analysis.views import VIEWS
 from asyncbench.config.entry import suggestion
 from asyncbench.config.sweep import AnySweep, Sweep, load_sweep
 from asyncbench.errors import ConfigError
-from asyncbench.files import creating, local, writing
+from asyncbench.files import creating, local, quoted, writing
 from asyncbench.lanes.batches.spending import trials_out
 from asyncbench.planning.preflight import chosen_models
 from asyncbench.planning.remaining_trials import planned_sets
@@ -269,8 +268,7 @@ class ExportedBatches(Report):
             yield f"{model.folder}: {model.requests:,} requests in {files}, and {MAP}"
         yield "Submit the files, and save what comes back. To read it, then to take the answers over:"
         for model in self.models:
-            folder = shlex.quote(model.folder)
-            yield f"  asyncbench import batch RESULTS --requests {folder} --out IMPORTED"
+            yield f"  asyncbench import batch RESULTS --requests {quoted(model.folder)} --out IMPORTED"
         yield "  asyncbench run SWEEP --reuse IMPORTED"
 
 

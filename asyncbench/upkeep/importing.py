@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError
-from asyncbench.files import local, storing
+from asyncbench.files import local, quoted, storing
 from asyncbench.problems.making import write_problems
 from asyncbench.problems.schema import identified
 from asyncbench.published.files import (
@@ -219,7 +219,7 @@ class Imported(Report):
             before = f", {run.there_before:,} were there already" if run.there_before else ""
             left_out = f", {len(run.left_out):,} could not be used" if run.left_out else ""
             yield f"{run.run}: {run.trials:,} trials imported{before}{left_out}"
-        yield f"Results: {self.out}. Look at them with `asyncbench report {self.out}`."
+        yield f"Results: {self.out}. Look at them with `asyncbench report {quoted(self.out)}`."
 
 
 def import_files(

@@ -19,7 +19,16 @@ import yaml
 from asyncbench.config.questions import ProblemSource
 from asyncbench.config.sweep import Sweep, as_mapping, load_sweep, sweep_from
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.files import OWNERS, local, make_folder, storing, sync_folders, sync_to_disk, write_durably
+from asyncbench.files import (
+    OWNERS,
+    local,
+    make_folder,
+    quoted,
+    storing,
+    sync_folders,
+    sync_to_disk,
+    write_durably,
+)
 from asyncbench.lanes.batches.spending import copy_given_up, trials_out
 from asyncbench.planning.budget_bounds import ASKED, named_before
 from asyncbench.planning.forecast_file import FORECAST, joined_forecasts, read_forecasts
@@ -282,7 +291,7 @@ class Merged(Report):
             yield twice + (calls if joined.attempts_twice else "")
         if joined.damaged:
             yield f"{joined.damaged:,} damaged lines of their journals are in quarantine/"
-        yield f"results in {self.out}; `asyncbench report {self.out}`"
+        yield f"results in {self.out}; `asyncbench report {quoted(self.out)}`"
 
     def _data(self) -> Mapping[str, object]:
         return {"out": self.out, "folders": self.folders, **asdict(self.joined)}
@@ -349,7 +358,8 @@ def _refuse_open_batches(folder: Path) -> None:
     if trials := trials_out(folder):
         raise ConfigError(
             f"{folder}: {len(trials):,} trials are in open batches, and only this folder can collect "
-            f"them. Run its sweep once more, or cancel them: `asyncbench cancel {folder}`. Then merge."
+            f"them. Run its sweep once more, or cancel them: `asyncbench cancel {quoted(folder)}`. Then "
+            "merge."
         )
 
 

@@ -19,7 +19,7 @@ from asyncbench.reports.status.report import status_of
 from asyncbench.reports.status.watching import follow_status, followed
 from asyncbench.store.folder import Store
 from asyncbench.store.lock import locked, writer_of
-from tests.commands import asyncbench
+from tests.commands import asyncbench, asyncbench_here
 from tests.processes import Forked
 from tests.store import made
 from tests.sweep_files import entry, problem_set, simulator, sweep
@@ -162,6 +162,8 @@ def test_damaged_lines_are_told_before_and_after_they_are_set_aside(tmp_path):
     segment.write_bytes(segment.read_bytes() + b"00000000 {}\n")
     status = status_of(tmp_path)
     assert (status.damaged_lines, status.quarantined_lines) == (1, 0)
+    verified = asyncbench_here("status", tmp_path, "--verify")
+    assert (verified.returncode, verified.stderr) == (5, "")  # not: --verify names them
     Store.open(tmp_path, sweep="night").close()
     status = status_of(tmp_path)
     assert (status.damaged_lines, status.quarantined_lines) == (0, 1)

@@ -17,6 +17,7 @@ from asyncbench.engine.lane import Lane
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.trial_queue import ModelClient, PendingTrial
 from asyncbench.errors import NoRoomError, ProviderError, StoreError
+from asyncbench.files import quoted
 from asyncbench.lanes.batches.context import DAY_S, NOT_FOUND, BatchContext, EnqueuedPool
 from asyncbench.lanes.batches.harvest import Harvest, hold_of
 from asyncbench.lanes.batches.ledger import GONE_FOR_GOOD, NOTHING, BatchPart, Step
@@ -226,7 +227,8 @@ class BatchLane:
                 context.notify(
                     f"the results of batch {part.batch_id} could not be downloaded for a day: "
                     f"{error}. The next run tries again. Or download them from your provider's console, and "
-                    f"take them in: `asyncbench import batch FILE --out {context.ledger.folder.parent}`."
+                    "take them in: `asyncbench import batch FILE --out "
+                    f"{quoted(context.ledger.folder.parent)}`."
                 )
                 return math.inf
             if self._failed[part.key] == 1:

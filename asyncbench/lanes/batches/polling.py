@@ -13,6 +13,7 @@ from typing import Final
 
 from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import WORTH_ANOTHER_TRY, ProviderError
+from asyncbench.files import quoted
 from asyncbench.lanes.batches.context import NOT_FOUND, SAYS_FULL, BatchContext, EnqueuedPool
 from asyncbench.lanes.batches.ledger import GONE_FOR_GOOD, BatchPart, Step
 from asyncbench.lanes.batches.submitting import Submitting, ours
@@ -199,7 +200,7 @@ class Polling:
                     batch.id,
                     f"batch {batch.id} should have ended within a day, and the provider still has it as "
                     f"{batch.status}. asyncbench goes on looking. To give it up, press Ctrl-C and type: "
-                    f"asyncbench cancel {context.ledger.folder.parent}",
+                    f"asyncbench cancel {quoted(context.ledger.folder.parent)}",
                 )
             return
         self.changed = True

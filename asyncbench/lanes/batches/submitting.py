@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from asyncbench.errors import WORTH_ANOTHER_TRY, ErrorKind, ProviderError
+from asyncbench.files import quoted
 from asyncbench.lanes.batches.context import (
     NO_PAGE,
     NOT_FOUND,
@@ -297,9 +298,9 @@ class Submitting:
             context.notify(
                 f"part {part.key} waits for your word. To send its {part.requests:,} requests "
                 f"again: run with --resubmit {part.key}, or set `batch: {{on_doubt: resubmit}}`. To leave "
-                f"them: `asyncbench cancel {context.ledger.folder.parent} --abandon {part.key}`. There is no "
-                f"trace of a batch of it, which may exist all the same. {ended}Look into your provider's "
-                "console first: nothing is paid twice unless you say so."
+                f"them: `asyncbench cancel {quoted(context.ledger.folder.parent)} --abandon {part.key}`. "
+                f"There is no trace of a batch of it, which may exist all the same. {ended}Look into your "
+                "provider's console first: nothing is paid twice unless you say so."
             )
         return math.inf
 

@@ -11,6 +11,7 @@ from asyncbench.analysis.cells import keep_skips
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import FolderReport, counted_note
 from asyncbench.analysis.views import counts_by
+from asyncbench.files import quoted
 from asyncbench.pricing import PICO_PLACES
 from asyncbench.records import BATCH
 from asyncbench.reports.cost.counts import (
@@ -267,7 +268,7 @@ class CostReport(FolderReport):
             return None
         return (
             f"{self.folder} has no finished call: nothing was asked, or all answers were reused. Run its "
-            f"sweep first. `asyncbench status {self.folder}` shows how far it is."
+            f"sweep first. `asyncbench status {quoted(self.folder)}` shows how far it is."
         )
 
     def _data(self) -> dict[str, object]:

@@ -14,6 +14,7 @@ from asyncbench.analysis.notes import FolderReport, counted_note, note_of_simula
 from asyncbench.config.sweep import priced_models
 from asyncbench.engine.stopping import CellCounts
 from asyncbench.errors import ConfigError
+from asyncbench.files import quoted
 from asyncbench.lanes.batches.ledger import BatchLedger
 from asyncbench.lanes.batches.status import PartStanding, Stand, part_statuses, states_text, warnings_on
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE
@@ -257,7 +258,7 @@ class Status(FolderReport):
         loads = [model.load_text for model in self.models if model.load_text]
         yield from loads
         if loads:
-            yield f"asyncbench report {self.folder} --style load shows what each step came to"
+            yield f"asyncbench report {quoted(self.folder)} --style load shows what each step came to"
         for cap in self.budget:
             yield cap.said(running=self.running)
         if self.batches is not None:

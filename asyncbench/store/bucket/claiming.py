@@ -22,7 +22,7 @@ from typing import Final
 import orjson
 
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
-from asyncbench.files import OWNERS, make_folder, storing, sync_folders, sync_to_disk, write_durably
+from asyncbench.files import OWNERS, make_folder, quoted, storing, sync_folders, sync_to_disk, write_durably
 from asyncbench.store.bucket.fetching import (
     CACHE,
     MANIFESTS,
@@ -314,8 +314,8 @@ def _missing(
     if mark is not None and filled and _left_open(objects, mark, newest):
         raise StoreError(
             f"{folder}: holds answers that {objects.address} lacks: {newest.writer} went on without "
-            f"them. Join both: asyncbench merge {objects.address} {folder} --out FOLDER. Or go on without "
-            "them: name another folder with --journal."
+            f"them. Join both: asyncbench merge {quoted(objects.address)} {quoted(folder)} --out FOLDER. Or "
+            "go on without them: name another folder with --journal."
         )
     if newest.ended:
         return True, None
