@@ -40,8 +40,8 @@ def loaded_sweep(
     Raises:
         ConfigError: it is wrong; of the flags that is told first.
     """
+    from asyncbench.config.entry import Place
     from asyncbench.config.loading import check_keys
-    from asyncbench.config.place import Place
     from asyncbench.config.sweep import load_sweep, with_load
 
     keys = _keys(steps_typed(context))

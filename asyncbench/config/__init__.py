@@ -5,7 +5,6 @@ PUBLIC = (
     "loading",
     "models",
     "overriding",
-    "place",
     "questions",
     "run_entries",
     "starter",

@@ -5,9 +5,8 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
-from asyncbench.config.entry import collected
+from asyncbench.config.entry import Place, collected, quoted
 from asyncbench.config.models import ProviderEntry, check_alias, is_address, same_address, sharing
-from asyncbench.config.place import Place, quoted
 from asyncbench.config.sweep_file import SweepEntry
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.params import effort_asked, model_complaint

@@ -6,8 +6,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from asyncbench.config.entry import ENV_VARIABLE, HEADER, Entry, Name
-from asyncbench.config.place import Place, quoted
+from asyncbench.config.entry import ENV_VARIABLE, HEADER, Entry, Name, Place, quoted
 from asyncbench.errors import ConfigError
 from asyncbench.records import ClientCertificate, Model
 

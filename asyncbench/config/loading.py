@@ -8,8 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from asyncbench.config.entry import Duration, Entry, Length, Number, Share, read_entry, without_unset
-from asyncbench.config.place import Place
+from asyncbench.config.entry import Duration, Entry, Length, Number, Place, Share, read_entry, without_unset
 from asyncbench.errors import ConfigError
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.records import REALTIME, Model, StopWhen

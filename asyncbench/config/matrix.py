@@ -9,8 +9,7 @@ from math import prod
 from operator import truediv
 from typing import Final
 
-from asyncbench.config.entry import collected
-from asyncbench.config.place import Place
+from asyncbench.config.entry import Place, collected
 from asyncbench.errors import ConfigError
 
 # Keys of a model that take a list, beside each of its `params`.

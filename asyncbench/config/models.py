@@ -18,15 +18,16 @@ from asyncbench.config.entry import (
     Mode,
     Name,
     Number,
+    Place,
     Streaming,
     params_from,
+    quoted,
     read_entry,
     suggestion,
     without_unset,
 )
 from asyncbench.config.gateways import GatewayEntry, gateway_mapping, gateway_of
 from asyncbench.config.matrix import COMPARED, VARIED, as_written
-from asyncbench.config.place import Place, quoted
 from asyncbench.config.prices import (
     PriceEntry,
     ServeEntry,

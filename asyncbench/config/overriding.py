@@ -8,8 +8,7 @@ from typing import Final, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from asyncbench.config.entry import Dollars, Mode
-from asyncbench.config.place import quoted
+from asyncbench.config.entry import Dollars, Mode, quoted
 from asyncbench.config.run_entries import WorkersWanted, workers_from
 from asyncbench.config.sweep import Sweep, results_place
 from asyncbench.errors import ConfigError

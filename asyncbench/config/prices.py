@@ -7,8 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, NonNegativeFloat, model_validator
 
-from asyncbench.config.entry import BASE_URL_PATTERN, Entry, Length, Words, without_unset
-from asyncbench.config.place import Place
+from asyncbench.config.entry import BASE_URL_PATTERN, Entry, Length, Place, Words, without_unset
 from asyncbench.errors import ConfigError
 from asyncbench.records import BATCH, Model, Price, Serve
 

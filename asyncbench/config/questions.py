@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, NonNegativeFloat, Tag, ValidationError
 
-from asyncbench.config.entry import Entry, Keys, Name, params_from, suggestion
-from asyncbench.config.place import Place, quoted
+from asyncbench.config.entry import Entry, Keys, Name, Place, params_from, quoted, suggestion
 from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
 from asyncbench.problems.hub import remote_address

@@ -13,8 +13,17 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, PositiveInt, TypeAdapter, ValidationError
 
-from asyncbench.config.entry import ENV_VARIABLE, Entry, Name, Number, Words, seconds_in
-from asyncbench.config.place import Place, quoted, shortened
+from asyncbench.config.entry import (
+    ENV_VARIABLE,
+    Entry,
+    Name,
+    Number,
+    Place,
+    Words,
+    quoted,
+    seconds_in,
+    shortened,
+)
 from asyncbench.errors import ConfigError
 from asyncbench.records import REALTIME
 

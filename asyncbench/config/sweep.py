@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from asyncbench.config.contradictions import contradictions
-from asyncbench.config.entry import Streaming, collected, read_entry, without_unset
+from asyncbench.config.entry import Place, Streaming, collected, read_entry, without_unset, yaml_of
 from asyncbench.config.loading import (
     Load,
     as_load_mapping,
@@ -27,7 +27,6 @@ from asyncbench.config.models import (
     priced_model,
     streams,
 )
-from asyncbench.config.place import Place, yaml_of
 from asyncbench.config.questions import (
     ProblemsEntry,
     ProblemSource,

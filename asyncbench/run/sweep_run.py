@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from asyncbench.cluster.messages import Cluster
-from asyncbench.config.place import Place
+from asyncbench.config.entry import Place
 from asyncbench.config.run_entries import WorkersWanted
 from asyncbench.config.sweep import AnySweep, load_sweep, with_load
 from asyncbench.engine.telemetry import Counters

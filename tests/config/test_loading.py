@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from asyncbench.config.entry import Place
 from asyncbench.config.loading import Find, Slo
-from asyncbench.config.place import Place
 from asyncbench.config.sweep import as_mapping, sweep_from, with_load
 from asyncbench.errors import ConfigError
 from asyncbench.run.lanes import as_loaded, cautions_of_load

@@ -5,8 +5,8 @@ import json
 import pytest
 import yaml
 
+from asyncbench.config.entry import Place
 from asyncbench.config.matrix import LISTS_BY_NATURE, expanded
-from asyncbench.config.place import Place
 from asyncbench.config.sweep import as_mapping, load_sweep, sweep_from
 from asyncbench.config.sweep_file import sweep_schema
 from asyncbench.errors import ConfigError

@@ -11,8 +11,8 @@ import pytest
 
 from asyncbench import generate, run_sweep
 from asyncbench.commands.terminal import dollars_typed
+from asyncbench.config.entry import Place
 from asyncbench.config.models import ModelEntry, model_from
-from asyncbench.config.place import Place
 from asyncbench.config.sweep import sweep_from
 from asyncbench.errors import AsyncbenchError, ConfigError
 from asyncbench.planning.budget_bounds import budgeted_models, most_of

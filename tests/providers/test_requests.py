@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from asyncbench.config.place import Place
+from asyncbench.config.entry import Place
 from asyncbench.config.questions import ConditionEntry, condition_from
 from asyncbench.records import Message
 from asyncbench.suites.requests import request_for
