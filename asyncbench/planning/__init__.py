@@ -16,6 +16,5 @@ PUBLIC = (
     "reuse",
     "skipping",
     "sweep_plan",
-    "trial_columns",
     "trials",
 )

@@ -20,7 +20,7 @@ from asyncbench.config.questions import ProblemSource
 from asyncbench.config.sweep import Sweep, all_sources, as_mapping, load_sweep, set_names_in, sweep_from
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import input_path, quoted
-from asyncbench.planning.trial_columns import TrialSource
+from asyncbench.planning.trials import TrialSource
 from asyncbench.problems.copies import copies
 from asyncbench.problems.hub import remote_address
 from asyncbench.problems.making import generate

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.planning.records import Needs
-from asyncbench.planning.trial_columns import numbered
-from asyncbench.planning.trials import CELL, Cell
+from asyncbench.planning.trials import CELL, Cell, numbered
 from asyncbench.records import Outcome
 from asyncbench.store.catalog import steady, together
 from asyncbench.store.id_set import IdColumn, IdSet, strung

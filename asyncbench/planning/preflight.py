@@ -14,8 +14,7 @@ from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.files import found_input, input_path, text_of
 from asyncbench.planning.belonging import copy_of_lost, generated_set
 from asyncbench.planning.grading import graded
-from asyncbench.planning.trial_columns import TrialSource
-from asyncbench.planning.trials import conditions_of, sources_by_model
+from asyncbench.planning.trials import TrialSource, conditions_of, sources_by_model
 from asyncbench.problems.hub import remote_address
 from asyncbench.problems.making import copy_into
 from asyncbench.problems.opening import open_set

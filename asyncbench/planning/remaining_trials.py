@@ -15,8 +15,18 @@ from asyncbench.config.sweep import Sweep
 from asyncbench.planning.finished import ENOUGH, SeenUse, Way
 from asyncbench.planning.modes import has_mode_auto
 from asyncbench.planning.preflight import check_conditions, check_sets, open_sources, sources_of
-from asyncbench.planning.trial_columns import Slot, TrialSource, ids_of, membership_of, numbered, rows_within
-from asyncbench.planning.trials import CELL, Cell, places_of, sources_by_model
+from asyncbench.planning.trials import (
+    CELL,
+    Cell,
+    Slot,
+    TrialSource,
+    ids_of,
+    membership_of,
+    numbered,
+    places_of,
+    rows_within,
+    sources_by_model,
+)
 from asyncbench.problems.making import generate
 from asyncbench.problems.schema import problems_of
 from asyncbench.records import Condition, Model

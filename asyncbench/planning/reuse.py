@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 from asyncbench.config.sweep import Sweep
 from asyncbench.errors import ConfigError
 from asyncbench.planning.grading import graded
-from asyncbench.planning.trial_columns import TrialSource
-from asyncbench.planning.trials import trials_of
+from asyncbench.planning.trials import TrialSource, trials_of
 from asyncbench.providers.params import ANY_LONGEST_REPLY, longest_stored
 from asyncbench.records import (
     CUT_SHORT,

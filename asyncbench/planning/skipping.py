@@ -11,8 +11,7 @@ from typing import Any, cast
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.stopping import ConditionCell, Stopping, still_stopped
 from asyncbench.engine.telemetry import Counters
-from asyncbench.planning.trial_columns import TrialSource
-from asyncbench.planning.trials import Cell as ProblemCell, trials_of
+from asyncbench.planning.trials import Cell as ProblemCell, TrialSource, trials_of
 from asyncbench.records import History, Model, Outcome, Skipped, Stop, StopWhen, Trial
 from asyncbench.stats.always_valid import always_valid_interval
 from asyncbench.store.catalog import failed_ids, known_trials, read_skipped, right_ids

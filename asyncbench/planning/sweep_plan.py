@@ -28,7 +28,7 @@ from asyncbench.planning.records import ConditionPlan, ModelPlan, Needs, Planned
 from asyncbench.planning.remaining_trials import Remainder, planned_sets, remaining_by_model
 from asyncbench.planning.report import Plan, assumptions_of, varied_in, warnings_of
 from asyncbench.planning.skipping import still_skipped
-from asyncbench.planning.trial_columns import TrialSource
+from asyncbench.planning.trials import TrialSource
 from asyncbench.pricing import Rates, cost_usd
 from asyncbench.records import BATCH, REALTIME, Model, Usage
 from asyncbench.store.catalog import known_trials

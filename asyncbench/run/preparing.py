@@ -61,8 +61,7 @@ from asyncbench.planning.report import Plan
 from asyncbench.planning.reuse import Answers, Room, check_longer, check_reuse, take_over
 from asyncbench.planning.skipping import Before
 from asyncbench.planning.sweep_plan import plan_of
-from asyncbench.planning.trial_columns import closed_trials
-from asyncbench.planning.trials import planned_tasks, trials_of
+from asyncbench.planning.trials import closed_trials, planned_tasks, trials_of
 from asyncbench.providers.credentials import credentials_of, secrets_of
 from asyncbench.providers.endpoints import added_providers, known_endpoints
 from asyncbench.providers.prices import is_moving_alias, rates_of

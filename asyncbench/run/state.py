@@ -14,8 +14,7 @@ from asyncbench.lanes.batches.spending import LeftOpen
 from asyncbench.planning.modes import has_mode_auto
 from asyncbench.planning.reuse import Room
 from asyncbench.planning.skipping import Before, Needed
-from asyncbench.planning.trial_columns import Closed, TrialSource
-from asyncbench.planning.trials import planned
+from asyncbench.planning.trials import Closed, TrialSource, planned
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.providers.credentials import Credentials
 from asyncbench.providers.provider import makes_own_calls

@@ -25,8 +25,7 @@ from asyncbench.files import creating, local, quoted, writing
 from asyncbench.lanes.batches.spending import trials_out
 from asyncbench.planning.preflight import chosen_models
 from asyncbench.planning.remaining_trials import planned_sets
-from asyncbench.planning.trial_columns import TrialSource
-from asyncbench.planning.trials import trials_of
+from asyncbench.planning.trials import TrialSource, trials_of
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.provider import open_batches
 from asyncbench.published.files import (

@@ -9,8 +9,7 @@ import pytest
 from asyncbench import generate, plan, run_sweep
 from asyncbench.planning.preflight import sets_in_folder
 from asyncbench.planning.remaining_trials import Shape, remaining_by_model
-from asyncbench.planning.trial_columns import closed_trials
-from asyncbench.planning.trials import Cell, cell_of, sources_by_model, trials_of
+from asyncbench.planning.trials import Cell, cell_of, closed_trials, sources_by_model, trials_of
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.schema import ProblemRows
 from asyncbench.records import Problem

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from asyncbench import generate
-from asyncbench.planning.trial_columns import AT_ONCE, TrialSource
-from asyncbench.planning.trials import OPERATION, balanced_rows, without_repeats
+from asyncbench.planning.trials import AT_ONCE, OPERATION, TrialSource, balanced_rows, without_repeats
 from asyncbench.problems.opening import open_set
 
 MADE: dict[str, dict[str, Any]] = {
