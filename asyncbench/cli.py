@@ -15,11 +15,10 @@ from typer.core import TyperGroup
 from asyncbench.commands.controlling import cancel, pause, resume, set_limits, status
 from asyncbench.commands.demo import demo
 from asyncbench.commands.keeping import compact, export_results, import_results, merge, regrade
-from asyncbench.commands.loading import load
 from asyncbench.commands.making import generate, problems, schema, suites
 from asyncbench.commands.providers import doctor, models, simulate
 from asyncbench.commands.reading import compare_two, reconcile, report, sql, view
-from asyncbench.commands.running import plan, run
+from asyncbench.commands.running import load, plan, run
 from asyncbench.commands.starting import init
 from asyncbench.commands.sweep_options import RunCommand, SweepCommand
 from asyncbench.commands.terminal import Command, harmless, withheld

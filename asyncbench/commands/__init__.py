@@ -8,7 +8,6 @@ PUBLIC = (
     "controlling",
     "demo",
     "keeping",
-    "loading",
     "making",
     "providers",
     "reading",

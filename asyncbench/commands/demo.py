@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from asyncbench.commands.running import show_overview
-from asyncbench.commands.terminal import awaited
+from asyncbench.commands.running import run_shown, show_overview
 from asyncbench.files import quoted
 
 if TYPE_CHECKING:
@@ -90,8 +89,5 @@ def shipped(name: str) -> Path:
 def _run(file: Path, out: Path, *, quiet: bool = False) -> "Summary":
     from asyncbench.config.sweep import load_sweep
     from asyncbench.run.options import RunOptions
-    from asyncbench.run.progress import default_screen
-    from asyncbench.run.sweep_run import run_with_options
 
-    sweep = replace(load_sweep(file), out=out)
-    return awaited(run_with_options(sweep, RunOptions(), env={}, screen=default_screen(quiet=quiet)))
+    return run_shown(replace(load_sweep(file), out=out), RunOptions(), env={}, quiet=quiet)
