@@ -3,10 +3,11 @@
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
@@ -200,7 +201,9 @@ def deadline_from(raw: object, *, place: object) -> str:
 
 
 def seconds_left(deadline: str, now: datetime) -> float:
-    """Return the seconds from `now`, the start of a run with its time zone, to its deadline.
+    """Return the seconds from `now`, the start of a run, to its deadline, by the clock of this machine.
+
+    A night in which the clocks change is an hour shorter or longer.
 
     Raises:
         ConfigError: that moment has passed.
@@ -208,13 +211,19 @@ def seconds_left(deadline: str, now: datetime) -> float:
     if seconds := seconds_in(deadline):
         return seconds
     if due := _time_of_day(deadline):
-        then = now.replace(hour=due[0], minute=due[1], second=0, microsecond=0)
-        return (then - now + timedelta(days=then <= now)).total_seconds()
+        return min(left_s for left_s in _times_left(time(*due), now) if left_s > 0)
     moment = _moment(deadline) or now
-    left_s = (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)).timestamp() - now.timestamp()
+    left_s = moment.timestamp() - now.timestamp()  # without a zone, `timestamp` takes it for local time
     if left_s <= 0:
         raise ConfigError(f"deadline {deadline!r} has passed. Set a later one, or remove it")
     return left_s
+
+
+def _times_left(due: time, now: datetime) -> Iterator[float]:
+    """Yield the seconds to a time of today and of tomorrow; where the clock shows it twice, to both."""
+    for day, fold in product((0, 1), (0, 1)):
+        date_due = now.astimezone().date() + timedelta(days=day)
+        yield datetime.combine(date_due, due.replace(fold=fold)).timestamp() - now.timestamp()
 
 
 def _time_of_day(written: str) -> tuple[int, int] | None:

@@ -1,7 +1,8 @@
 """Sweep files: what is understood, and how each slip is named."""
 
 import asyncio
-from datetime import UTC, datetime
+import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
@@ -266,7 +267,7 @@ def test_a_fraction_is_a_part_of_the_whole(fraction):
     assert "'fraction'" in complaint_about(with_model(fraction=fraction))
 
 
-NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+NOON = datetime(2026, 11, 21, 12, 0).astimezone()  # of this machine, whose time deadlines are in
 
 
 @pytest.mark.parametrize(
@@ -280,7 +281,7 @@ NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
         ("07:30", 19.5 * 3600),  # tomorrow
         ("12:00", 86_400),  # now has passed
         ("2026-11-21 13:00", 3_600),
-        ("2026-11-21T15:00+02:00", 3_600),
+        ((NOON.astimezone(UTC) + timedelta(hours=1)).isoformat(), 3_600),
     ],
 )
 def test_a_deadline_is_a_while_a_time_of_day_or_a_moment(written, seconds):
@@ -288,6 +289,26 @@ def test_a_deadline_is_a_while_a_time_of_day_or_a_moment(written, seconds):
     assert sweep.deadline == written
     assert seconds_left(written, NOON) == seconds
     assert sweep_from(as_mapping(sweep)) == sweep
+
+
+@pytest.mark.parametrize(
+    ("now", "written", "hours"),
+    [
+        ("2027-03-27 22:00", "07:30", 8.5),  # the clocks go forward: an hour less
+        ("2027-03-27 22:00", "2027-03-28 07:30", 8.5),
+        ("2026-10-24 22:00", "07:30", 10.5),
+        ("2026-10-25 00:30+00:00", "02:45", 0.25),  # 02:30, for the first time
+        ("2026-10-25 01:30+00:00", "02:45", 0.25),  # for the second time
+    ],
+)
+def test_a_deadline_is_kept_by_the_clock_on_the_wall(monkeypatch, now, written, hours):
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        assert seconds_left(written, datetime.fromisoformat(now).astimezone()) == hours * 3_600
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_a_moment_that_yaml_reads_by_itself_is_a_deadline():
