@@ -4,7 +4,9 @@ import math
 import os
 import re
 import shlex
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -286,9 +288,11 @@ def _chosen(
 def _list(question: str, options: Mapping[str, str]) -> None:
     """Show options with their numbers."""
     width = max(map(len, options))
+    columns, below = shutil.get_terminal_size().columns, " " * (width + 8)
     typer.echo(f"\n{question}")
     for number, (name, about) in enumerate(options.items(), 1):
-        typer.echo(harmless(f"  {number:>2}  {name:<{width}}  {about}".rstrip()))
+        line = f"  {number:>2}  {name:<{width}}  {about}".rstrip()
+        typer.echo(harmless(textwrap.fill(line, max(columns, 2 * len(below)), subsequent_indent=below)))
 
 
 def _picked(how: str, options: Mapping[str, str], usual: str | None) -> str:

@@ -98,9 +98,13 @@ class Plan(Report):
                 ranges = _range_texts(self.forecast_left, self.forecast_seconds)
                 forecasts.append(("together", "", *ranges))
             yield Sheet(title="Forecast (90 % range)", head=FORECAST_HEAD, rows=forecasts)
-        for cut in self.cuts:
+        some_left = any(model.left for model in self.models)
+        if not some_left:
+            yield "Nothing is left to ask: a run makes no call."
+        for cut in self.cuts if some_left else ():
             yield from _cut_parts(cut)
-        for title, lines in (("Assumptions:", self.assumptions), ("Warnings:", self.warnings)):
+        assumptions = self.assumptions if some_left else ()
+        for title, lines in (("Assumptions:", assumptions), ("Warnings:", self.warnings)):
             if lines:
                 yield title
                 yield from (f"- {line}" for line in lines)

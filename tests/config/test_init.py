@@ -355,5 +355,12 @@ def on_a_terminal(folder, answers, *, env):
     return told, code
 
 
+def test_options_are_folded_at_words_to_the_width_of_the_terminal(folder):
+    told, _ = on_a_terminal(folder, ["nothing", "", ""], env={"COLUMNS": "60"})
+    listed = [line for line in told.splitlines() if line.startswith("   ")]
+    assert max(map(len, listed)) <= 60
+    assert "any address like OpenAI's" in " ".join(" ".join(listed).split())
+
+
 def keys(*providers):
     return {key_variable(name): SECRET for name in providers}

@@ -426,6 +426,10 @@ async def test_guesses_are_called_so_until_replies_are_known(tmp_path):
     assert "are guesses" not in known
     assert "enough for everything, also at the 95th percentile." in known
 
+    await run_sweep(asked)
+    over = plan(asked, budget_usd=5).as_text(width=300)
+    assert over.endswith("Nothing is left to ask: a run makes no call.")
+
 
 def test_a_batch_has_a_column_where_somebody_s_price_of_it_is_known(tmp_path):
     problems, own = problem_set(tmp_path), {"model": "simulated/oracle", "price": PRICE}
