@@ -51,6 +51,7 @@ MEMORY: Final = 150  # MB of DuckDB's own, beside 100 bytes a trial: what needs 
 MEMORY_OF_UNKNOWN: Final = 1000  # MB, where no list tells how many trials there are
 _SETTINGS: Mapping[str, str | bool | int | float | list[str]] = {
     "preserve_insertion_order": "false",
+    "allocator_bulk_deallocation_flush_threshold": "1MB",  # else it keeps what it freed: 100 MB and more
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",  # FROM name must not find a variable of the program
