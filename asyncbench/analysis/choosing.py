@@ -218,10 +218,10 @@ def add_chosen(connection: "duckdb.DuckDBPyConnection", of: Chosen, known: Names
 def _wanted(of: Chosen, models: Collection[str]) -> dict[str, str]:
     """Return which rows of each table are wanted, as SQL; that of `where` comes on top."""
     filters = {"suite": of.suite, "task": of.task}
-    alike = [f"{name} = {_quoted(value)}" for name, value in filters.items() if value is not None]
-    kinds, listed = " AND ".join(alike) or "true", ", ".join(map(_quoted, of.models))
+    alike = [f"{name} = {quoted(value)}" for name, value in filters.items() if value is not None]
+    kinds, listed = " AND ".join(alike) or "true", ", ".join(map(quoted, of.models))
     of_models = f"model IN ({listed})" if listed else "true"
-    others = f"lane NOT IN ({', '.join(map(_quoted, models))})" if models else "true"  # groups of models
+    others = f"lane NOT IN ({', '.join(map(quoted, models))})" if models else "true"  # groups of models
     return {
         "problems": kinds,
         "trials": f"{kinds} AND {of_models}",
@@ -236,7 +236,7 @@ def _wanted(of: Chosen, models: Collection[str]) -> dict[str, str]:
 def _rows(of: Chosen, table: str, n: int, wanted: str) -> str:
     """Return the query of the n-th folder's rows of a table."""
     wanted = wanted.replace("{n}", str(n))
-    folder = f"{_quoted([*of.labels][n])} AS folder," if of.several else ""
+    folder = f"{quoted([*of.labels][n])} AS folder," if of.several else ""
     return f"SELECT {folder} * FROM {raw(table, n)} WHERE {wanted.replace('{n}', str(n))}"  # noqa: S608  quoted
 
 
@@ -258,7 +258,7 @@ def _replaced(of: Chosen, names: Names, label: str, columns: Collection[str]) ->
     replacements = {"trial_id": "folder || '/' || trial_id"} if "trial_id" in columns else {}
     for column in {"model", "lane"} & {*columns}:
         changed = {alias: name for (its, alias), name in names.items() if its == label and name != alias}
-        cases = "".join(f" WHEN {_quoted(alias)} THEN {_quoted(name)}" for alias, name in changed.items())
+        cases = "".join(f" WHEN {quoted(alias)} THEN {quoted(name)}" for alias, name in changed.items())
         if cases:
             replacements[column] = f"CASE {column}{cases} ELSE {column} END"
     replaced = ", ".join(f"{value} AS {column}" for column, value in replacements.items())
@@ -267,11 +267,12 @@ def _replaced(of: Chosen, names: Names, label: str, columns: Collection[str]) ->
 
 def folder_column(names: Names) -> str:
     """Return the folder of a row that has a `model`, as a column: each name is of one folder."""
-    cases = "".join(f" WHEN {_quoted(name)} THEN {_quoted(label)}" for (label, _), name in names.items())
+    cases = "".join(f" WHEN {quoted(name)} THEN {quoted(label)}" for (label, _), name in names.items())
     return f"CASE model{cases} END AS folder"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a text as SQL has it."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -281,7 +282,7 @@ def _named_in(
     """Return the values of a column by folder."""
     by_folder: dict[str, set[str]] = {label: set() for label in of.labels}
     rows = " UNION ".join(
-        f"SELECT {_quoted(label)}, {column} FROM {raw(table, n)}"  # noqa: S608  our words, a quoted one
+        f"SELECT {quoted(label)}, {column} FROM {raw(table, n)}"  # noqa: S608  our words, a quoted one
         for n, label in enumerate(of.labels)
         for table in tables
     )

@@ -8,12 +8,14 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import accumulate
 from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
 
 from asyncbench.analysis.cells import rows_by
+from asyncbench.analysis.choosing import quoted
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.views import counts_by
 from asyncbench.errors import ErrorKind
@@ -38,10 +40,13 @@ SELECT attempts.model, attempts.provider, coalesce(attempts.load, '') AS load, s
         THEN (output_tokens - coalesce(hidden, 0) - 1) / (latency_s - ttft_s) END AS pace
 FROM attempts LEFT JOIN (
     SELECT trial_id, reasoning_tokens AS hidden FROM trials
-    WHERE reasoning_tokens > 0 AND reasoning_text IS NULL
+    WHERE {{0}} AND reasoning_tokens > 0 AND reasoning_text IS NULL
 ) USING (trial_id)
-WHERE mode IS DISTINCT FROM '{BATCH}' AND status <> '{LOST}' AND phase IS DISTINCT FROM 'warmup'
+WHERE {{0}} AND mode IS DISTINCT FROM '{BATCH}' AND status <> '{LOST}' AND phase IS DISTINCT FROM 'warmup'
 """  # noqa: S608  made of our own words alone
+
+_CALLS_BY_MODEL: Final = "SELECT model, count(*) AS calls FROM attempts GROUP BY model"
+CALLS_AT_ONCE: Final = 250_000  # that DuckDB holds as a table
 
 _COUNTS: Final = """
 SELECT model, any_value(provider) AS provider, count(*) AS calls, count(*) FILTER (answered) AS answered,
@@ -112,6 +117,10 @@ FROM (
         lag({0}) OVER (PARTITION BY model ORDER BY finished_at, trial_id) AS before
     FROM provider_trials WHERE {0} IS NOT NULL
 ) GROUP BY model, value ORDER BY model, replies DESC, value
+"""
+# When calls began: what is still asked of them once they are counted.
+_STARTS: Final = """
+SELECT model, epoch(started_at)::BIGINT // 60 AS minute, count(*) AS calls FROM provider_calls GROUP BY ALL
 """
 _WARMED: Final = "SELECT trial_id FROM attempts WHERE phase = 'warmup'"
 _KEPT_TRIALS: Final = """
@@ -189,7 +198,6 @@ def endpoints_in(views: FolderViews, steps: Sequence[StepFigures]) -> tuple[Endp
         views: of the folders, with the answers to a load (`chosen(…, loaded=True)`).
         steps: of its loads, as `steps_in` has them.
     """
-    views.keep("provider_calls", _CALLS)
     views.keep("warmed", _WARMED)
     if views.rows("SELECT 1 FROM warmed LIMIT 1"):
         views.keep("provider_trials", _KEPT_TRIALS)
@@ -197,24 +205,25 @@ def endpoints_in(views: FolderViews, steps: Sequence[StepFigures]) -> tuple[Endp
         views.define("provider_trials", "FROM trials")
     by_model = rows_by(steps, attrgetter("model"))
     timed = timed_steps(by_model)
-    _put_timed(views, timed, by_model)
-    counts = _by_model(_rows(views, _COUNTS))
-    per_model = {name: _by_model(_rows(views, query)) for name, query in _QUERIES.items()}
-    for came in per_model["trials"].values():
+    of_calls = _of_calls(views, timed, by_model)
+    views.put("provider_minutes", pa.Table.from_pylist(of_calls["starts"], pa.schema(_MINUTES_OF_STARTS)))
+    counts, hours = _by_model(of_calls["counts"]), _grouped(of_calls["hours"])
+    times, obeyed, minutes = (_by_model(of_calls[name]) for name in ("times", "obeyed", "minutes"))
+    trials = _by_model(_rows(views, _TRIALS))
+    for came in trials.values():
         came["declined"] = came.pop("refused")  # by the model: calls that were refused are others
-    limits = _limits_of(views, counts, by_model)
+    limits = _limits_of(views, counts, minutes, by_model)
     served = {name: _grouped(_rows(views, _SERVED.format(name))) for name in SERVED_BY}
-    hours = _grouped(_rows(views, _HOURS))
     return tuple(
         EndpointFigures(
             model=model,
             **row,
             asked_by="load" if model in by_model else "sweep",
-            **per_model["trials"].get(model, {}),
+            **trials.get(model, {}),
             step=timed.get(model),
-            **_times_of(timed.get(model), per_model["times"].get(model, {})),
+            **_times_of(timed.get(model), times.get(model, {})),
             limits=limits[model],
-            retry_after=per_model["obeyed"].get(model, _NOTHING_TOLD),
+            retry_after=obeyed.get(model, _NOTHING_TOLD),
             served={name: served[name].get(model, []) for name in SERVED_BY},
             hours=[_hour(hour, endless=model in timed) for hour in hours.get(model, [])],
             steps=by_model.get(model, []),
@@ -223,7 +232,37 @@ def endpoints_in(views: FolderViews, steps: Sequence[StepFigures]) -> tuple[Endp
     )
 
 
-_QUERIES: Final = {"trials": _TRIALS, "times": _TIMES, "obeyed": _OBEYED}
+_OF_CALLS: Final = {
+    "counts": _COUNTS,
+    "times": _TIMES,
+    "obeyed": _OBEYED,
+    "hours": _HOURS,
+    "minutes": _MINUTES,
+    "starts": _STARTS,
+}
+
+
+def _of_calls(
+    views: FolderViews, timed: Mapping[str, StepFigures], by_model: Mapping[str, object]
+) -> dict[str, list[Row]]:
+    """Return what is counted of calls, a few models at a time: DuckDB holds their calls as a table."""
+    calls = {row["model"]: row["calls"] for row in views.rows(_CALLS_BY_MODEL)}
+    _put_timed(views, timed, by_model, calls)
+    rows: dict[str, list[Row]] = {name: [] for name in _OF_CALLS}
+    for models in _portions(calls):
+        listed = ", ".join(map(quoted, models))
+        views.keep("provider_calls", _CALLS.format(f"model IN ({listed})"))
+        for name, query in _OF_CALLS.items():
+            rows[name] += _rows(views, query)
+        views.drop("provider_calls")
+    return rows
+
+
+def _portions(calls: Mapping[str, int]) -> Iterable[list[str]]:
+    """Return models in groups that have about `CALLS_AT_ONCE` calls together, given the calls of each."""
+    models = sorted(calls)
+    ends = dict(zip(models, accumulate(calls[model] for model in models), strict=True))
+    return rows_by(models, lambda model: ends[model] // CALLS_AT_ONCE).values()
 
 
 def timed_steps(by_model: Mapping[str, Sequence[StepFigures]]) -> dict[str, StepFigures]:
@@ -247,7 +286,12 @@ def timed_steps(by_model: Mapping[str, Sequence[StepFigures]]) -> dict[str, Step
     return {model: min(steps.values(), key=lambda step: step.rate) for model, steps in usable.items()}
 
 
-def _put_timed(views: FolderViews, timed: Mapping[str, StepFigures], by_model: Mapping[str, object]) -> None:
+def _put_timed(
+    views: FolderViews,
+    timed: Mapping[str, StepFigures],
+    by_model: Mapping[str, object],
+    models: Iterable[str],
+) -> None:
     """Put the table of the steps whose calls are timed; of models without a load, all calls are."""
     rows = _rows(views, "SELECT model, load, verdict FROM steps")
     of_loads = [
@@ -257,7 +301,6 @@ def _put_timed(views: FolderViews, timed: Mapping[str, StepFigures], by_model: M
         and base_in(row["load"]) == timed[row["model"]].step
         and row["verdict"] not in (INCOMPLETE, CLIENT_BOUND)
     ]
-    models = (row["model"] for row in _rows(views, "SELECT DISTINCT model FROM provider_calls"))
     of_sweeps = [{"model": model, "load": ""} for model in models if model not in by_model]
     views.put("timed_steps", pa.Table.from_pylist([*of_loads, *of_sweeps], _TIMED_STEPS))
 
@@ -280,6 +323,11 @@ _SECONDS: Final = pa.list_(pa.float64())
 
 
 _TIMED_STEPS: Final = pa.schema([("model", pa.string()), ("load", pa.string())])
+_MINUTES_OF_STARTS: Final[Mapping[str, pa.DataType]] = {
+    "model": pa.string(),
+    "minute": pa.int64(),
+    "calls": pa.int64(),
+}
 
 
 def _by_model(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:  # Any: of a query
@@ -315,7 +363,10 @@ def _hour(row: Mapping[str, Any], *, endless: bool) -> HourFigures:
 
 
 def _limits_of(
-    views: FolderViews, models: Iterable[str], by_model: Mapping[str, Sequence[StepFigures]]
+    views: FolderViews,
+    models: Iterable[str],
+    minutes: Mapping[str, Row],
+    by_model: Mapping[str, Sequence[StepFigures]],
 ) -> dict[str, Row]:
     """Return what a provider lets through a minute, by model, of each of `LIMITS` that has one.
 
@@ -323,7 +374,7 @@ def _limits_of(
     is less; `most`: most answers of a minute (a load: of a step, a minute); `found`: of one in which some
     were refused.
     """
-    minutes, limits = _by_model(_rows(views, _MINUTES)), {row.pop("lane"): row for row in _rows(views, _TOLD)}
+    limits = {row.pop("lane"): row for row in _rows(views, _TOLD)}
     promised = dict(_promised(views))
     return {
         model: {

@@ -1,21 +1,32 @@
 """`report --style providers`: models side by side as providers of one: answers, price, times, limits."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from math import isinf
-from typing import Final
+from operator import and_, or_
+from typing import Final, TypeVar
 
 import orjson
 
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import FolderReport, NothingToShowError, mixtures, note_of_simulated
-from asyncbench.analysis.pairing import Marks, ModelPair, difference_interval, marked, pair
+from asyncbench.analysis.pairing import (
+    ANSWERS,
+    Bits,
+    Marked,
+    Marks,
+    ModelPair,
+    difference_interval,
+    marked,
+    marks_in,
+    pair,
+)
 from asyncbench.config.loading import CLOSED
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.load.steps import MET
-from asyncbench.records import waits
+from asyncbench.records import Outcome, waits
 from asyncbench.reports.endpoints.counts import EndpointFigures, HourFigures, endpoints_in
 from asyncbench.reports.load.report import ENDLESS, spent_models
 from asyncbench.reports.load.steps import CallTimes, HighestRate, highest_rates, steps_in
@@ -27,24 +38,14 @@ from asyncbench.tables.headings import PER_CORRECT
 from asyncbench.tables.numbers import MISSING, count, dollars, per_correct, per_correct_text, percent, points
 from asyncbench.tables.report import Columns, Sheet, filled
 
+ValueT = TypeVar("ValueT")
+
 # ── Fairness of a comparison: the same problems, in the same minutes, with the same parameters
 
 
 NEARBY: Final = 2  # minutes: calls that are no further apart met the same weather
 TOGETHER: Final = 0.9  # of a model's calls near calls to all others: that is the same time
 
-_MINUTES: Final = """
-SELECT model, epoch(started_at)::BIGINT // 60 AS minute, count(*) AS calls FROM provider_starts GROUP BY ALL
-"""
-_PROBLEMS: Final = """
-SELECT count(*) AS problems,
-    count(*) FILTER (models = (SELECT count(DISTINCT model) FROM provider_starts)) AS common
-FROM (
-    SELECT problem_id, count(DISTINCT model) AS models
-    FROM provider_trials SEMI JOIN (SELECT DISTINCT model FROM provider_starts) USING (model)
-    GROUP BY problem_id
-)
-"""
 _PARAMS: Final = "SELECT DISTINCT model, params, effort FROM provider_trials"
 
 
@@ -103,14 +104,17 @@ class Fairness:
             yield f"Times are of {', '.join(filter(None, steps))}, the {kept}."
 
 
-def fairness_of(views: FolderViews, figures: Sequence[EndpointFigures]) -> Fairness:
+def fairness_of(views: FolderViews, figures: Sequence[EndpointFigures], marks: Marked) -> Fairness:
     """Return how alike models were asked, given the figures that `endpoints_in` made of these views."""
-    (counts,) = views.rows(_PROBLEMS)
+    asked = dict.fromkeys((one.model for one in figures), 0)
+    for (_, model, _), own in marks.marks.items():
+        if model in asked:
+            asked[model] |= own.problems
     timed = [one.step for one in figures if one.step is not None]
     return Fairness(
         models=len(figures),
-        problems=counts["problems"],
-        common_problems=counts["common"],
+        problems=reduce(or_, asked.values()).bit_count(),
+        common_problems=reduce(and_, asked.values()).bit_count(),
         together=_together(views),
         parameters=_differing(views),
         timed={one.model: one.timed_step for one in figures},
@@ -120,7 +124,7 @@ def fairness_of(views: FolderViews, figures: Sequence[EndpointFigures]) -> Fairn
 
 def _together(views: FolderViews) -> dict[str, float]:
     calls: dict[str, Counter[int]] = {}
-    for row in views.rows(_MINUTES):
+    for row in views.rows("FROM provider_minutes"):
         calls.setdefault(row["model"], Counter())[row["minute"]] = row["calls"]
     near = {
         model: {minute + n for minute in minutes for n in range(-NEARBY, NEARBY + 1)}
@@ -165,18 +169,51 @@ _UNKNOWN: Final = {
     "too_few_calls": "too few calls",
 }
 
-# Each answer as a repeat of its problem: those of two models under one condition, step and repeat are paired.
+# ── Answers as repeats of their problems: those of two models under one condition and step are paired
+
+
+# Of folders with a load: the steps of a condition stand apart.
 _ANSWERS: Final = """
-WITH answered AS (FROM provider_trials WHERE outcome <> 'failed'), turns AS (
-    SELECT *, (dense_rank() OVER (ORDER BY condition, load, repeat, nth) - 1)::INTEGER AS turn FROM (
-        SELECT *, dense_rank() OVER (PARTITION BY model ORDER BY run) AS nth
-        FROM (SELECT DISTINCT model, run, condition, load, repeat FROM answered)
-    )
-)
-SELECT '' AS run, model, '' AS condition, suite, task, problem_id, outcome, turn AS repeat
-FROM answered JOIN turns USING (model, run, condition, repeat)
-WHERE answered.load IS NOT DISTINCT FROM turns.load
+SELECT run, model, concat_ws(chr(0), condition, load) AS condition, suite, task, problem_id, outcome, repeat
+FROM provider_trials
 """
+
+
+def _marks_of(views: FolderViews) -> Marked:
+    """Return the marks of all trials, whatever they were asked for."""
+    of_loads = views.rows("SELECT 1 FROM provider_trials WHERE load IS NOT NULL LIMIT 1")
+    marks = marked(views, trials=_ANSWERS) if of_loads else marks_in(views)
+    if ANSWERS in views.origins:
+        views.drop(ANSWERS)  # what is counted next needs the room
+    return marks
+
+
+def _answers_by_model(marks: Marked) -> dict[str, Marks]:
+    """Return the marks of answers alone, over all conditions, repeats and runs of a model.
+
+    The first, second … of its runs that has an answer stands for those of others.
+    """
+    by_model = defaultdict[str, dict[tuple[str, int, str], tuple[Bits, Bits]]](dict)
+    for (run, model, condition), ended in marks.ended.items():
+        answered = (turns for outcome, turns in ended.items() if outcome != Outcome.FAILED)
+        asked = [reduce(or_, bits) for bits in zip(*answered, strict=True)]
+        for n, bits in enumerate(asked):
+            if bits:
+                by_model[model][condition, n, run] = bits, ended[Outcome.CORRECT][n]
+    numbered = {model: _with_runs_numbered(turns) for model, turns in by_model.items()}
+    order = sorted({turn for turns in numbered.values() for turn in turns})
+    return {
+        model: Marks(
+            asked=tuple(turns.get(turn, (0, 0))[0] for turn in order),
+            right=tuple(turns.get(turn, (0, 0))[1] for turn in order),
+        )
+        for model, turns in numbered.items()
+    }
+
+
+def _with_runs_numbered(turns: Mapping[tuple[str, int, str], ValueT]) -> dict[tuple[str, int, int], ValueT]:
+    runs = sorted({run for _, _, run in turns})
+    return {(condition, n, runs.index(run)): value for (condition, n, run), value in turns.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,10 +305,8 @@ def providers_of(views: FolderViews) -> Providers:
             f"{views.chosen} has no calls in real time. Run a sweep or a load first, or name another folder."
         )
         raise NothingToShowError(views.chosen, message)
-    views.keep("provider_starts", "SELECT model, started_at FROM provider_calls")  # all that is still asked
-    views.drop("provider_calls")
-    marks = {model: own for (_, model, _), own in marked(views, trials=_ANSWERS).marks.items()}
-    views.drop("answers")  # what is counted next needs the room
+    every = _marks_of(views)
+    marks = _answers_by_model(every)
     best_first = sorted(figures, key=lambda one: (-_share(marks.get(one.model)), one.model))
     highest = {rate.model: rate for rate in reversed(highest_rates(steps, spent=spent_models(views)))}
     beside = _beside(best_first[0].model, [one.model for one in best_first[1:]], marks)
@@ -282,11 +317,11 @@ def providers_of(views: FolderViews) -> Providers:
             _line(one, marks.get(one.model), beside.get(one.model), highest.get(one.model))
             for one in best_first
         ),
-        fairness=fairness_of(views, best_first),
+        fairness=fairness_of(views, best_first, every),
         mixtures=mixtures(views),
         absent=tuple(sorted({step.model for step in steps} - {one.model for one in figures})),
     )
-    views.drop("provider_starts", "timed_steps", "warmed", *views.kept & {"provider_trials"})
+    views.drop("provider_minutes", "timed_steps", "warmed", *views.kept & {"provider_trials"})
     return report
 
 
