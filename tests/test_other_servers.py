@@ -173,5 +173,5 @@ async def test_a_stream_without_usage_leaves_tokens_and_cost_unknown_and_an_esti
     row = (await asked(tmp_path, problems, servers, price={"input": 1, "output": 2}))["m"]
     assert (row["output_tokens"], row["cost_usd"]) == (None, None)
     report = counted(tmp_path, cost_report_of)
-    assert [(one.replies, one.characters) for one in report.untold] == [(1, len(WRONG))]
+    assert [(one["replies"], one["characters"]) for one in report.untold] == [(1, len(WRONG))]
     assert report.whole.spent.tokens == 0

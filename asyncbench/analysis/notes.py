@@ -106,8 +106,21 @@ class FolderReport(Report):
         """True if any of the results are simulated."""
         return bool(self.simulated_note)
 
+    @property
+    def nothing(self) -> str | None:
+        """What to say instead of all else where there is nothing to show; None: there is something."""
+        return None
+
     def _data(self) -> dict[str, Any]:  # Any: JSON
         return {"folder": self.folder, "simulated": self.simulated, **data_of(self)}
+
+    def _notes(self) -> Iterator[str]:
+        yield from self._simulated()
+        yield from [self.nothing] if self.nothing else self._remarks()
+
+    def _remarks(self) -> Iterator[str]:
+        """Yield what to know of the figures that are shown."""
+        return iter(())
 
     def _simulated(self) -> list[str]:
         return [self.simulated_note] * self.simulated

@@ -251,12 +251,11 @@ class PublishedReport(FolderReport):
     left_out: dict[str, int]  # run → entries of its file that could not be imported
     published: tuple[pa.Table, ...] = ()  # tables of its document, to stand beside the folder's figures
 
-    def _notes(self) -> Iterator[str]:
-        yield from self._simulated()
+    def _remarks(self) -> Iterator[str]:
         yield graded_by(self.graders)
         yield from self._outcomes()
         yield from left_out_at_import(self.left_out)
-        yield from self._remarks()
+        yield from self._meaning()
         if self.published:
             yield sources_note(self.published)
 
@@ -272,7 +271,7 @@ class PublishedReport(FolderReport):
         """Yield what became of the trials."""
         return iter(())
 
-    def _remarks(self) -> Iterator[str]:
+    def _meaning(self) -> Iterator[str]:
         """Yield what the tables mean, after all other notes."""
         return iter(())
 

@@ -218,7 +218,7 @@ class AnatomyReport(FolderReport):
                 }
                 for one in self.by_asked
             ],
-            "nothing": None if self.by_asked else no_trials(self.folder),
+            "nothing": self.nothing,
         }
 
     def _group(self, one: ErrorFindings, worth: Worth) -> dict[str, object]:
@@ -248,11 +248,12 @@ class AnatomyReport(FolderReport):
             **data_of(worth),
         }
 
-    def _notes(self) -> Iterator[str]:
-        yield from self._simulated()
-        if not self.by_asked:
-            yield no_trials(self.folder)
-            return
+    @property
+    def nothing(self) -> str | None:
+        """What to say of a folder without trials."""
+        return None if self.by_asked else no_trials(self.folder)
+
+    def _remarks(self) -> Iterator[str]:
         if self.graders:
             yield graded_by(self.graders)
         yield self._examined()

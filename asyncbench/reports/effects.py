@@ -56,8 +56,7 @@ class Effects(FolderReport):
     outcomes: Mapping[str, Mapping[str, int]]  # by who was asked, with the value
     skipped: int  # trials that `stop_when` leaves out
 
-    def _notes(self) -> Iterator[str]:
-        yield from self._simulated()
+    def _remarks(self) -> Iterator[str]:
         yield PAIRED
         yield from counted_note(self.skipped, SKIPPED)
         yield from lost_notes(self.outcomes)

@@ -98,7 +98,7 @@ class AccuracyMaps(FolderReport):
             "graders": list(map(asdict, self.graders)),
             "tasks": list(map(self._mapping, self.tasks)),
             "lengths": list(map(self._mapping, self.lengths)),
-            "nothing": None if self.tasks else no_trials(self.folder),
+            "nothing": self.nothing,
             **({} if self.metric == "accuracy" else {"metric": self.metric}),
         }
 
@@ -116,11 +116,12 @@ class AccuracyMaps(FolderReport):
             **({} if self.metric == "accuracy" else {"value": square.value}),
         }
 
-    def _notes(self) -> Iterator[str]:
-        yield from self._simulated()
-        if not self.tasks:
-            yield no_trials(self.folder)
-            return
+    @property
+    def nothing(self) -> str | None:
+        """What to say of a folder without trials."""
+        return None if self.tasks else no_trials(self.folder)
+
+    def _remarks(self) -> Iterator[str]:
         yield graded_by(self.graders)
         yield from lost_notes(self.outcomes)
         yield from counted_note(self.skipped, SKIPPED)

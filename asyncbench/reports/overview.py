@@ -116,13 +116,9 @@ class Overview(FolderReport):
         """What to say of a folder without trials."""
         return None if self.suites else no_trials(self.folder)
 
-    def _notes(self) -> Iterator[str]:
-        yield from self._simulated()
+    def _remarks(self) -> Iterator[str]:
         if self.prices:
             yield f"These are not the costs of the run: {self.prices}."
-        if self.nothing:
-            yield self.nothing
-            return
         yield graded_by(self.graders)
         by_name: dict[str, Counter[str]] = {}
         for line in self.suites:

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from asyncbench.config.sweep import sweep_from
-from asyncbench.published.integer_addition.report import HEAD
+from asyncbench.published.integer_addition.report import FIGURES
 from asyncbench.published.llm_arithmetic.report import MIN_DEPTH
-from asyncbench.published.nupa.report import OVERVIEW_HEAD
+from asyncbench.published.nupa.report import OVERVIEW
 from asyncbench.records import Reply
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.suites import llm_arithmetic
@@ -118,7 +118,7 @@ def test_every_option_is_there(suite, option, tmp_path, monkeypatch):
         accept(suite, yaml.safe_load(name))
     else:
         graders = {grader for one in SUITES.values() for grader in one.graders}
-        columns = {*SCHEMAS, *SCHEMAS["grades"].names, *HEAD, *OVERVIEW_HEAD}
+        columns = {*SCHEMAS, *SCHEMAS["grades"].names, *FIGURES, *OVERVIEW}
         assert name in graders | columns | {*llm_arithmetic.ARITHMETIC_TASKS}
 
 

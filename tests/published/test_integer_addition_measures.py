@@ -94,7 +94,7 @@ def test_reasoning_has_its_share_and_its_tokens(sums):
 def test_size_carries_and_operands_have_rates_of_their_own(sums):
     line = lines_of(sums)["m"]
     bins = [
-        {(size.first, size.last): size.success_rate for size in sizes}
+        {(size["first"], size["last"]): size["success_rate"] for size in sizes}
         for sizes in (line.by_length, line.by_carries, line.by_chain)
     ]
     assert bins == [

@@ -5,7 +5,7 @@ the rate over all tries, where such a call is no success.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple
@@ -36,6 +36,7 @@ LENGTHS = {
     ADDITION: (1, 6, 11, 16, 21, 26, 31),  # 2 to 30
     "string_rehearsal": (1, 101, 201, 301, 401, 501, 601),  # 10 to 600
 }
+BIN = ("first", "last", "results", "successes", "success_rate")
 CARRIES = (0, 1, 3, 6, 10, 15, 20)  # of two numbers with 30 digits: 15 on average
 
 
@@ -63,15 +64,9 @@ class Key(NamedTuple):
     suite: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeBin:
-    """The recorded results of problems of a certain size."""
-
-    first: int | None  # the smallest size; None: the size is not known
-    last: int | None  # the largest size; None: there is none
-    results: int
-    successes: int
-    success_rate: float
+# The recorded results of problems of a size from `first` to `last`, by the names of `BIN`. `first` None: the
+# size is not known; `last` None: there is no largest one.
+SizeBin = Mapping[str, Any]  # Any: numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +101,7 @@ class RunLine:
     by_carries: tuple[SizeBin, ...]  # of additions alone, as those below
     by_chain: tuple[SizeBin, ...]  # the most columns that one carry ripples through
     # by the digits of both numbers, `longer` and `shorter`: where their bins start
-    by_operands: tuple[dict[str, int], ...]
+    by_operands: tuple[SizeBin, ...]
 
     @property
     def asked(self) -> Entrant:
@@ -319,26 +314,24 @@ def _line(
         modes=_modes(findings),
         examined=findings.examined if findings else 0,
         format_ok_share=row["format_ok"] / results if results else None,
-        by_length=_by_size(sizes, "length"),
-        by_carries=_by_size(sizes, "carries"),
-        by_chain=_chains(findings),
-        by_operands=tuple(
-            {name: row[name] for name in ("longer", "shorter", "results", "successes")} for row in operands
+        by_length=tuple(_bin(row, *BIN) for row in sizes if row["size"] == "length"),
+        by_carries=tuple(_bin(row, *BIN) for row in sizes if row["size"] == "carries"),
+        by_chain=tuple(
+            {
+                "first": chain.first,
+                "last": chain.last,
+                "results": chain.right.trials,
+                "successes": chain.right.successes,
+                "success_rate": chain.right.share or 0.0,
+            }
+            for chain in (findings.by_chain if findings else ())
         ),
+        by_operands=tuple(_bin(row, "longer", "shorter", "results", "successes") for row in operands),
     )
 
 
-def _chains(findings: ErrorFindings | None) -> tuple[SizeBin, ...]:
-    return tuple(
-        SizeBin(
-            first=chain.first,
-            last=chain.last,
-            results=chain.right.trials,
-            successes=chain.right.successes,
-            success_rate=chain.right.share or 0.0,
-        )
-        for chain in (findings.by_chain if findings else ())
-    )
+def _bin(row: Mapping[str, Any], *names: str) -> SizeBin:
+    return {name: row[name] for name in names}
 
 
 def _modes(findings: ErrorFindings | None) -> dict[str, int]:
@@ -348,12 +341,6 @@ def _modes(findings: ErrorFindings | None) -> dict[str, int]:
     for kind, count in (findings.kinds if findings else {}).items():
         counts[ways.get(kind, OTHER_MODE if kind in NO_DIGITS else "wrong digit")] += count
     return {way: counts[way] for way in (*MODES, OTHER_MODE)}
-
-
-def _by_size(rows: Iterable[Mapping[str, Any]], size: str) -> tuple[SizeBin, ...]:
-    return tuple(
-        SizeBin(**{name: row[name] for name in SizeBin.__slots__}) for row in rows if row["size"] == size
-    )
 
 
 def span(first: int | None, last: int | None) -> str:

@@ -1,16 +1,19 @@
 """`report --style integer-addition`: the figures of that benchmark and more, of any results folder."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from typing import Final
 
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import manifest_of
-from asyncbench.analysis.entrants import Entrant, names_of
+from asyncbench.analysis.entrants import names_of
 from asyncbench.analysis.notes import BatchUse, batch_notes
 from asyncbench.published.integer_addition.counts import ADDITION, SUITES, RunLine, SizeBin, counts_of, span
 from asyncbench.published.reports import PublishedReport, about
-from asyncbench.tables.numbers import number_of, seconds
-from asyncbench.tables.report import Sheet
+from asyncbench.tables.numbers import MISSING, count, number_of, seconds
+from asyncbench.tables.report import Columns, Sheet
 
 MEANING = (
     "Success rate: part of the recorded results (trials with a reply), as published. Of tries: part of all "
@@ -40,7 +43,7 @@ class IntegerAdditionReport(PublishedReport):
             f"replies, {cut:,} truncated.{more}"
         )
 
-    def _remarks(self) -> Iterator[str]:
+    def _meaning(self) -> Iterator[str]:
         yield from batch_notes(self.batches, "Durations are those of the calls in real time.")
         if count := self.without_operands:
             yield (
@@ -66,105 +69,90 @@ def integer_addition_report_on(folder: Folders) -> IntegerAdditionReport:
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────
 
-HEAD = (
-    *("model", "tries", "recorded", "successes", "success rate", "of tries"),
-    *("median", "mean", "p95", "reasoning"),
-)
-
 
 def _tables(lines: Sequence[RunLine]) -> Iterator[Sheet]:
     """Yield the tables from top to bottom."""
     names = names_of([line.asked for line in lines])
+    model: Columns[RunLine] = {"model": lambda line: names[line.asked]}
     by_suite = {suite: [line for line in lines if line.suite == suite] for suite in SUITES}
     for suite, those in by_suite.items():
-        if those:
-            rows = [(names[line.asked], *_figures(line)) for line in those]
-            yield Sheet(title=suite, head=HEAD, rows=rows)
-    yield _reasons(lines, names)
-    yield _reasoning(lines, names)
-    yield from _modes(by_suite[ADDITION], names)
+        yield Sheet.of(suite, {**model, **FIGURES}, those)
+    which: Columns[RunLine] = {**model, "suite": lambda line: line.suite}
+    counted = dict.fromkeys(reason for line in lines for reason in line.reasons)
+    reasons: Columns[RunLine] = {reason: partial(_failed, reason) for reason in counted}
+    title = "Fails by reason, and recorded results in the form asked for"
+    yield Sheet.of(title, {**which, **reasons, **FORMS}, lines, labels=2)
+    yield Sheet.of("Reasoning, in recorded results", {**which, **REASONING}, lines, labels=2)
+    added = by_suite[ADDITION]
+    modes: Columns[RunLine] = {mode: partial(_in_mode, mode) for line in added[:1] for mode in line.modes}
+    examined = sum(line.examined for line in added)
+    replies = "wrong reply" if examined == 1 else "wrong replies"
+    title = f"{ADDITION}: common failures, of {examined:,} {replies} examined"
+    yield Sheet.of(title, {**model, **modes}, added)
     for suite, those in by_suite.items():
         unit = "digits of the longer number" if suite == ADDITION else "characters"
-        sizes = [line.by_length for line in those]
-        yield from _bins(f"{suite}: success rate by length in {unit}", those, sizes, names)
-    added = by_suite[ADDITION]
-    carried = [line.by_carries for line in added]
-    yield from _bins(f"{ADDITION}: success rate by number of carries", added, carried, names)
+        yield from _bins(f"{suite}: success rate by length in {unit}", model, those, attrgetter("by_length"))
+    title = f"{ADDITION}: success rate by number of carries"
+    yield from _bins(title, model, added, attrgetter("by_carries"))
     title = f"{ADDITION}: success rate by longest run of carries"
-    yield from _bins(title, added, [line.by_chain for line in added], names)
-
-
-def _figures(line: RunLine) -> tuple[str, ...]:
-    reasoning = line.reasoning_p50_characters
-    return (
-        f"{line.tries:,}",
-        f"{line.results:,}",
-        f"{line.successes:,}",
-        _rate(line.success_rate),
-        _rate(line.success_rate_of_tries),
-        seconds(line.latency_p50_s),
-        seconds(line.latency_mean_s),
-        seconds(line.latency_p95_s),
-        "-" if reasoning is None else f"{reasoning:,.0f}",
-    )
+    yield from _bins(title, model, added, attrgetter("by_chain"))
 
 
 def _rate(share: float | None) -> str:
     """Return a share as the published program prints it: 97.5 % as `97.50%`."""
-    return "-" if share is None else f"{share:.2%}"
+    return MISSING if share is None else f"{share:.2%}"
 
 
-def _reasons(lines: Sequence[RunLine], names: Mapping[Entrant, str]) -> Sheet:
-    reasons = list(dict.fromkeys(reason for line in lines for reason in line.reasons))
-    rows = [
-        (
-            names[line.asked],
-            line.suite,
-            *(f"{line.reasons.get(reason, 0):,}" for reason in reasons),
-            f"{line.truncated:,}",
-            _rate(line.format_ok_share),
-        )
-        for line in lines
-    ]
-    head = ("model", "suite", *reasons, "of these cut off", "format ok")
-    title = "Fails by reason, and recorded results in the form asked for"
-    return Sheet(title=title, head=head, rows=rows, labels=2)
+def _failed(reason: str, line: RunLine) -> str:
+    return count(line.reasons.get(reason, 0))
 
 
-def _reasoning(lines: Sequence[RunLine], names: Mapping[Entrant, str]) -> Sheet:
-    rows = [
-        (
-            names[line.asked],
-            line.suite,
-            f"{line.reasoned:,}",
-            _rate(line.reasoned / line.results if line.results else None),
-            f"{line.reasoning_tokens / line.reasoned:,.0f}" if line.reasoning_tokens else "-",
-        )
-        for line in lines
-    ]
-    head = ("model", "suite", "replies with reasoning", "share", "tokens each")
-    return Sheet(title="Reasoning, in recorded results", head=head, rows=rows, labels=2)
-
-
-def _modes(lines: Sequence[RunLine], names: Mapping[Entrant, str]) -> Iterator[Sheet]:
-    if lines:
-        rows = [(names[line.asked], *(f"{count:,}" for count in line.modes.values())) for line in lines]
-        examined = sum(line.examined for line in lines)
-        replies = "wrong reply" if examined == 1 else "wrong replies"
-        title = f"{ADDITION}: common failures, of {examined:,} {replies} examined"
-        yield Sheet(title=title, head=("model", *lines[0].modes), rows=rows)
+def _in_mode(mode: str, line: RunLine) -> str:
+    return count(line.modes[mode])
 
 
 def _bins(
-    title: str, lines: Sequence[RunLine], bins: Sequence[Sequence[SizeBin]], names: Mapping[Entrant, str]
+    title: str,
+    model: Columns[RunLine],
+    lines: Sequence[RunLine],
+    bins_of: Callable[[RunLine], Sequence[SizeBin]],
 ) -> Iterator[Sheet]:
     """Yield a table with a column for each bin that any line has; none where there are no bins."""
-    spans = {(size.first, size.last) for own in bins for size in own}
-    if not spans:
-        return
-    sizes = sorted(spans, key=lambda size: (size[0] is None, size[0] or 0))
-    rows = []
-    for line, own in zip(lines, bins, strict=True):
-        cells = {(size.first, size.last): f"{_rate(size.success_rate)} of {size.results:,}" for size in own}
-        rows.append((names[line.asked], *(cells.get(size, "-") for size in sizes)))
-    yield Sheet(title=title, head=("model", *(span(*size) for size in sizes)), rows=rows)
+    spans = {(size["first"], size["last"]) for line in lines for size in bins_of(line)}
+    if spans:
+        sizes = sorted(spans, key=lambda size: (size[0] is None, size[0] or 0))
+        columns: Columns[RunLine] = {span(*size): partial(_in_bin, bins_of, size) for size in sizes}
+        yield Sheet.of(title, {**model, **columns}, lines)
+
+
+def _in_bin(
+    bins_of: Callable[[RunLine], Sequence[SizeBin]], size: tuple[int | None, int | None], line: RunLine
+) -> str:
+    own = [one for one in bins_of(line) if (one["first"], one["last"]) == size]
+    return f"{_rate(own[0]['success_rate'])} of {own[0]['results']:,}" if own else MISSING
+
+
+FIGURES: Final[Columns[RunLine]] = {
+    "tries": lambda line: count(line.tries),
+    "recorded": lambda line: count(line.results),
+    "successes": lambda line: count(line.successes),
+    "success rate": lambda line: _rate(line.success_rate),
+    "of tries": lambda line: _rate(line.success_rate_of_tries),
+    "median": lambda line: seconds(line.latency_p50_s),
+    "mean": lambda line: seconds(line.latency_mean_s),
+    "p95": lambda line: seconds(line.latency_p95_s),
+    "reasoning": lambda line: (
+        MISSING if line.reasoning_p50_characters is None else f"{line.reasoning_p50_characters:,.0f}"
+    ),
+}
+FORMS: Final[Columns[RunLine]] = {
+    "of these cut off": lambda line: count(line.truncated),
+    "format ok": lambda line: _rate(line.format_ok_share),
+}
+REASONING: Final[Columns[RunLine]] = {
+    "replies with reasoning": lambda line: count(line.reasoned),
+    "share": lambda line: _rate(line.reasoned / line.results if line.results else None),
+    "tokens each": lambda line: (
+        f"{line.reasoning_tokens / line.reasoned:,.0f}" if line.reasoning_tokens else MISSING
+    ),
+}

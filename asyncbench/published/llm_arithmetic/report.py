@@ -147,7 +147,7 @@ class LlmArithmeticReport(PublishedReport):
         if equal := equal_to_printed(sheets[-1]):
             yield f"{equal} of the {len(printed)} published rows equal a row of yours in every column."
 
-    def _remarks(self) -> Iterator[str]:
+    def _meaning(self) -> Iterator[str]:
         (graded,) = self.graders
         if self.published and graded.grader != "legacy":
             yield "The published figures are by the grader `legacy`. For yours, add --grader legacy."

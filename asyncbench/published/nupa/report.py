@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Final
 
 import pyarrow as pa
 
@@ -44,7 +46,7 @@ from asyncbench.suites.nupa.grading import GRADERS
 from asyncbench.suites.nupa.tasks import Number, PassedLengths, range_of
 from asyncbench.suites.suite import Kind
 from asyncbench.tables.numbers import MISSING, of_accuracy, shaded
-from asyncbench.tables.report import Report, Sheet
+from asyncbench.tables.report import Columns, Report, Sheet
 from asyncbench.tables.screen import Cell
 
 MEANING = (
@@ -76,7 +78,7 @@ class NupaReport(PublishedReport):
             "lines": [_line(line) for line in self.lines],
         }
         if self.statements:
-            data["statements"] = list(map(asdict, self.statements))
+            data["statements"] = self.statements
         return self._with_published(data)
 
     def _sheets(self) -> Iterator[Sheet]:
@@ -131,7 +133,7 @@ class NupaReport(PublishedReport):
         if count := sum(line.ungraded for line in self.lines):
             yield f"{count:,} replies could not be graded and are left out. `asyncbench regrade` tries again."
 
-    def _remarks(self) -> Iterator[str]:
+    def _meaning(self) -> Iterator[str]:
         if any(line.other_form for line in self.lines):
             yield (
                 f"{MARK}: `search` and `strict` differ by more than a point. Replies did not follow the "
@@ -201,65 +203,20 @@ def nupa_report_on(folder: Folders, *, published: bool = False, statements: bool
 # ── tables ───────────────────────────────────────────────────────────────────────────────────
 
 MARK = "!"  # beside what `search` reads where it is far above `strict`
-
-OVERVIEW_HEAD = (
-    *("model", "tasks", "answers", "failed", "exact match"),
-    *(*RANGES, "by search", "digit match", "dlength"),
-)
-TASKS_HEAD = (
-    *("task", "answers", "exact match", *RANGES, "in domain", "out domain", "by search"),
-    *("digit match", "dlength"),
-)
-DIGITS_HEAD = (
-    "task",
-    *(
-        f"{digits} ({figure})"
-        for figure in ("exact", "digit", "dlength")
-        for digits in ("well learned", "preserving")
-    ),
-)
+OfModel = tuple[str, Sequence[TaskLine]]  # what somebody is called, and the lines of its tasks
 
 
 def _tables(lines: Sequence[TaskLine]) -> Iterator[Sheet]:
     """Yield the tables from top to bottom."""
     groups = by_asked(lines)
     named = names_of(groups)
-    yield Sheet(
-        title="Models: means over tasks (ours: the paper has none)",
-        head=OVERVIEW_HEAD,
-        rows=[_overview_row(named[entrant], its) for entrant, its in groups.items()],
-    )
+    of_models = [(named[entrant], its) for entrant, its in groups.items()]
+    yield Sheet.of("Models: means over tasks (ours: the paper has none)", OVERVIEW, of_models)
     if len(groups) > 1:
         yield _side_by_side(groups, named)
-    for entrant, its in groups.items():
-        yield Sheet(
-            title=f"{named[entrant]}: exact match by task and range of lengths",
-            head=TASKS_HEAD,
-            rows=[_task_row(line) for line in its],
-        )
-        yield Sheet(
-            title=f"{named[entrant]}: digits, in brackets those up to which no length fails",
-            head=DIGITS_HEAD,
-            rows=[[task_name(line.task), *_passed(line)] for line in its],
-        )
-
-
-def _overview_row(name: str, lines: Sequence[TaskLine]) -> list[Cell]:
-    of = {
-        figure: macro([line.by_grader["strict"][figure] for line in lines])
-        for figure in ("exact_match", "digit_match", "dlength")
-    }
-    searched = macro([line.by_grader["search"]["exact_match"] for line in lines])
-    return [
-        name,
-        f"{len(lines):,}",
-        f"{sum(line.answers for line in lines):,}",
-        f"{sum(line.failed for line in lines):,}",
-        *(_share(of["exact_match"][place]) for place in ("mean", *RANGES)),
-        percent(searched["mean"]),
-        percent(of["digit_match"]["mean"]),
-        _decimal(of["dlength"]["mean"]),
-    ]
+    for name, its in of_models:
+        yield Sheet.of(f"{name}: exact match by task and range of lengths", TASKS, its)
+        yield Sheet.of(f"{name}: digits, in brackets those up to which no length fails", PASSED, its)
 
 
 def _side_by_side(groups: Mapping[Entrant, Sequence[TaskLine]], named: Mapping[Entrant, str]) -> Sheet:
@@ -275,31 +232,6 @@ def _side_by_side(groups: Mapping[Entrant, Sequence[TaskLine]], named: Mapping[E
     return Sheet(title="Exact match by task and model", head=head, rows=rows)
 
 
-def _task_row(line: TaskLine) -> list[Cell]:
-    strict, search = line.by_grader["strict"], line.by_grader["search"]
-    exact, searched = strict["exact_match"], percent(search["exact_match"].mean)
-    return [
-        task_name(line.task),
-        f"{line.answers:,}",
-        _share(exact.mean),
-        *(_share(exact.ranges[name]) for name in (*RANGES, "in_domain", "out_domain")),
-        f"{searched}{MARK if line.other_form else ''}",
-        percent(strict["digit_match"].mean),
-        _decimal(strict["dlength"].mean),
-    ]
-
-
-def _passed(line: TaskLine) -> Iterator[str]:
-    """Yield how many digits of a task are well learned, and how many are kept, by each figure."""
-    for name in ("exact_match", "digit_match", "dlength"):
-        of = line.by_grader["strict"][name].digits or PassedLengths()
-        for longest, contiguous in (
-            (of.well_learned, of.well_learned_contiguous),
-            (of.preserving, of.preserving_contiguous),
-        ):
-            yield MISSING if longest is None else f"{longest} ({contiguous})"
-
-
 def _share(value: Number | None) -> Cell:
     return MISSING if value is None else shaded(percent(value), of_accuracy(float(value)))
 
@@ -312,6 +244,57 @@ def percent(value: Number | None) -> str:
 def _decimal(value: Number | None) -> str:
     return MISSING if value is None else f"{float(value):.2f}"
 
+
+def _mean(figure: str, place: str, of: OfModel, *, grader: str = "strict") -> Number | None:
+    """Return the mean over tasks of a figure, over all answers or those of a range."""
+    return macro([line.by_grader[grader][figure] for line in of[1]])[place]
+
+
+def _mean_share(place: str, of: OfModel) -> Cell:
+    return _share(_mean("exact_match", place, of))
+
+
+def _share_in(place: str, line: TaskLine) -> Cell:
+    return _share(line.by_grader["strict"]["exact_match"].ranges[place])
+
+
+def _passed(figure: str, digits: str, line: TaskLine) -> str:
+    """Return how many digits of a task are well learned, or kept, by a figure."""
+    of = line.by_grader["strict"][figure].digits or PassedLengths()
+    longest, contiguous = getattr(of, digits), getattr(of, f"{digits}_contiguous")
+    return MISSING if longest is None else f"{longest} ({contiguous})"
+
+
+OVERVIEW: Final[Columns[OfModel]] = {
+    "model": lambda of: of[0],
+    "tasks": lambda of: f"{len(of[1]):,}",
+    "answers": lambda of: f"{sum(line.answers for line in of[1]):,}",
+    "failed": lambda of: f"{sum(line.failed for line in of[1]):,}",
+    "exact match": partial(_mean_share, "mean"),
+    **{place: partial(_mean_share, place) for place in RANGES},
+    "by search": lambda of: percent(_mean("exact_match", "mean", of, grader="search")),
+    "digit match": lambda of: percent(_mean("digit_match", "mean", of)),
+    "dlength": lambda of: _decimal(_mean("dlength", "mean", of)),
+}
+TASKS: Final[Columns[TaskLine]] = {
+    "task": lambda line: task_name(line.task),
+    "answers": lambda line: f"{line.answers:,}",
+    "exact match": lambda line: _share(line.by_grader["strict"]["exact_match"].mean),
+    **{place.replace("_", " "): partial(_share_in, place) for place in (*RANGES, "in_domain", "out_domain")},
+    "by search": lambda line: (
+        f"{percent(line.by_grader['search']['exact_match'].mean)}{MARK if line.other_form else ''}"
+    ),
+    "digit match": lambda line: percent(line.by_grader["strict"]["digit_match"].mean),
+    "dlength": lambda line: _decimal(line.by_grader["strict"]["dlength"].mean),
+}
+PASSED: Final[Columns[TaskLine]] = {
+    "task": lambda line: task_name(line.task),
+    **{
+        f"{digits.replace('_', ' ')} ({name})": partial(_passed, figure, digits)
+        for name, figure in (("exact", "exact_match"), ("digit", "digit_match"), ("dlength", "dlength"))
+        for digits in ("well_learned", "preserving")
+    },
+}
 
 # ── the printed figures of the paper, beside those of a folder
 
@@ -334,7 +317,7 @@ def beside_printed(lines: Sequence[TaskLine], tables: Iterable[pa.Table]) -> Ite
     for (figure, title), table in zip(DIGITS.values(), of_digits, strict=True):
         yield _digits_sheet(table, figure, title, own=own, kinds=kinds)
     yield _ranges_sheet(by_range, own=own)
-    statements = [one for one in statements_of(sentences, own) if one.is_of_folder]
+    statements = [one for one in statements_of(sentences, own) if one["is_of_folder"]]
     yield statements_sheet("Figures in the paper's sentences, beside yours", statements, own)
 
 

@@ -1,7 +1,6 @@
 """The figures that stand in sentences of NUPA's paper, each beside those of a folder."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
 
@@ -22,15 +21,9 @@ SENTENCES: Final = "nupa_text_statements"
 _OWN: Final = f"(FROM trials WHERE suite = '{SUITE}')"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """A figure in a sentence of the paper, and those of a folder's models."""
-
-    about: str
-    figure: str
-    paper: str
-    is_of_folder: bool  # whether the folder has its tasks
-    ours: Mapping[str, float | None]  # by model
+# A figure in a sentence of the paper: `about`, `figure`, `paper`; `is_of_folder`: whether the folder has its
+# tasks; `ours`: the figures of the folder's models, by name.
+Statement = Mapping[str, Any]  # Any: texts and figures
 
 
 def statements_of(
@@ -45,30 +38,31 @@ def statements_of(
         own: the lines of a folder by model and task.
         slower: how many times as long a model takes with a rule in the prompt; not of all.
     """
-    statements = []
+    statements = list[Statement]()
     for sentence in table.to_pylist():
         lines = {
             name: [line for kind, line in its.items() if _is_of(kind, sentence)] for name, its in own.items()
         }
-        figure = sentence["metric"].replace("_", " ")
         ours = {name: _of_sentence(its, sentence) for name, its in lines.items()}
         if sentence["metric"] not in FIGURES:
             ours = {name: (slower or {}).get(name) for name in own}
         statements.append(
-            Statement(
-                about=_subject(sentence),
-                figure=figure,
-                paper=_value(sentence),
-                is_of_folder=any(lines.values()),
-                ours=ours,
-            )
+            {
+                "about": _subject(sentence),
+                "figure": sentence["metric"].replace("_", " "),
+                "paper": _value(sentence),
+                "is_of_folder": any(lines.values()),
+                "ours": ours,
+            }
         )
     return statements
 
 
 def statements_sheet(title: str, statements: Iterable[Statement], names: Iterable[str]) -> Sheet:
     head = ("sentence about", "figure", f"paper {PUBLISHED}", *names)
-    rows = [[one.about, one.figure, one.paper, *map(_shown, one.ours.values())] for one in statements]
+    rows = [
+        [one["about"], one["figure"], one["paper"], *map(_shown, one["ours"].values())] for one in statements
+    ]
     return Sheet(title=title, head=head, rows=rows, labels=2)
 
 

@@ -4,7 +4,7 @@
 beside it. `PRICED` are the calls with their dollars.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -245,102 +245,52 @@ def call_costs(views: FolderViews) -> dict[tuple[str, ...], dict[CostKey, CallCo
     return costs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnknownCosts:
-    """Calls without a known cost for one reason."""
-
-    calls: int
-    reserved_usd: float  # the most that those can have cost of which that is known
-    unbounded: int  # those of which it is not
-
-
-def unknown_by_cause(by_status: Mapping[CostKey, CallCosts]) -> dict[str, UnknownCosts]:
-    """Return the calls without a cost by what is missing, the commonest first."""
-    by_cause = {
-        cause: unknown
-        for (status,), spent in by_status.items()
-        for cause, unknown in _causes(status, spent)
-        if unknown.calls
-    }
-    return dict(sorted(by_cause.items(), key=lambda item: (-item[1].calls, item[0])))
+# Calls without a known cost by what is missing, the commonest first. `reserved_usd`: the most that those can
+# have cost of which that is known; `unbounded`: those of which it is not.
+_UNKNOWN: Final = f"""
+SELECT CASE WHEN status = '{LOST}' THEN 'ended unseen: {MAYBE_BILLED}'
+        WHEN status <> '{OK_STATUS}' THEN status || ': {MAYBE_BILLED}'
+        WHEN input_tokens + output_tokens IS NULL THEN '{NO_TOKENS}' ELSE '{NO_PRICE}' END AS cause,
+    count(*) AS calls, sum_usd(bound_usd) AS reserved_usd, count(*) - count(bound_usd) AS unbounded
+FROM calls WHERE cost_usd IS NULL GROUP BY ALL ORDER BY calls DESC, cause
+"""  # noqa: S608  made of our own words alone
 
 
-def _causes(status: str, spent: CallCosts) -> Iterator[tuple[str, UnknownCosts]]:
-    whole = UnknownCosts(
-        calls=spent.unknown, reserved_usd=spent.unknown_reserved_usd, unbounded=spent.unknown_unbounded
-    )
-    if status != OK_STATUS:
-        yield f"{'ended unseen' if status == LOST else status}: {MAYBE_BILLED}", whole
-        return
-    untold = UnknownCosts(
-        calls=spent.unbilled_tokens,
-        reserved_usd=spent.unbilled_reserved_usd,
-        unbounded=spent.unbilled_unbounded,
-    )
-    yield NO_TOKENS, untold
-    yield (
-        NO_PRICE,
-        UnknownCosts(
-            calls=whole.calls - untold.calls,
-            reserved_usd=whole.reserved_usd - untold.reserved_usd,
-            unbounded=whole.unbounded - untold.unbounded,
-        ),
-    )
+def unknown_by_cause(views: FolderViews) -> list[dict[str, Any]]:
+    """Return the calls without a cost by what is missing; `keep_calls` comes before."""
+    return [row | {"reserved_usd": row["reserved_usd"] or 0} for row in views.rows(_UNKNOWN)]
 
 
 # ── replies without a count ──────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Untold:
-    """Replies of one model without a count of their output tokens, and an estimate by their length.
-
-    The estimate stands alone: no sum takes it up. Thinking that a reply does not show is not in it.
-    """
-
-    model: str
-    replies: int
-    characters: int  # of the replies, and of the thinking that they show
-    characters_per_token: float
-    measured: bool  # on the model's replies with a count; False: assumed
-
-    @property
-    @in_data("estimated_output_tokens")
-    def estimated_output_tokens(self) -> int:
-        """About as many output tokens, by the length of the replies."""
-        return round(self.characters / self.characters_per_token)
-
-
-# Tokens without the thinking that the reply does not show.
-_REPLIES = """
-SELECT model, count(*) FILTER (output_tokens IS NULL) AS replies,
-    (sum(characters) FILTER (output_tokens IS NULL))::BIGINT AS characters,
-    coalesce(sum(characters) FILTER (output_tokens IS NOT NULL), 0)::BIGINT AS told_characters,
-    coalesce(sum(output_tokens - hidden), 0)::BIGINT AS told_tokens
+# Replies of a model without a count of their output tokens, and an estimate by their length: the characters
+# of replies, and of the thinking that they show. `measured`: on the model's replies with a count, of whose
+# tokens hidden thinking is no part; else assumed. The estimate stands alone: no sum takes it up, and thinking
+# that a reply does not show is not in it.
+_REPLIES: Final = f"""
+SELECT model, replies, characters,
+    CASE WHEN measured THEN told_characters / told_tokens ELSE {CHARACTERS_PER_TOKEN} END::DOUBLE
+        AS characters_per_token,
+    measured, round_even(characters / characters_per_token, 0)::BIGINT AS estimated_output_tokens
 FROM (
-    SELECT model, output_tokens, length(reply_text) + length(coalesce(reasoning_text, '')) AS characters,
-        CASE WHEN reasoning_text IS NULL THEN coalesce(reasoning_tokens, 0) ELSE 0 END AS hidden
-    FROM trials WHERE reused_from IS NULL AND reply_text IS NOT NULL
-) GROUP BY model HAVING replies > 0 ORDER BY model
-"""
+    SELECT model, count(*) FILTER (output_tokens IS NULL) AS replies,
+        (sum(characters) FILTER (output_tokens IS NULL))::BIGINT AS characters,
+        coalesce(sum(characters) FILTER (output_tokens IS NOT NULL), 0)::BIGINT AS told_characters,
+        coalesce(sum(output_tokens - hidden), 0)::BIGINT AS told_tokens,
+        told_characters > 0 AND told_tokens > 0 AS measured
+    FROM (
+        SELECT model, output_tokens, length(reply_text) + length(coalesce(reasoning_text, '')) AS characters,
+            CASE WHEN reasoning_text IS NULL THEN coalesce(reasoning_tokens, 0) ELSE 0 END AS hidden
+        FROM trials WHERE reused_from IS NULL AND reply_text IS NOT NULL
+    ) GROUP BY model HAVING replies > 0
+) ORDER BY model
+"""  # noqa: S608  made of our own words alone
 
 
-def untold_in(views: FolderViews) -> tuple[Untold, ...]:
+def untold_in(views: FolderViews) -> list[dict[str, Any]]:
     """Return the replies without a count, by model; all replies are read."""
-    return tuple(map(_untold, views.rows(_REPLIES)))
-
-
-def _untold(row: Mapping[str, Any]) -> Untold:
-    measured = row["told_characters"] > 0 and row["told_tokens"] > 0
-    return Untold(
-        model=row["model"],
-        replies=row["replies"],
-        characters=row["characters"],
-        characters_per_token=(
-            row["told_characters"] / row["told_tokens"] if measured else float(CHARACTERS_PER_TOKEN)
-        ),
-        measured=measured,
-    )
+    return views.rows(_REPLIES)
 
 
 # ── What was spent on each entrant: its calls, dollars and tokens, beside its trials

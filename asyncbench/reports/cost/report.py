@@ -19,8 +19,6 @@ from asyncbench.reports.cost.counts import (
     OK_STATUS,
     CallCosts,
     CostKey,
-    UnknownCosts,
-    Untold,
     bound_of,
     call_costs,
     keep_calls,
@@ -45,17 +43,9 @@ from asyncbench.tables.report import Columns, Sheet, filled
 # ── Forecasts of a folder's models beside their outcomes, like beside like
 
 
+Row = Mapping[str, Any]  # Any: of a query
 COST: Final = "cost_usd"
 MEASURES: Final = ("input_tokens", "output_tokens", COST)  # that are forecast
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Others:
-    """The calls that gave no answer: failed and lost ones, and those whose trial was asked again."""
-
-    calls: int
-    unknown: int  # of them, those whose cost is unknown
-    usd: float  # of those whose cost is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +66,7 @@ class ForecastReview:
     planned: int
     partial: bool = False  # some of what came is unknown: the actual is the least it can be
     skipped: int = 0  # trials that `stop_when` left out
-    others: Others | None = None  # None: it is no measure of theirs, for failed calls tell no tokens
+    others: Row | None = None  # as `_other_calls` has them; None: failed calls tell no tokens
 
     @property
     @in_data("within")
@@ -169,14 +159,18 @@ def _earliest(forecasts: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, 
     return earliest
 
 
-def _other_calls(made: CallCosts | None, came: Mapping[str, Any]) -> Others:
+def _other_calls(made: CallCosts | None, came: Row) -> Row:
+    """Return the calls that gave no answer: failed and lost ones, and those whose trial was asked again.
+
+    `unknown`: of them, those whose cost is unknown; `usd`: of the others.
+    """
     if made is None:
-        return Others(calls=0, unknown=0, usd=0.0)
-    return Others(
-        calls=made.calls - came["answers"],
-        unknown=made.unknown - (came["answers"] - came["cost_usd_known"]),
-        usd=max(0.0, round(made.usd - came[COST], PICO_PLACES)),  # what is less is left of rounding
-    )
+        return {"calls": 0, "unknown": 0, "usd": 0.0}
+    return {
+        "calls": made.calls - came["answers"],
+        "unknown": made.unknown - (came["answers"] - came["cost_usd_known"]),
+        "usd": max(0.0, round(made.usd - came[COST], PICO_PLACES)),  # what is less is left of rounding
+    }
 
 
 # ── how figures are written ──────────────────────────────────────────────────────────────────
@@ -186,11 +180,11 @@ def _measured(review: ForecastReview, amount: float | None) -> str:
     return dollars(amount) if review.measure == COST else count(None if amount is None else round(amount))
 
 
-def _others_text(others: Others) -> str:
-    if not others.calls:
+def _others_text(others: Row) -> str:
+    if not others["calls"]:
         return "none"
-    unknown = f", {others.unknown:,} of unknown cost" if others.unknown else ""
-    return f"{others.calls:,}: {'≥ ' if others.unknown else ''}{dollars(others.usd)}{unknown}"
+    unknown = f", {others['unknown']:,} of unknown cost" if others["unknown"] else ""
+    return f"{others['calls']:,}: {'≥ ' if unknown else ''}{dollars(others['usd'])}{unknown}"
 
 
 def _within(review: ForecastReview) -> str:
@@ -247,9 +241,9 @@ class CostReport(FolderReport):
     outcomes: tuple[Group, ...]
     statuses: tuple[Group, ...]  # how calls ended
     modes: tuple[Group, ...]  # real time or batch
-    unknown: Mapping[str, UnknownCosts]  # calls without a cost, by cause
+    unknown: Sequence[Row]  # calls without a cost, as `unknown_by_cause` has them
     cells: Mapping[CostKey, CallCosts]  # by model, suite, task, outcome and status
-    untold: tuple[Untold, ...] = ()  # replies without a count of their tokens
+    untold: Sequence[Row] = ()  # replies without a count of their tokens, as `untold_in` has them
     forecasts: tuple[ForecastReview, ...] = ()
     budgets: tuple[CapUse, ...] = ()
 
@@ -272,10 +266,8 @@ class CostReport(FolderReport):
         )
 
     def _data(self) -> dict[str, object]:
-        return FolderReport._data(self) | {
-            "unknown": [{"cause": cause} | data_of(calls) for cause, calls in self.unknown.items()],
-            "cells": [{"name": list(key)} | data_of(costs) for key, costs in self.cells.items()],
-        }
+        cells = [{"name": list(key)} | data_of(costs) for key, costs in self.cells.items()]
+        return FolderReport._data(self) | {"cells": cells}
 
     # ── as tables ────────────────────────────────────────────────────────────────────────────
 
@@ -334,7 +326,7 @@ class CostReport(FolderReport):
             yield _money("By status of the attempts", ("status",), self.statuses, whole)
             if any(mode.name == (BATCH,) for mode in self.modes):
                 yield _money("Batches and real time", ("mode",), self.modes, whole)
-        yield Sheet.of("Attempts of unknown cost", UNKNOWN, self.unknown.items())
+        yield Sheet.of("Attempts of unknown cost", UNKNOWN, self.unknown)
         yield Sheet.of(
             "Replies without token counts (estimates; no sum includes them)", ESTIMATES, self.untold
         )
@@ -393,7 +385,7 @@ def cost_report_of(views: FolderViews) -> CostReport:
         outcomes=_groups(costs["outcome",], None),
         statuses=_groups(costs["status",], None),
         modes=_groups(costs["mode",], None),
-        unknown=unknown_by_cause(costs["status",]),
+        unknown=unknown_by_cause(views),
         cells=costs[CELL_KEYS],
         untold=untold_in(views) if all_trials["untold"] and not imported else (),
         forecasts=tuple(forecasts_of(views, costs["model",])),
@@ -481,10 +473,10 @@ def _of(part: float | None, whole: float) -> str:
     return percent(part / whole if whole and part is not None else None)
 
 
-UNKNOWN: Final[Columns[tuple[str, UnknownCosts]]] = {
-    "why": lambda one: one[0],
-    "attempts": lambda one: count(one[1].calls),
-    "worst case": lambda one: _bound_text(one[1].calls, one[1].reserved_usd, one[1].unbounded),
+UNKNOWN: Final[Columns[Row]] = {
+    "why": lambda row: row["cause"],
+    "attempts": lambda row: count(row["calls"]),
+    "worst case": lambda row: _bound_text(row["calls"], row["reserved_usd"], row["unbounded"]),
 }
 FORECASTS: Final[Columns[ForecastReview]] = {
     "model": lambda review: review.model,
@@ -501,14 +493,14 @@ FORECASTS: Final[Columns[ForecastReview]] = {
         + (f", {review.skipped:,} skipped" if review.skipped else "")
     ),
 }
-ESTIMATES: Final[Columns[Untold]] = {
-    "model": lambda model: model.model,
-    "replies": lambda model: count(model.replies),
-    "characters": lambda model: count(model.characters),
-    "characters per token": lambda model: (
-        f"{model.characters_per_token:.1f} ({'measured' if model.measured else 'assumed'})"
+ESTIMATES: Final[Columns[Row]] = {
+    "model": lambda row: row["model"],
+    "replies": lambda row: count(row["replies"]),
+    "characters": lambda row: count(row["characters"]),
+    "characters per token": lambda row: (
+        f"{row['characters_per_token']:.1f} ({'measured' if row['measured'] else 'assumed'})"
     ),
-    "output tokens (estimate)": lambda model: f"about {model.estimated_output_tokens:,}",
+    "output tokens (estimate)": lambda row: f"about {row['estimated_output_tokens']:,}",
 }
 BUDGETS: Final[Columns[CapUse]] = {
     "budget": lambda cap: f"{cap.kind} {cap.of}",

@@ -268,8 +268,7 @@ class Providers(FolderReport):
     absent: tuple[str, ...]  # models without a call that counts
     providers: tuple[ProviderLine, ...]
 
-    def _notes(self) -> Iterator[str]:
-        yield from self._simulated()
+    def _remarks(self) -> Iterator[str]:
         yield MEANING
         yield from self.fairness.notes
         yield from self.mixtures

@@ -82,11 +82,7 @@ class Standings(FolderReport):
         """What to say of a folder without trials."""
         return None if self.rankings else no_trials(self.folder)
 
-    def _notes(self) -> Iterator[str]:
-        yield from self._simulated()
-        if self.nothing:
-            yield self.nothing
-            return
+    def _remarks(self) -> Iterator[str]:
         yield from lost_notes(outcomes_of(self.rankings))
         yield from batch_notes(self.batches, OTHER_LATENCY)
         yield from self.rules
