@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from asyncbench.planning.draws import DRAWS, Prompt, RemainingTrials, draws_of
 from asyncbench.planning.finished import Measured, columns_of, seen_of
 from asyncbench.planning.records import Range
-from asyncbench.planning.trials import Cell
+from asyncbench.records import Cell
 from asyncbench.suites.llm_arithmetic import SUITE, draft_arithmetic
 
 Run = Mapping[Cell, Sequence[tuple[Measured, int]]]  # trials in order, and the characters of their questions

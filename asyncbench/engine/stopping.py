@@ -16,31 +16,18 @@ Of repeats the first counts: another answer to the same question is no other pro
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import ceil, inf
-from typing import NamedTuple
 
 from asyncbench.engine.telemetry import Counters
-from asyncbench.records import Outcome, Skipped, Stop, StopWhen, Trial
+from asyncbench.records import Cell, Outcome, Skipped, Stop, StopWhen, Trial
 from asyncbench.stats.always_valid import alike_needed, always_valid_interval
 
 CellCounts = tuple[int, int]  # correct, asked
-
-
-class ConditionCell(NamedTuple):
-    """The trials of one model that share an accuracy, by what they have in common."""
-
-    condition: str
-    suite: str
-    task: str
-    variant: str
-    representation: str
-    length: int | None
+ConditionCell = tuple[str, Cell]  # condition and cell: what trials of one model share that share an accuracy
 
 
 def cell_of(trial: Trial) -> ConditionCell:
     """Return the cell of a trial."""
-    problem = trial.problem
-    kind = (problem.suite, problem.task, problem.variant, problem.representation, problem.length)
-    return ConditionCell(trial.condition.name, *kind)
+    return trial.condition.name, Cell.of(trial.problem)
 
 
 def right_of(outcome: Outcome) -> bool | None:

@@ -16,10 +16,9 @@ from asyncbench.planning.modes import pace_of
 from asyncbench.planning.records import Forecast, Needs, Range, TokensAndCost, total
 from asyncbench.planning.remaining_trials import Remainder
 from asyncbench.planning.replies import Replies
-from asyncbench.planning.trials import Cell
 from asyncbench.pricing import Rates, cost_usd
 from asyncbench.providers.params import longest_reply_of
-from asyncbench.records import Model, Usage
+from asyncbench.records import Cell, Model, Usage
 from asyncbench.suites.requests import characters_before_question
 
 DRAWS: Final = 400

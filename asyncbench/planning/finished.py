@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.planning.records import Needs
-from asyncbench.planning.trials import CELL, Cell, numbered
-from asyncbench.records import Outcome
+from asyncbench.planning.trials import CELL, numbered
+from asyncbench.records import Cell, Outcome
 from asyncbench.store.catalog import steady, together
 from asyncbench.store.id_set import IdColumn, IdSet, strung
 from asyncbench.store.snapshot import MANY_ROWS, Snapshot

@@ -17,7 +17,6 @@ from asyncbench.planning.modes import has_mode_auto
 from asyncbench.planning.preflight import check_conditions, check_sets, open_sources, sources_of
 from asyncbench.planning.trials import (
     CELL,
-    Cell,
     Slot,
     TrialSource,
     ids_of,
@@ -29,7 +28,7 @@ from asyncbench.planning.trials import (
 )
 from asyncbench.problems.making import generate
 from asyncbench.problems.schema import problems_of
-from asyncbench.records import Condition, Model
+from asyncbench.records import Cell, Condition, Model
 from asyncbench.store.id_set import IdColumn, IdSet, strung
 from asyncbench.suites.requests import TOKENS_BESIDE_A_MESSAGE, asks_as_it_stands, worded_size
 

@@ -22,7 +22,7 @@ from operator import mul
 from typing import Final
 
 from asyncbench.planning.finished import SeenCell
-from asyncbench.planning.trials import Cell
+from asyncbench.records import Cell
 
 PLACES: Final = 12  # lengths of a task that are told apart; of more, neighbours are taken together
 NEIGHBOURS: Final = 2.0  # replies of a task's other lengths that a cell's own are helped by

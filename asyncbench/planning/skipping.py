@@ -11,8 +11,8 @@ from typing import Any, cast
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.stopping import ConditionCell, Stopping, still_stopped
 from asyncbench.engine.telemetry import Counters
-from asyncbench.planning.trials import Cell as ProblemCell, TrialSource, trials_of
-from asyncbench.records import History, Model, Outcome, Skipped, Stop, StopWhen, Trial
+from asyncbench.planning.trials import TrialSource, trials_of
+from asyncbench.records import Cell, History, Model, Outcome, Skipped, Stop, StopWhen, Trial
 from asyncbench.stats.always_valid import always_valid_interval
 from asyncbench.store.catalog import failed_ids, known_trials, read_skipped, right_ids
 from asyncbench.store.salvage import Salvage
@@ -86,10 +86,10 @@ class Needed:
     _answers: dict[ConditionCell, bytearray] = field(default_factory=dict)
     _ahead_of: dict[str, Mapping[ConditionCell, bytearray]] = field(default_factory=dict)
 
-    def left_out(self, condition: str, cell: ProblemCell, trial_id: str) -> None:
+    def left_out(self, condition: str, cell: Cell, trial_id: str) -> None:
         """Note a trial that earlier runs closed."""
         answer = self.before.answer_of(trial_id)
-        answers = self._answers.setdefault(ConditionCell(condition, *cell), bytearray())
+        answers = self._answers.setdefault((condition, cell), bytearray())
         answers.append(_FAILED if answer is None else answer)
 
     def passes(self, closed: Callable[[str], bool], trial_id: str) -> bool:

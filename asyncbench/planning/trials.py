@@ -16,7 +16,7 @@ import pyarrow.compute
 from asyncbench.config.sweep import Sweep
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.schema import PROBLEM_SCHEMA, ProblemRows
-from asyncbench.records import Condition, Model, Problem, Trial
+from asyncbench.records import Cell, Condition, Model, Problem, Trial
 from asyncbench.store.catalog import texts
 from asyncbench.store.id_set import IdColumn, IdSet, strung
 from asyncbench.suites.requests import TrialIds
@@ -127,7 +127,8 @@ class Closed:
 
 
 Rows = npt.NDArray[np.int32]
-OPERATION: Final = ("suite", "task", "variant", "representation")
+CELL: Final = Cell._fields  # columns of a problem set
+OPERATION: Final = CELL[:-1]  # without the length
 _GOLDEN: Final = 0.618  # of all lengths: leaps of about so many meet short and long ones in turn
 
 
@@ -145,9 +146,8 @@ def balanced_rows(problems: ProblemSet) -> Rows:
     begins at another length than the next and goes on by leaps, so that already a few problems are short
     and long. Those of one operation and length keep their order.
     """
-    columns = [*OPERATION, "length"]
-    cells = pa.Table.from_batches(problems.batches(ROWS, columns=columns))
-    codes, firsts = numbered(cells, columns)
+    cells = pa.Table.from_batches(problems.batches(ROWS, columns=CELL))
+    codes, firsts = numbered(cells, CELL)
     places = np.array(_places(firsts.to_pylist()), np.int32)
     cell = codes.to_numpy()
     operation, length = places[cell].T
@@ -190,24 +190,6 @@ def _counted(groups: Rows, order: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]
 # ── trials
 
 ROWS_AT_ONCE = 1024  # whose columns are Python lists
-
-
-class Cell(NamedTuple):
-    """Problems of one kind and length."""
-
-    suite: str
-    task: str
-    variant: str
-    representation: str
-    length: int | None
-
-
-CELL = Cell._fields  # columns of a problem set, and of `trials_of`
-
-
-def cell_of(problem: Problem) -> Cell:
-    """Return the cell of a problem."""
-    return Cell(problem.suite, problem.task, problem.variant, problem.representation, problem.length)
 
 
 def without_repeats(sets: Sequence[ProblemSet]) -> tuple[TrialSource, ...]:

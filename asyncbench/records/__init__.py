@@ -37,6 +37,7 @@ from asyncbench.records.trials import (
     OF_CONDITIONS as OF_CONDITIONS,
     REALTIME as REALTIME,
     SDK as SDK,
+    Cell as Cell,
     ClientCertificate as ClientCertificate,
     Condition as Condition,
     Draft as Draft,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple, Self
 
 
 class Outcome(StrEnum):
@@ -37,6 +38,21 @@ class Problem(Draft):
     """One question with a known answer: one row of a problem set."""
 
     problem_id: str
+
+
+class Cell(NamedTuple):
+    """Problems of one kind and length."""
+
+    suite: str
+    task: str
+    variant: str
+    representation: str
+    length: int | None
+
+    @classmethod
+    def of(cls, problem: Draft) -> Self:
+        """Return the cell of a problem."""
+        return cls(problem.suite, problem.task, problem.variant, problem.representation, problem.length)
 
 
 MOST_IN_FLIGHT = 2_000  # calls of a lane, where nothing says how many

@@ -9,10 +9,10 @@ import pytest
 from asyncbench import generate, plan, run_sweep
 from asyncbench.planning.preflight import sets_in_folder
 from asyncbench.planning.remaining_trials import Shape, remaining_by_model
-from asyncbench.planning.trials import Cell, cell_of, closed_trials, sources_by_model, trials_of
+from asyncbench.planning.trials import closed_trials, sources_by_model, trials_of
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.schema import ProblemRows
-from asyncbench.records import Problem
+from asyncbench.records import Cell, Problem
 from asyncbench.run.summary import Exit
 from asyncbench.store import id_set
 from asyncbench.store.id_set import IdSet
@@ -54,7 +54,7 @@ def test_trials_are_counted_as_one_by_one(matrix, limit, every):
             if trial.trial_id in skipped:
                 continue
             problem, name = trial.problem, trial.condition.name
-            cell, (question, most) = cell_of(problem), worded_size(problem, trial.condition)
+            cell, (question, most) = Cell.of(problem), worded_size(problem, trial.condition)
             if trial.trial_id in finished:
                 closed[name, cell] += 1
                 characters[name, cell] += question

@@ -24,9 +24,8 @@ from asyncbench.planning.forecast_file import FORECAST, MOST, joined_forecasts, 
 from asyncbench.planning.records import Range
 from asyncbench.planning.replies import Replies
 from asyncbench.planning.sweep_plan import plan
-from asyncbench.planning.trials import Cell
 from asyncbench.pricing import Bracket, Rates
-from asyncbench.records import Sent
+from asyncbench.records import Cell, Sent
 from asyncbench.run.summary import Exit
 from asyncbench.store.folder import Store
 from asyncbench.tables.numbers import dollars

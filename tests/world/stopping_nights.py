@@ -16,8 +16,8 @@ from asyncbench.engine.stopping import ConditionCell, cell_of, stop_at
 from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.planning.skipping import Before, Needed, stopping_of
-from asyncbench.planning.trials import cell_of as problem_cell
 from asyncbench.records import (
+    Cell,
     Ended,
     Event,
     History,
@@ -196,7 +196,7 @@ def spare(client: ModelClient, asked: Sequence[Request], closed: Container[str],
             if not needed.passes(closed.__contains__, trial.trial_id):
                 yield trial
             elif not trial.repeat:
-                needed.left_out(trial.condition.name, problem_cell(trial.problem), trial.trial_id)
+                needed.left_out(trial.condition.name, Cell.of(trial.problem), trial.trial_id)
 
     known = client.history_of
 
