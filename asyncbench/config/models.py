@@ -26,11 +26,13 @@ from asyncbench.config.entry import (
     suggestion,
     without_unset,
 )
-from asyncbench.config.gateways import GatewayEntry, gateway_mapping, gateway_of
 from asyncbench.config.matrix import COMPARED, VARIED, as_written
-from asyncbench.config.prices import (
+from asyncbench.config.model_parts import (
+    GatewayEntry,
     PriceEntry,
     ServeEntry,
+    gateway_mapping,
+    gateway_of,
     price_from,
     price_mapping,
     serve_complaint,
