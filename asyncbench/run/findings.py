@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.planning.records import total
 from asyncbench.pricing import Rates
 from asyncbench.providers.endpoints import KnownEndpoint, Quirks, known_endpoints
 from asyncbench.providers.prices import is_moving_alias, same_model
@@ -54,8 +55,7 @@ class Checkup:
     @property
     def cost_usd(self) -> float | None:
         """Of all calls; None if that of any is unknown."""
-        known = [cost for cost in self.costs_usd if cost is not None]
-        return sum(known) if len(known) == len(self.costs_usd) else None
+        return total(self.costs_usd)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ from asyncbench.planning.preflight import (
     recorded_by,
     sets_in_folder,
 )
-from asyncbench.planning.records import Outlook
+from asyncbench.planning.records import Outlook, total
 from asyncbench.planning.report import Plan
 from asyncbench.planning.reuse import Answers, Room, check_longer, check_reuse, take_over
 from asyncbench.planning.skipping import Before
@@ -119,13 +119,11 @@ def rest_usd_of(run: RunState, use: BudgetUse) -> float | None:
         return None
     forecast = _quick_plan(run, known_trials(run.store.folder).finished)
     budgeted = {account.model for account in use.ledger.accounts}
-    costs = [
+    return total(
         None if plan.guessed else plan.cost_at(Outlook.CAREFUL)
         for plan in forecast.models
         if plan.left and plan.model in budgeted
-    ]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
+    )
 
 
 def switches_of(run: RunState) -> dict[str, Switch]:
