@@ -75,7 +75,7 @@ async def test_what_a_grader_stumbles_over_is_in_the_folder_too(tmp_path, monkey
     def stumbling(*_):
         raise ZeroDivisionError("odd reply")
 
-    monkeypatch.setattr("asyncbench.planning.grading.grade", stumbling)
+    monkeypatch.setattr("asyncbench.suites.table.grade", stumbling)
     async with raw_server() as server:
         server.manner = answering(body=written(OPENAI))
         summary = await asked(tmp_path, server, "simulated")

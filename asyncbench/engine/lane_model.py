@@ -19,7 +19,7 @@ from asyncbench.engine.limits import CHARACTERS_PER_TOKEN, Amounts, Counting, co
 from asyncbench.engine.stopping import right_of
 from asyncbench.engine.trial_queue import ModelClient, PendingTrial, TrialQueue, wait_before_retry
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, LostCallError, ProviderError, UnsentError
-from asyncbench.records import Attempt, Grade, Reply, Result, Usage
+from asyncbench.records import GRADER_ERROR, Attempt, Grade, Reply, Result, Usage
 
 # ── Warm-up: a model before its first answer
 
@@ -135,7 +135,6 @@ class WarmUp:
 # ── Closing of trials
 
 
-GRADER_ERROR: Final = "grader_error"  # the reason of a grade that is none: its grader raised
 SAME_WORDS: Final = 4  # failures in a row of a trial while others do well: it does so for good
 WELL: Final = 20  # answers of others, and for each so many no more than one failure
 _OF_THE_TRIAL: Final = frozenset({ErrorKind.SERVER_ERROR, ErrorKind.BAD_REPLY, ErrorKind.TIMEOUT})

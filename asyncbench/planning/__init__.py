@@ -5,7 +5,6 @@ PUBLIC = (
     "budget_bounds",
     "finished",
     "forecast_file",
-    "grading",
     "guesses",
     "modes",
     "planned_load",

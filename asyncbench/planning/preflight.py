@@ -13,7 +13,6 @@ from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.files import found_input, input_path, text_of
 from asyncbench.planning.belonging import copy_of_lost, generated_set
-from asyncbench.planning.grading import graded
 from asyncbench.planning.trials import TrialSource, conditions_of, sources_by_model
 from asyncbench.problems.hub import remote_address
 from asyncbench.problems.making import copy_into
@@ -27,7 +26,7 @@ from asyncbench.store.checksums import check, stamp
 from asyncbench.store.manifest import is_results_folder, planned, read_manifest
 from asyncbench.suites.numbers import rewritten
 from asyncbench.suites.requests import characters_before_question, most_characters
-from asyncbench.suites.table import SUITES
+from asyncbench.suites.table import SUITES, graded
 
 LEAST_IN_FLIGHT = 8  # calls of a lane that sets no `concurrency`, however few files there may be
 HUB = "hub"  # in a manifest: address of a file on the Hub → the same with its commit and file

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from asyncbench.config.sweep import Sweep
 from asyncbench.errors import ConfigError
-from asyncbench.planning.grading import graded
 from asyncbench.planning.trials import TrialSource, trials_of
 from asyncbench.providers.params import ANY_LONGEST_REPLY, longest_stored
 from asyncbench.records import (
@@ -34,7 +33,7 @@ from asyncbench.store.folder import Store
 from asyncbench.store.manifest import read_manifest
 from asyncbench.store.salvage import Salvage
 from asyncbench.suites.requests import TrialIds
-from asyncbench.suites.table import SUITES
+from asyncbench.suites.table import SUITES, graded
 
 # ── further attempts with a larger max_tokens
 # They stay the trials that they were, so their answers take the place of the cut ones. What each call was

@@ -8,8 +8,10 @@ from asyncbench.errors import (
 )
 from asyncbench.records.events import (
     CUT_SHORT as CUT_SHORT,
+    GRADER_ERROR as GRADER_ERROR,
     LEFT_SWEEP as LEFT_SWEEP,
     LOST_WITH_IT as LOST_WITH_IT,
+    NO_VERSION as NO_VERSION,
     REFUSALS as REFUSALS,
     RESENT as RESENT,
     UNSTORED as UNSTORED,

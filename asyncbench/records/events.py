@@ -107,6 +107,10 @@ def outcome_of(reply: Reply | None, *, answer: str | None, exact_match: bool) ->
     return Outcome.NO_ANSWER if answer is None else Outcome.WRONG
 
 
+GRADER_ERROR = "grader_error"  # the reason of a grade that is none: its grader raised
+NO_VERSION = 0  # of that grader
+
+
 @dataclass(slots=True, kw_only=True)
 class Grade:
     """The reading of one reply by one grader. Fields a suite does not define stay None."""

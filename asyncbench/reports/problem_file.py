@@ -8,7 +8,6 @@ from pathlib import Path
 
 import yaml
 
-from asyncbench.planning.grading import graded
 from asyncbench.problems.custom import columns_in
 from asyncbench.problems.hub import problem_file, remote_address
 from asyncbench.problems.opening import open_set
@@ -17,6 +16,7 @@ from asyncbench.problems.schema import PROBLEM_SCHEMA
 from asyncbench.records import Condition, Problem, Reply
 from asyncbench.suites.custom import likely_grader
 from asyncbench.suites.requests import wording_of
+from asyncbench.suites.table import graded
 from asyncbench.tables.numbers import number_of
 from asyncbench.tables.report import Report, Sheet
 from asyncbench.tables.screen import safe_notes

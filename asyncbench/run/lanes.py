@@ -32,7 +32,6 @@ from asyncbench.lanes.load.searching import RateSearch
 from asyncbench.lanes.load.steps import CLOSED_LOOP, listed, to_measure
 from asyncbench.planning.belonging import questions_of_steps
 from asyncbench.planning.budget_bounds import most_usd_of
-from asyncbench.planning.grading import graded
 from asyncbench.planning.preflight import secret_variables
 from asyncbench.planning.skipping import Needed, stopping_of
 from asyncbench.planning.trials import trials_of
@@ -47,6 +46,7 @@ from asyncbench.run.state import RunState
 from asyncbench.store.spending import KnownCosts
 from asyncbench.suites.custom import is_own
 from asyncbench.suites.requests import characters, request_for
+from asyncbench.suites.table import graded
 
 # ── Clients: the trials of each model, and how they are sent, graded and kept
 

@@ -24,7 +24,7 @@ from asyncbench.lanes.batches.ledger import BatchLedger, Step
 from asyncbench.lanes.batches.polling import Switch
 from asyncbench.lanes.batches.spending import ask_abandoned, hold_again, left_open, trials_out
 from asyncbench.lanes.load.measuring import refuse_beyond_limits
-from asyncbench.planning.belonging import cautions_on_copy, check_one_sweep
+from asyncbench.planning.belonging import cautions_on_copy, check_one_sweep, corrected, outgraded
 from asyncbench.planning.budget_bounds import (
     ASKED,
     budgeted_models,
@@ -34,7 +34,6 @@ from asyncbench.planning.budget_bounds import (
     open_ledger,
 )
 from asyncbench.planning.forecast_file import is_already_forecast, keep_forecast, read_forecasts
-from asyncbench.planning.grading import corrected, outgraded
 from asyncbench.planning.guesses import prices_of, rates_asked
 from asyncbench.planning.modes import (
     check_servers,

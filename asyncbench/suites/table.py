@@ -1,11 +1,11 @@
 """The table of all suites, ours and those of installed packages, and grading by it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from typing import Any, Final
 
 from asyncbench.errors import ProblemSetError
-from asyncbench.records import Grade, Problem, Reply
+from asyncbench.records import GRADER_ERROR, NO_VERSION, Condition, Grade, Problem, Reply, outcome_of
 from asyncbench.suites import custom, integer_addition, llm_arithmetic, nupa
 from asyncbench.suites.numbers import plain
 from asyncbench.suites.plugins import Origin, WithPackages
@@ -46,6 +46,35 @@ def grade(
     if digits and reply is not None:
         reply = replace(reply, text=plain(reply.text, digits))
     return SUITES[problem.suite].grade(problem, reply, style)
+
+
+def graded(
+    problem: Problem,
+    reply: Reply | None,
+    condition: Condition,
+    tell_fault: Callable[[Exception], None] = lambda _: None,
+) -> tuple[Grade, ...]:
+    """Return the grades of a reply, headline first; of one that a grader stumbles over, the mark of that.
+
+    The condition says how the problem was asked: in which style, and in which form its numbers. A reply that
+    a grader stumbles over was paid for: it is kept, and can be graded again.
+    """
+    try:
+        return grade(problem, reply, condition.style, condition.digits)
+    except Exception as error:
+        tell_fault(error)
+        mark = Grade(
+            grader=custom.grader_of(problem.extra) or SUITES[problem.suite].graders[0],
+            grader_version=NO_VERSION,
+            headline=True,
+            answer=None,
+            classification=None,
+            reason=GRADER_ERROR,
+            outcome=outcome_of(reply, answer=None, exact_match=False),
+            exact_match=False,
+            flags=(type(error).__name__,),
+        )
+        return (mark,)
 
 
 def grade_text(

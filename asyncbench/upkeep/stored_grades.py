@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from asyncbench.config.sweep import all_sources, load_sweep
 from asyncbench.errors import ConfigError
-from asyncbench.planning.grading import graded
 from asyncbench.problems.copies import read_problems
 from asyncbench.problems.custom import used_grader
 from asyncbench.problems.schema import PROBLEM_SCHEMA, problems_of
@@ -25,7 +24,7 @@ from asyncbench.store.snapshot import Snapshot
 from asyncbench.suites.custom import grader_of
 from asyncbench.suites.plugins import is_in_file
 from asyncbench.suites.requests import digits_stored
-from asyncbench.suites.table import SUITES
+from asyncbench.suites.table import SUITES, graded
 
 MOST_READY = 65_536  # problems as records, which take ten times the memory of the columns they are made of
 Column: TypeAlias = "pa.ChunkedArray[Any]"  # of any type: what its values are is known at run time alone
