@@ -180,16 +180,17 @@ def _reach(name: str, curves: Sequence[KindCurve], roster: Asked) -> Iterator[st
     if far:
         tasks = _listed([roster.kinds[each.kind].called for each in far])
         yield f"{name} gets {HIGH:.0%} or more right at every length asked in {tasks}.".replace("%", " %")
+    who = "It" if far else name
     halves = [(each.half, each) for each in curves if each.half.value is not None or each.half.between]
     below = [each for each in curves if each.half.bound == "below"]
     if below:
         tasks = _listed([roster.kinds[each.kind].called for each in below])
-        yield f"It gets less than half right at every length asked in {tasks}."
+        yield f"{who} gets less than half right at every length asked in {tasks}."
     elif halves:
         half, each = min(halves, key=lambda pair: pair[0].value or (pair[0].between or (0,))[0])
         kind, (figure, _, limits) = roster.kinds[each.kind], str(half).partition(" (")
         reach = _length(kind, f"{half.between[0]:g}" if half.between else figure)
-        yield f"It breaks first in {kind.called}: half is right up to {reach} ({limits}."
+        yield f"{who} breaks first in {kind.called}: half is right up to {reach} ({limits}."
 
 
 # ── hardest tasks ────────────────────────────────────────────────────────────────────────────────

@@ -152,8 +152,8 @@ class QuotaReport(FolderReport):
         if self.batches:
             return f"{self.folder} has no calls in real time, so no rate limit was used."
         return (
-            f"{self.folder} has no record of rate limits. Only runs keep one; imports do not. Run its sweep "
-            "first, or name another folder."
+            f"{self.folder} has no record of rate limits. A run writes it minute by minute, an import never. "
+            "Wait for the run, run its sweep first, or name another folder."
         )
 
     def _sheets(self) -> Iterator[Sheet]:

@@ -122,7 +122,10 @@ def rows(path: Path, texts: Sequence[str], *, also: Collection[str] = ()) -> Ite
                         raise ProblemSetError(f"{path}: a problem has no {lacks}: {row}")
                     yield row
     except (OSError, pa.ArrowInvalid) as error:
-        raise ProblemSetError(f"{path}: cannot be read as a problem set: {error}") from error
+        raise ProblemSetError(
+            f"{path}: cannot be read as a problem set: {error}. The simulator reads Parquet, as `asyncbench "
+            "generate` writes it. For CSV or JSON, name `simulated/…` models in a sweep."
+        ) from error
 
 
 def _is_text(kind: pa.DataType) -> bool:

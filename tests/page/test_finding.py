@@ -128,6 +128,8 @@ def test_one_model_alone_is_told_by_what_it_can_do_and_where_it_breaks(tmp_path)
     assert told[0] == "m gets 90 % or more right at every length asked in add."
     assert told[1] == "It breaks first in sub: half is right up to 3 digits (3.0 to 4.0)."
     assert told[2] == "From 4 digits on, sub is right in less than 10 %."
+    alone = found_in(tmp_path / "alone", ("m", {"outcomes": "+" * 24 + "-" * 16}))
+    assert alone[0].startswith("m breaks first in add: half is right up to 2 digits")
 
 
 @pytest.mark.long

@@ -132,9 +132,11 @@ def test_a_port_in_use_is_a_configuration_error():
 
 @pytest.mark.long
 def test_a_problem_set_that_cannot_be_read_is_named(tmp_path):
-    refused = pytest.raises(ConfigError, match=r"nowhere\.parquet: cannot be read as a problem set")
-    with refused, running(Settings(problems=(tmp_path / "nowhere.parquet",))):
-        pass
+    (tmp_path / "my.csv").write_text("question,answer\n1+1,2\n")
+    for name in ("nowhere.parquet", "my.csv"):
+        reason = rf"{name}: cannot be read as a problem set: .+ The simulator reads Parquet"
+        with pytest.raises(ConfigError, match=reason), running(Settings(problems=(tmp_path / name,))):
+            pass
 
 
 def test_one_that_is_not_ready_in_time_is_given_up_and_ended():

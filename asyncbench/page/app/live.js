@@ -54,7 +54,7 @@ function showBand(now) {
   if (!now.running) return band.replaceChildren(...trouble);
   const kept = band.querySelector("details")?.open ?? false;
   const lanes = laneTable(now.lanes ?? []);
-  const more = element("details", { class: "facts" }, element("summary", {}, `${count((now.lanes ?? []).length)} lanes`), lanes);
+  const more = element("details", { class: "facts" }, element("summary", {}, (now.lanes ?? []).length === 1 ? "1 lane" : `${count((now.lanes ?? []).length)} lanes`), lanes);
   more.open = kept;
   band.replaceChildren(...trouble, progressOf(now), moneyOf(now.money), ...suspendedOf(now.models ?? []), ...errorsOf(now.errors ?? []), (now.lanes ?? []).length ? more : "");
 }
