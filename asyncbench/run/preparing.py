@@ -60,7 +60,7 @@ from asyncbench.planning.report import Plan
 from asyncbench.planning.reuse import Answers, Room, check_longer, check_reuse, take_over
 from asyncbench.planning.skipping import Before
 from asyncbench.planning.sweep_plan import plan_of
-from asyncbench.planning.trials import closed_trials, planned_tasks, trials_of
+from asyncbench.planning.trials import closed_trials, planned, planned_tasks, trials_of
 from asyncbench.providers.credentials import credentials_of, secrets_of
 from asyncbench.providers.endpoints import added_providers, known_endpoints
 from asyncbench.providers.prices import is_moving_alias, rates_of
@@ -253,7 +253,10 @@ async def prepare(run: RunState) -> None:
         return
     for cap in run.caps:
         cap.typed = options.budget_name
-    await asyncio.to_thread(_describe, run)
+    renamed = await asyncio.to_thread(_renamed, run)
+    await asyncio.to_thread(_describe, run, renamed)
+    for alias in renamed:
+        run.screen.say(f"{alias}: the folder has all its trials under another alias. Reports keep that name.")
     if options.pilot is None and options.load is None and store.finished:
         await asyncio.to_thread(write_forecast, run)  # as it was known before this run
     run.switches = await asyncio.to_thread(switches_of, run)
@@ -288,8 +291,18 @@ def _take_up_batches(run: RunState) -> None:
     hold_again(run.ledger, run.left_open, {model.alias for model in run.models})
 
 
-def _describe(run: RunState) -> None:
-    """Write down in the folder what is being run, before the first call."""
+def _renamed(run: RunState) -> list[str]:
+    """Return the aliases, new to a folder, of models all of whose trials it has: under an earlier alias."""
+    known = planned_aliases(run.store.manifest)
+    new = [model for model in run.models if known and model.alias not in known]
+    seen = {"finished": run.store.finished, "failed": run.store.failed}
+    closed = closed_trials(run.sweep, new, run.sets, limit=None, **seen) if run.store.finished else {}
+    sizes = {alias: planned(run.sweep, alias, run.sets[alias], limit=None) for alias in closed}
+    return [alias for alias, found in closed.items() if 0 < sizes[alias] <= found.done]
+
+
+def _describe(run: RunState, renamed: Collection[str]) -> None:
+    """Write down in the folder what is being run, before the first call; nothing of `renamed` is asked."""
     sweep, store = run.sweep, run.store
     used = {each.problems.path.name: each.problems for sets in run.sets.values() for each in sets}
     # Models, conditions and suites that are not asked this time keep the plan they had.
@@ -302,6 +315,7 @@ def _describe(run: RunState) -> None:
         else {
             alias: _merged_plan(before.get(alias, {}), planned_tasks(sweep, alias, sets))
             for alias, sets in run.sets.items()
+            if alias not in renamed
         }
     )
     store.write_sweep_file(

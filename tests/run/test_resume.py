@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from asyncbench import read_attempts, read_grades, read_trials, regrade_folder, run_sweep
+from asyncbench import read_attempts, read_grades, read_trials, regrade_folder, run_sweep, status
 from asyncbench.errors import ConfigError
 from asyncbench.planning.trials import trials_of, without_repeats
 from asyncbench.problems.making import write_problems
@@ -74,6 +74,19 @@ def test_changed_parameters_make_new_trials_and_leave_the_old(tmp_path, server, 
     assert {one: now[one] for one in old} == old
     assert {row["params"] for one, row in now.items() if one not in old} == {'{"temperature":0.5}'}
     assert len(now) == 288
+
+
+def test_a_model_with_a_new_alias_keeps_its_answers_and_is_counted_once(tmp_path, server, problems):
+    out, said = tmp_path / "out", Said()
+    run(
+        sweep(out, problems, entry(server, "simulated/oracle", alias="old"), entry(server, "simulated/noisy"))
+    )
+    renamed = [entry(server, "simulated/oracle", alias="new"), entry(server, "simulated/noisy-2")]
+    summary = run(sweep(out, problems, *renamed), screen=said)
+    assert [(one.done, one.attempts) for one in summary.models.values()] == [(144, 0), (144, 144)]
+    assert "new: the folder has all its trials under another alias. Reports keep that name." in said.lines
+    counts = {one.model: (one.planned, one.done) for one in status(out).models}
+    assert counts == dict.fromkeys(("old", "simulated/noisy", "simulated/noisy-2"), (144, 144))
 
 
 def test_a_changed_question_is_new_work(tmp_path, server, problems):
