@@ -6,6 +6,7 @@ import pytest
 
 from asyncbench import read_attempts, run_sweep
 from asyncbench.config.sweep import Sweep
+from asyncbench.engine.lane_model import ENOUGH
 from asyncbench.providers.openai.wires import ChatWire
 from asyncbench.run.refusals import FAULTS, LONGEST_TRACE, Faults
 from asyncbench.run.summary import Exit, Summary
@@ -43,6 +44,20 @@ async def test_a_usage_that_nests_deep_costs_nobody_the_run(tmp_path, name):
     rows = read_attempts(tmp_path / "out").to_pylist()
     assert {(row["status"], row["raw_usage"]) for row in rows} == {("ok", None)}
     assert {row["note"] for row in rows} == {"its usage was too large to keep"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_where_a_web_page_answers_the_trials_stay_open(tmp_path, name):
+    async with raw_server() as server:
+        server.manner = answering(body=b"<!doctype html><title>Sign in to the network</title>")
+        summary = await asked(tmp_path, server, name, retry={"attempts": 20})
+        (why,) = [model.suspended for model in summary.models.values()]
+        assert "no reply so far can be read: HTTP 200, but its body is a web page, not JSON" in str(why)
+        assert len(server.received) < 2 * ENOUGH  # of two trials with 20 calls each
+        server.manner = answering(body=written(ADAPTERS[NAMES.index(name)]))
+        summary = await asked(tmp_path, server, name)
+
+    assert (summary.exit, summary.models[f"{name}/m"].done) == (Exit.COMPLETE, 2)
 
 
 @pytest.mark.long

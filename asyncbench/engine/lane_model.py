@@ -52,6 +52,7 @@ class WarmUp:
     _calm_since_s: float = math.inf  # the first call, or the latest failure
     _least: int = FEW  # in flight then
     _patience: tuple[float, float] = (QUIET_S, QUIET_WIDER_S)
+    _foreign: int = 0  # replies that no server of such an API wrote
     _too_many: int = 0  # calls that were one too many
     _first_s: float = 0.0  # when the first of them ended
     _patient_until_s: float = 0.0
@@ -86,7 +87,8 @@ class WarmUp:
             in_flight: calls that go on.
             paced: by a limit that somebody told. Else a refusal may be about how many are in flight.
         """
-        if isinstance(ended, Reply) or ended.kind in _READ_IT:
+        self._foreign += isinstance(ended, ProviderError) and ended.foreign
+        if isinstance(ended, Reply) or (ended.kind in _READ_IT and not ended.foreign):
             self.passed = True
         if self.passed or isinstance(ended, Reply):
             return
@@ -119,6 +121,11 @@ class WarmUp:
         """Whether a model that never answered has refused every call for so long that it will go on."""
         refuses = self._too_many >= ENOUGH and at_s > self._patient_until_s
         return refuses and not self.passed and not self.answered_before
+
+    @property
+    def misdirected(self) -> bool:
+        """Whether another server than that of the API seems to answer: none of many replies could be read."""
+        return self._foreign >= ENOUGH and not self.accepted
 
     def suspects(self, error: ProviderError) -> bool:
         """Whether a refusal may be about what every request of the model has, such as a parameter."""
@@ -184,6 +191,8 @@ class Closing:
             self._warm_up.refused.append((pending, error))
         elif self._warm_up.hopeless(self._client.now_s()):
             self._queue.suspend(f"{error.kind.value}: every call was refused: {error.message}")
+        elif self._warm_up.misdirected:
+            self._queue.suspend(f"{error.kind.value}: no reply so far can be read: {error.message}")
         elif (wait_s := self._wait_s(pending, error, paused=paused)) is None:
             self._close_failed(pending, error)
         refused = self._warm_up.refused

@@ -173,6 +173,7 @@ BY_STATUS: Final[Mapping[int, ErrorKind]] = {
     403: ErrorKind.AUTH,  # region, permission; blocked content is known by its code or words
     404: ErrorKind.NO_SUCH_MODEL,  # nothing of that name at that address: no trial of the lane can succeed
     405: ErrorKind.NO_SUCH_MODEL,  # the address of something else
+    407: ErrorKind.AUTH,  # a proxy on the way wants a name and a password
     408: ErrorKind.TIMEOUT,
     409: ErrorKind.SERVER_ERROR,  # a lock held too long: either SDK would try again
     410: ErrorKind.NO_SUCH_MODEL,  # retired
@@ -187,6 +188,7 @@ BY_STATUS: Final[Mapping[int, ErrorKind]] = {
     501: ErrorKind.BAD_REQUEST,
     503: ErrorKind.OVERLOADED,
     504: ErrorKind.TIMEOUT,
+    511: ErrorKind.AUTH,  # the login page of a network
     524: ErrorKind.TIMEOUT,  # Cloudflare: connected, and no answer in time
     529: ErrorKind.OVERLOADED,
 }
@@ -247,6 +249,9 @@ def _by_words(words: str, statuses: list[int], wait_s: float | None) -> ErrorKin
 
 LONGEST_MESSAGE: Final = 500  # characters
 CUT_STREAM: Final = "the stream ended before its answer was complete"
+_WEB_PAGE: Final = (
+    "its body is a web page, not JSON. Check base_url. Or the login page of a network answers instead"
+)
 
 
 def refusal(response: Response, *, key: str) -> ProviderError:
@@ -280,9 +285,10 @@ def _refusal(response: Response, tell: Callable[[str], str]) -> ProviderError:
     code = f" {error.codes[0]}" if error.codes else ""
     location = response.headers.get("location")
     moved = f" (moved to {_address(location)}: set base_url to the final address)" if location else ""
+    words = f": {error.text}" if error.text.strip() else ""
     return ProviderError(
         kind_of(response.status, error, wait_s=wait_s),
-        tell(f"HTTP {response.status}{code}{moved}: {error.text}"),
+        tell(f"HTTP {response.status}{code}{moved}{words}"),
         http_status=response.status,
         retry_after_s=wait_s,
         request_id=tell(response.request_id or error.request_id or "") or None,
@@ -300,6 +306,12 @@ def bad_reply(response: Response, why: str, *, kind: ErrorKind = ErrorKind.BAD_R
         may_have_been_billed=True,
         allowances=response.allowances,
     )
+
+
+def _foreign_reply(response: Response, why: str) -> ProviderError:
+    error = bad_reply(response, why)
+    error.foreign = True
+    return error
 
 
 def encoded(body: Mapping[str, object]) -> bytes:
@@ -327,10 +339,11 @@ def payload(response: Response, *, key: str) -> dict[str, object]:
     try:
         content = read(response.body, response.notes)
     except UnreadableError as error:
-        why = f"its body of {len(response.body):,} bytes is not JSON: {error}"
-        raise bad_reply(response, why) from None
+        page = response.body.lstrip().startswith(b"<")
+        why = _WEB_PAGE if page else f"its body of {len(response.body):,} bytes is not JSON: {error}"
+        raise _foreign_reply(response, why) from None
     if not isinstance(content, dict):
-        raise bad_reply(response, "its body is not a JSON object")
+        raise _foreign_reply(response, "its body is not a JSON object")
     if content.get("error"):
         raise refusal(response, key=key)
     return content

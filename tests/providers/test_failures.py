@@ -27,6 +27,10 @@ def test_a_message_names_status_code_and_words():
     assert error.message == str(error) == "HTTP 429 rate_limit_exceeded: Slow down."
 
 
+def test_a_refusal_without_words_ends_with_its_status():
+    assert refusal(Response(status=418, headers={}, body=b" \n"), key=KEY).message == "HTTP 418"
+
+
 def test_a_redirect_names_the_address_and_the_way_out():
     error = refusal(Response(status=301, headers={"location": "https://host/v1"}, body=b""), key=KEY)
 
