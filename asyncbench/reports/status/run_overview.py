@@ -235,7 +235,7 @@ class RunOverview(FolderReport):
             alike = [word for option in self.chosen.options if option[0] != "--models" for word in option]
             commands.insert(0, ("the two best, compared", ["compare", *rivals, *folders, *alike]))
         else:
-            commands.append(("accuracy by digits", [*report, "--style", "heatmap"]))
+            commands.append(("accuracy by task and length", [*report, "--style", "heatmap"]))
         if self.simulated:
             commands.append(("ask your own models", ["init"]))
         else:
