@@ -41,7 +41,20 @@ class Command(TyperCommand):
             if words and error.param is not None and error.param.nargs == -1:
                 # the parser keeps the one word for the argument behind the folders; a person means a folder
                 *_, error.param = (one for one in ctx.command.params if one.param_type_name == "argument")
+            _name_value(error)
             raise
+
+
+def _name_value(error: typer.BadParameter) -> None:
+    """Let an error of the parser say what a value must be, and what it is."""
+    from pydantic import ValidationError
+
+    from asyncbench.config.entry import rule_of
+
+    if isinstance(error.__cause__, ValidationError):
+        fault = error.__cause__.errors()[0]
+        if (rule := rule_of(fault)) != fault["msg"]:
+            error.message = f"it must be {rule}, not {fault['input']}."
 
 
 def _refuse_repeated(typed: Iterable[tuple[str, str]]) -> None:

@@ -407,6 +407,7 @@ _RULES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "bool_type": lambda _: "true or false",
     "int_type": lambda _: "a whole number",
     "int_from_float": lambda _: "a whole number",
+    "int_parsing": lambda _: "a whole number",
     "float_type": lambda _: "one number",
     "float_parsing": lambda _: "a number",
     "finite_number": lambda _: "a finite number",
@@ -423,15 +424,18 @@ _EMPTY: Final = frozenset({"too_short", "string_too_short"})
 _SEVERAL: Final = "For several, list the model once per value, each with its own alias."
 
 
+def rule_of(fault: ErrorDetails) -> str:
+    """Return what a value must be: `at least 1`; the message of a fault that has no words here."""
+    rule = _RULES.get(fault["type"])
+    return fault["msg"] if rule is None else rule(fault.get("ctx", {}))
+
+
 def _wrong_value(name: str, faults: Sequence[ErrorDetails], keys: Sequence[str | int]) -> str:
     if faults[0]["type"] in _EMPTY:
         return f"{name!r} must not be empty"
     if (why := faults[0].get("ctx", {}).get("error")) is not None:
         return f"{name!r} cannot be read: {why}"
-    rules = [
-        rule(fault.get("ctx", {})) if (rule := _RULES.get(fault["type"])) else fault["msg"]
-        for fault in faults
-    ]
+    rules = map(rule_of, faults)
     value = faults[0]["input"]
     *outer, last = ("", *(key for key in keys if isinstance(key, str)))
     secret = last in MAY_HOLD_A_KEY or not _OF_GATEWAYS.isdisjoint(outer)

@@ -138,7 +138,12 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     try:
         manifest: Manifest = orjson.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
+    except NotADirectoryError:
+        raise ConfigError(
+            f"{folder} is a file, not a results folder. Name the folder that a run wrote: `out` of its sweep "
+            "file, else results/NAME."
+        ) from None
+    except FileNotFoundError:
         raise ConfigError(
             f"{folder} is not a results folder: it has no {MANIFEST}. Name a folder that a run wrote. If "
             f"this is one, restore {path} from a backup."

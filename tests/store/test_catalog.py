@@ -100,10 +100,10 @@ def test_a_new_folder_has_empty_tables_of_the_same_columns(tmp_path):
 
 @pytest.mark.parametrize("read", [*READERS, known_trials, trial_counts])
 def test_what_is_no_results_folder_is_refused_with_the_way_out(tmp_path, read):
-    for path in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(
-            ConfigError, match=rf"{path} is not a results folder.*Name a folder that a run wrote"
-        ):
+    (tmp_path / "sweep.yaml").touch()
+    refused = {tmp_path: "not a results folder", tmp_path / "missing": "not a results folder"}
+    for path, what in {**refused, tmp_path / "sweep.yaml": "a file"}.items():
+        with pytest.raises(ConfigError, match=rf"{path} is {what}.*Name (a|the) folder that a run wrote"):
             read(path)
 
 
