@@ -212,7 +212,10 @@ def finished(body: Mapping[str, object], model: Model, condition: Condition) -> 
     fields = {name: value for name, value in body.items() if value is not None}
     if model.simulated and condition.digits:
         fields["simulate"] = {"digits": list(condition.digits)}
-    return merged_params(merged_params(fields, model.budget_params), {**model.params, **condition.params})
+    for additions in (model.budget_params, {**model.params, **condition.params}):
+        if additions:
+            fields = merged_params(fields, additions)
+    return fields
 
 
 def at(path: str | None, value: object) -> dict[str, object]:

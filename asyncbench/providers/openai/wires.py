@@ -142,10 +142,7 @@ class ChatWire:
             "top_p": model.top_p,
             self._quirks.max_tokens: model.max_tokens,
             **at(self._quirks.seed, model.seed),
-            # Both may stand in one object: OpenRouter's `reasoning`.
-            **merged_params(
-                at(self._quirks.effort, model.effort), at(self._quirks.thinking, model.thinking_tokens)
-            ),
+            **_thinking(model, self._quirks),
             **streaming(model, self._quirks),
         }
         return finished(body, model, request.trial.condition)
@@ -159,6 +156,12 @@ class ChatWire:
 
     def stream(self, response: Response) -> Chunks:
         return Chunks(response, lambda choice: _piece(mapping_in(choice.get("delta"))))
+
+
+def _thinking(model: Model, quirks: Quirks) -> dict[str, object]:
+    """Return how hard a model is to think; both may stand in one object, OpenRouter's `reasoning`."""
+    effort, tokens = at(quirks.effort, model.effort), at(quirks.thinking, model.thinking_tokens)
+    return merged_params(effort, tokens) if tokens else effort
 
 
 def streaming(model: Model, quirks: Quirks) -> dict[str, object]:
