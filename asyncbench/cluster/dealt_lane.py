@@ -43,11 +43,8 @@ class DealtModel(LaneModel):
 
     def deal(self, count: int) -> Iterator[PendingTrial]:
         """Take the next trials."""
-        pending = self.queue.pending
-        for _ in range(min(count, len(pending))):
-            yield pending.popleft()
-        if count and len(pending) <= AHEAD // 2:
-            self.queue.hungry.set()
+        for _ in range(min(count, len(self.queue.pending))):
+            yield self.queue.take(AHEAD)
 
     def count(self, now: Counters) -> None:
         """Add what a worker counted since its last report."""

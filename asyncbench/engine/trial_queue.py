@@ -235,6 +235,13 @@ class TrialQueue:
         self.dry = True
         self._tell_others()
 
+    def take(self, depth: int) -> PendingTrial:
+        """Take the next trial; more are read as soon as half of `depth` or fewer wait."""
+        pending = self.pending.popleft()
+        if len(self.pending) <= depth // 2:
+            self.hungry.set()
+        return pending
+
     def put_back(self, pending: PendingTrial) -> None:
         """Let a trial be the next again; of a model that is over it stays open."""
         if not self._counters.over:

@@ -29,7 +29,7 @@ from asyncbench.lanes.batches.spending import LeftOpen
 from asyncbench.lanes.load.measuring import killed_steps, limits_before, steps_before
 from asyncbench.lanes.load.open_lane import LoadLane
 from asyncbench.lanes.load.searching import RateSearch
-from asyncbench.lanes.load.steps import CLOSED_LOOP, listed, to_measure
+from asyncbench.lanes.load.steps import CLOSED_LOOP, StepsBefore, listed, to_measure
 from asyncbench.planning.belonging import questions_of_steps
 from asyncbench.planning.budget_bounds import most_usd_of
 from asyncbench.planning.preflight import secret_variables
@@ -86,7 +86,7 @@ def client_of(
             keep=run.salvage.keep,
             tell_fault=partial(run.faults.note, model.alias),
         ),
-        trials=_trials(run, model, needed, met),
+        trials=open_trials(run, model, needed, met),
         history_of=partial(_history_of, run, needed),
         on_read=partial(_show_met, counters, met),
         grading=run.grading,
@@ -181,7 +181,7 @@ def _needed(run: RunState, model: Model, counters: Counters) -> Needed | None:
     return run.needed[model.alias]
 
 
-def _trials(run: RunState, model: Model, needed: Needed | None, met: Counters) -> Iterator[Trial]:
+def open_trials(run: RunState, model: Model, needed: Needed | None, met: Counters) -> Iterator[Trial]:
     """Return a model's unfinished trials; those that earlier runs closed are counted in `met`."""
     closed = run.closed.get(model.alias)
     skip = partial(is_finished, run, met) if closed is None else lambda _: False
@@ -266,13 +266,16 @@ def cautions_of_load(load: Load, models: Sequence[Model], written: Sequence[Mode
         yield CLOSED_LOOP
 
 
+def steps_of(run: RunState, model: Model, load: Load) -> StepsBefore:
+    """Return the steps of a model that earlier runs began."""
+    questions = questions_of_steps(run.sweep, load, model, run.sets[model.alias])
+    return steps_before(run.store.folder, model.alias, questions)
+
+
 def load_lane(run: RunState, client: ModelClient, load: Load) -> LoadLane:
     """Return the lane that measures the steps of one model."""
     model = client.model
-    folder = run.store.folder
-    before = steps_before(
-        folder, model.alias, questions_of_steps(run.sweep, load, model, run.sets[model.alias])
-    )
+    folder, before = run.store.folder, steps_of(run, model, load)
     for step in killed_steps(folder, model.alias, before):
         client.keep(step)
     finding = None

@@ -16,17 +16,15 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from asyncbench.engine.scheduler import AnyLane
+from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ConfigError
 from asyncbench.files import make_folder, storing
-from asyncbench.lanes.load.measuring import steps_before
 from asyncbench.lanes.load.searching import RateSearch
 from asyncbench.lanes.load.steps import to_measure
-from asyncbench.planning.belonging import questions_of_steps
 from asyncbench.planning.modes import by_server
-from asyncbench.planning.trials import trials_of
 from asyncbench.records import Model, Serve
 from asyncbench.run import server_keeper as keeper
-from asyncbench.run.lanes import is_unfinished
+from asyncbench.run.lanes import is_unfinished, open_trials, steps_of
 from asyncbench.run.refusals import SERVER_ENDED
 from asyncbench.run.state import RunState
 from asyncbench.tables.numbers import days
@@ -215,22 +213,11 @@ def _is_asked(run: RunState, model: Model) -> bool:
     if options.ends:
         return False
     if options.load is not None and load is not None:
-        questions = questions_of_steps(run.sweep, load, model, run.sets[model.alias])
-        before = steps_before(run.store.folder, model.alias, questions)
+        before = steps_of(run, model, load)
         if load.find is not None:
             return not RateSearch(load=load, find=load.find, before=before).is_over
         return any(True for _ in to_measure(load, run.sweep.repeats, before))
-    open_trials = trials_of(
-        run.sweep,
-        model,
-        run.sets[model.alias],
-        limit=options.limit,
-        per_cell=options.pilot,
-        closed=(closed := run.closed.get(model.alias)),
-        skip=run.store.finished.__contains__ if closed is None else lambda _: False,
-        model_of=run.room.model_of,
-    )
-    return next(open_trials, None) is not None
+    return next(open_trials(run, model, None, Counters()), None) is not None
 
 
 async def watch(run: RunState, server: StartedServer, lanes: Iterable[AnyLane]) -> None:

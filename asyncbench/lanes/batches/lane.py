@@ -265,9 +265,7 @@ class BatchLane:
         """Pack what waits; return whether a part was prepared. The last part may be small."""
         queue, self._in_use = self._model.queue, self.pool.in_use(self.context.ledger)
         while queue.pending and not self._stopped:
-            pending = queue.pending.popleft()
-            if len(queue.pending) <= READ_AHEAD // 2:
-                queue.hungry.set()
+            pending = queue.take(READ_AHEAD)
             answered = pending.history.ended  # by a run that did not live to grade it
             if answered and answered.reply:
                 await self._model.closing.close(pending, answered.attempt, answered.reply)

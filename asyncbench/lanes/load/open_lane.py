@@ -276,10 +276,7 @@ class LoadLane:
             await self._changed.wait()
         if self._over or not queue.pending:
             return None
-        pending = queue.pending.popleft()
-        if len(queue.pending) <= self._depth // 2:
-            queue.hungry.set()
-        return pending
+        return queue.take(self._depth)
 
     def _begin(
         self, pending: PendingTrial, due_s: float, measuring: Measuring, tasks: asyncio.TaskGroup
