@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from asyncbench.page.live.trials import FolderInMemory, TrialPart, among, known_ids
+from asyncbench.page.live.trials import FolderInMemory, TrialPart, among, known_problems
 from asyncbench.problems.copies import iter_problems
 from asyncbench.store.id_set import Numbers
 from asyncbench.store.reading import AT_ONCE
@@ -95,7 +95,7 @@ class TextSearch:
         problems = self._problems[folder] = []
         for batch in iter_problems(self._paths[folder], ["problem_id", "question"], batch_rows=_ROWS):
             matches = pa.array(self._among(batch["question"]))
-            problems.append(known_ids(batch["problem_id"].filter(matches)))
+            problems.append(known_problems(batch["problem_id"].filter(matches)))
             yield
 
     def _among(self, *columns: Any) -> Numbers:

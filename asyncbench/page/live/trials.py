@@ -1,6 +1,6 @@
 """All trials of results folders in memory, as numbers, and the queries of them: each takes milliseconds.
 
-A trial takes 60 bytes: its id and its texts stay in the folder until they are asked for.
+A trial takes some 40 bytes: its id and its texts stay in the folder until they are asked for.
 """
 
 from collections import Counter, defaultdict
@@ -17,7 +17,7 @@ from multidict import MultiMapping
 from asyncbench.analysis.anatomy.counts import ExaminedAnswer
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
-from asyncbench.store.id_set import Numbers, fingerprints
+from asyncbench.store.id_set import IdColumn, Numbers, fingerprints
 from asyncbench.store.parts import with_codes
 from asyncbench.store.reading import sibling_parts
 from asyncbench.store.schema import ENTRANT
@@ -30,7 +30,9 @@ _CODED: Final = (*ENTRANT, *KIND, "outcome")
 _COLUMNS: Final = ("trial_id", *_CODED, "problem_id", "load", "length", "finished_at")
 _GRADES: Final = ("trial_id", "headline", "outcome")
 UNKNOWN: Final = -1  # a length
-_HEAD: Final = 8  # bytes of an id
+_DIGITS: Final = 8  # of an id, that stand in its number
+_HEXADECIMAL: Final = np.isin(np.arange(256), np.frombuffer(b"0123456789abcdef", np.uint8))  # by letter
+_HALF: Final = np.uint64(2**32 - 1)  # of a number
 _RIGHT: Final = Outcome.CORRECT.value
 WRONG_FIRST: Final = ("wrong", "no_answer", "truncated", "refused", "failed", _RIGHT)
 
@@ -64,35 +66,54 @@ class RowsInMemory:
     kind: Numbers
     outcome: Numbers
     length: Numbers
-    at: Numbers  # milliseconds since 1970, UTC: when the trial was finished
-    head: Numbers  # the first bytes of ids
-    trial: Numbers  # fingerprints of ids
-    problem: Numbers  # likewise
+    since: int  # milliseconds since 1970, UTC: when the first of the trials was finished
+    at: Numbers  # milliseconds from then on: when each was
+    trial: Numbers  # of `id_numbers`
+    problem: Numbers  # fingerprints of ids
+    hexadecimal: bool  # whether all ids begin as ours do
     at_rest: Numbers  # True or False: whether it is no answer to a load
     differs: Numbers  # likewise: whether graders differ; False until their grades are read
 
 
 def rows_in_memory(rows: pa.Table, registers: Registers, label: str) -> RowsInMemory:
     """Return rows of `trials` as numbers; `label`: what their folder is called."""
+    at = rows["finished_at"].cast(pa.int64()).to_numpy() // 1000
+    since, ids = int(at.min()) if len(at) else 0, rows["trial_id"]
     return RowsInMemory(
         entrant=_numbered(rows.select(ENTRANT), registers.entrants, label),
         kind=_numbered(rows.select(KIND), registers.kinds),
         outcome=_numbered(rows.select(["outcome"]), registers.outcomes).astype(np.int8),
-        length=pc.fill_null(rows["length"], UNKNOWN).to_numpy(),
-        at=rows["finished_at"].cast(pa.int64()).to_numpy() // 1000,
-        head=_heads(rows["trial_id"]),
-        trial=fingerprints(rows["trial_id"]),
+        length=_narrow(pc.fill_null(rows["length"], UNKNOWN).to_numpy()),
+        since=since,
+        at=_narrow(at - since),
+        trial=id_numbers(ids),
         problem=fingerprints(rows["problem_id"]),
+        hexadecimal=bool(_HEXADECIMAL[_first_letters(ids)].all()),
         at_rest=pc.is_null(rows["load"]).to_numpy(),
         differs=np.zeros(len(rows), bool),
     )
 
 
-def _heads(ids: Any) -> Numbers:
-    """Return the first bytes of ids as numbers, which ascend as they do."""
-    padded = pc.binary_join_element_wise(ids.cast(pa.binary()), bytes(_HEAD), b"")
-    heads: Any = pc.binary_slice(padded, 0, _HEAD).combine_chunks().cast(pa.binary(_HEAD))
-    return np.frombuffer(heads.buffers()[1], f">u{_HEAD}").astype(f"u{_HEAD}")
+def _narrow(values: Numbers) -> Numbers:
+    """Return whole numbers in the smallest type that holds them."""
+    ends = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    return values.astype(np.promote_types(*map(np.min_scalar_type, ends)))
+
+
+def id_numbers(ids: IdColumn) -> Numbers:
+    """Return a number for each id: its first digits, so that it ascends as the ids do; then a fingerprint."""
+    letters = _first_letters(ids)
+    digits = (letters & 15) + 9 * (letters >> 6) & 15
+    octets: Numbers = np.ascontiguousarray(digits[:, ::2] << 4 | digits[:, 1::2])
+    return octets.view(">u4")[:, 0].astype(np.uint64) << 32 | fingerprints(ids) & _HALF
+
+
+def _first_letters(ids: IdColumn) -> Numbers:
+    """Return the first `_DIGITS` letters of ids, with zeros behind those of a short one: a row for each."""
+    cut = pc.binary_slice(ids.cast(pa.binary()), 0, _DIGITS)
+    padded = pc.binary_join_element_wise(cut, bytes(_DIGITS), b"")
+    letters: Any = pc.binary_slice(padded, 0, _DIGITS).combine_chunks().cast(pa.binary(_DIGITS))
+    return np.frombuffer(letters.buffers()[1], np.uint8, len(ids) * _DIGITS).reshape(-1, _DIGITS)
 
 
 def _numbered(rows: pa.Table, register: Register, *first: str) -> Numbers:
@@ -132,13 +153,36 @@ class TrialPart:
     def with_id(self, text: str) -> Numbers:
         """Return whether a row's id begins with a text."""
         text = text.removeprefix(self.folder.prefix)
-        head = text.encode()[:_HEAD]
-        low, high = (int.from_bytes(head.ljust(_HEAD, end)) for end in (b"\0", b"\xff"))
-        matches: Numbers = (self.rows.head >= low) & (self.rows.head <= high)
+        sure = self.rows.hexadecimal
+        if sure and not all(_HEXADECIMAL[letter] for letter in text.encode()):
+            return np.zeros(len(self.counting), bool)
+        least = int(known_ids([text])[0] & ~_HALF)
+        most = least + (1 << 4 * (16 - min(len(text.encode()), _DIGITS))) - 1
+        matches: Numbers = (self.rows.trial >= least) & (self.rows.trial <= most)
         rows = np.flatnonzero(matches)
-        if text.encode() != head and len(rows):
+        if len(rows) and not (sure and len(text) <= _DIGITS):
             matches[rows] = [name.startswith(text) for name in self.ids(rows.tolist())]
         return matches
+
+
+@dataclass(frozen=True, slots=True)
+class GradedTrials:
+    """The trials of a part of `grades`, and where they begin: the grades of one mostly stand together."""
+
+    halves: Numbers  # of the numbers of trials
+    starts: Numbers  # rows, and the end of the last one
+
+    def rows_of(self, halves: Numbers) -> list[int]:
+        """Return the rows of some trials, and maybe of others."""
+        at = np.flatnonzero(np.isin(self.halves, halves))
+        ends = zip(self.starts[at].tolist(), self.starts[at + 1].tolist(), strict=True)
+        return [row for start, end in ends for row in range(start, end)]
+
+
+def graded_trials(ids: Numbers) -> GradedTrials:
+    """Return where trials begin, given the number of the trial of each row."""
+    first = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])[: len(ids)])
+    return GradedTrials(ids[first].astype(np.uint32), np.append(first, len(ids)).astype(np.int32))
 
 
 class FolderInMemory:
@@ -149,7 +193,7 @@ class FolderInMemory:
         self.prefix = prefix  # of ids in views
         self._registers = registers
         self._parts: dict[Path, RowsInMemory] = {}
-        self._graded: dict[Path, Numbers] = {}  # halves of fingerprints of the ids in parts of `grades`
+        self._graded: dict[Path, GradedTrials] = {}  # by part of `grades`
 
     def read_trials(self, snapshot: Snapshot) -> list[TrialPart]:
         """Return the rows of each part, and of the journal, with which of them count."""
@@ -167,7 +211,7 @@ class FolderInMemory:
                 snapshot=snapshot,
                 path=path,
                 rows=its,
-                counting=its.at_rest & ~among(its.trial, known_ids(gone[path] if path else ())),
+                counting=_without(its, gone[path] if path else ()),
             )
             for path, its in [*rows.items(), (None, fresh)]
         ]
@@ -178,7 +222,7 @@ class FolderInMemory:
         return rows_in_memory(read, self._registers, self.label)
 
     def known(self, ids: Any) -> Numbers:
-        """Return the fingerprints, ascending, of those ids of the views that may be of this folder."""
+        """Return the numbers, ascending, of those ids of the views that may be of this folder."""
         ids = pa.array(ids, pa.string())
         own = ids.filter(pc.starts_with(ids, self.prefix))
         return known_ids(pc.utf8_slice_codeunits(own, len(self.prefix)))
@@ -192,14 +236,14 @@ class FolderInMemory:
         for path in snapshot.files["grades"]:
             if path not in self._graded:
                 grades = snapshot.read_part("grades", path, _GRADES, coded=("outcome",))
-                ids = fingerprints(grades["trial_id"])
+                ids = id_numbers(grades["trial_id"])
                 siblings = {*sibling_parts(snapshot, "trials", [path])}
                 self._mark(ids, grades, gone[path], [part.rows for part in parts if part.path in siblings])
-                self._graded[path] = ids.astype(np.uint32)
+                self._graded[path] = graded_trials(ids)
                 pa.default_memory_pool().release_unused()
         fresh = _coded(snapshot, "grades", _GRADES)
         of_journal = [part.rows for part in parts if part.path is None]
-        self._mark(fingerprints(fresh["trial_id"]), fresh, (), of_journal)
+        self._mark(id_numbers(fresh["trial_id"]), fresh, (), of_journal)
 
     def _mark(self, ids: Numbers, grades: pa.Table, gone: Any, parts: Sequence[RowsInMemory]) -> None:
         """Mark the trials on which one of some grades, without those of trials that are gone, differs."""
@@ -217,7 +261,7 @@ class FolderInMemory:
         for part in parts:
             if part not in self._graded:
                 return None
-            rows: list[int] = np.flatnonzero(np.isin(self._graded[part], wanted)).tolist()
+            rows = self._graded[part].rows_of(wanted)
             by_part |= {part: rows} if rows else {}
         return by_part
 
@@ -228,8 +272,18 @@ def _coded(snapshot: Snapshot, table: str, columns: Sequence[str]) -> pa.Table:
     return fresh.cast(with_codes(fresh.schema, _CODED)).unify_dictionaries()
 
 
+def _without(rows: RowsInMemory, gone: Any) -> Numbers:
+    """Return which rows count: those at rest, without those of trials that are gone."""
+    return rows.at_rest & ~among(rows.trial, known_ids(gone)) if len(gone) else rows.at_rest
+
+
 def known_ids(ids: Any) -> Numbers:
-    """Return the fingerprints of some ids, ascending."""
+    """Return the numbers of some ids of trials, ascending."""
+    return np.sort(id_numbers(pa.chunked_array([ids], pa.string())))
+
+
+def known_problems(ids: Any) -> Numbers:
+    """Return the fingerprints of some ids of problems, ascending."""
     return np.sort(fingerprints(pa.chunked_array([ids], pa.string())))
 
 
@@ -328,13 +382,20 @@ class TrialIndex:
     def __post_init__(self) -> None:
         self.starts = np.cumsum([0, *(len(part.counting) for part in self.parts)])
         ranks = places_in(self.registers.outcomes, {(name,): n for n, name in enumerate(WRONG_FIRST)})
-        key = np.zeros(self.starts[-1], np.int64)
+        lengths = 2 + max((int(part.rows.length.max(initial=0)) for part in self.parts), default=0)
+        entrants, kinds = int(self.entrants.max()) + 1, int(self.kinds.max()) + 1
+        kind = np.min_scalar_type(-(len(WRONG_FIRST) + 1) * entrants * kinds * lengths)
+        key = np.empty(self.starts[-1], kind)
         for part, start in zip(self.parts, self.starts, strict=False):
             rows, its = part.rows, key[start : start + len(part.counting)]
-            its |= ranks[rows.outcome] << 60
-            its |= self.entrants[rows.entrant] << 44
-            its |= self.kinds[rows.kind] << 28
-            its |= rows.length + 1
+            its[:] = ranks[rows.outcome]
+            for values, most in (
+                (self.entrants[rows.entrant], entrants),
+                (self.kinds[rows.kind], kinds),
+                (rows.length.astype(kind) + 1, lengths),
+            ):
+                its *= most
+                its += values.astype(kind)
         self.order = np.argsort(key, kind="stable").astype(np.int32)
 
     def keep_only(self, ids: Any) -> None:
@@ -444,15 +505,20 @@ class TrialIndex:
             yield np.isin(self.kinds, query.kind)[rows.kind]
         if query.outcome:
             yield np.isin(rows.outcome, [self.registers.outcomes[name,] for name in query.outcome])
-        for (low, high), values in ((query.lengths, rows.length), (query.finished, rows.at)):
-            if low is not None or (high is not None and values is rows.length):
-                yield values >= max(0, low or 0)  # where there is a limit, unknown lengths are beyond it
-            if high is not None:
-                yield values <= high
+        low, high = query.lengths
+        if (low, high) != (None, None):
+            yield rows.length >= max(0, low or 0)  # where there is a limit, unknown lengths are beyond it
+        if high is not None:
+            yield rows.length <= high
+        since, until = query.finished
+        if since is not None:
+            yield rows.at >= since - rows.since
+        if until is not None:
+            yield rows.at <= until - rows.since
         if query.disagree:
             yield rows.differs
         if query.question:
-            yield among(rows.problem, known_ids([query.question]))
+            yield among(rows.problem, known_problems([query.question]))
         if query.trial:
             yield among(rows.trial, part.folder.known([query.trial]))
         if part.folder in erring:
