@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -117,15 +117,18 @@ def _rows(name: str, place: Path, seen: UnitedSnapshot) -> Iterator[pa.Table]:
     here = pc.scalar(True)
     for key, value in partition.items():
         here = here & (pc.field(key) == unquote(value))
-    steps = set[tuple[object, ...]]()
+    there = set[str]()
     for batch in seen.within(name, lambda path: partition_of(name, path) == place).batches(name, None, here):
         rows = pa.Table.from_batches([batch])
-        if name == "steps":  # a folder may be a copy
-            keys = rows.select(["model", "load", "began_at"])
-            own = [tuple(step.values()) for step in keys.to_pylist()]
-            rows = rows.filter(pa.array([step not in steps for step in own], pa.bool_()))
-            steps.update(own)
+        if name in _OF_COPIES:  # a folder may be a copy
+            own = [str(row) for row in rows.select(_OF_COPIES[name]).to_pylist()]
+            rows = rows.filter(pa.array([row not in there for row in own], pa.bool_()))
+            there.update(own)
         yield rows
+
+
+# What is the same in a copy of a folder. Two workers may have run a lane in one minute: not its key alone.
+_OF_COPIES: Final = {"steps": ["model", "load", "began_at"], "lanes": SCHEMAS["lanes"].names}
 
 
 def _set_aside_all(folders: Sequence[Path], damaged: Sequence[Damage], out: Path) -> int:

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from asyncbench import read_attempts, read_grades, read_trials, regrade_folder
+from asyncbench import read_attempts, read_grades, read_lanes, read_trials, regrade_folder
 from asyncbench.analysis.counting import counted
 from asyncbench.cli import app
 from asyncbench.config.sweep import load_sweep
@@ -203,6 +203,8 @@ def test_what_was_merged_before_adds_nothing_when_it_is_merged_again(tmp_path):
     assert (again.joined.attempts, again.joined.attempts_twice) == (20, 10)
     assert rows(read_attempts(tmp_path / "again")) == rows(read_attempts(tmp_path / "once"))
     assert rows(read_trials(tmp_path / "again")) == rows(read_trials(tmp_path / "once"))
+    assert read_lanes(tmp_path / "again").num_rows == read_lanes(tmp_path / "once").num_rows
+    assert verify_folder(tmp_path / "again").sound
 
 
 def rows(table):
