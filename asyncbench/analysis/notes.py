@@ -201,22 +201,15 @@ def _most_first(counts: Counter[str]) -> str:
 OTHER_LATENCY: Final = "Latency is that of the calls in real time: a request of a batch has none."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchUse:
-    """How many of a model's requests were in batches of its provider."""
-
-    model: str
-    requests: int
-    calls: int  # all that were made, these requests with them
+BatchUse = Mapping[str, Any]  # Any: a model, its requests in batches, and its calls, these among them
 
 
-def batch_uses(views: FolderViews) -> tuple[BatchUse, ...]:
-    """Return which models were asked in batches, by name."""
-    rows = views.rows(
+def batch_uses(views: FolderViews) -> list[dict[str, Any]]:
+    """Return which models were asked in batches of their providers, by name."""
+    return views.rows(
         f"SELECT model, count(*) FILTER (mode = '{BATCH}') AS requests, count(*) AS calls FROM attempts "  # noqa: S608  a word of ours
         "GROUP BY model HAVING requests > 0 ORDER BY model"
     )
-    return tuple(BatchUse(**row) for row in rows)
 
 
 def batch_notes(uses: Iterable[BatchUse], then: str) -> list[str]:
@@ -227,9 +220,9 @@ def batch_notes(uses: Iterable[BatchUse], then: str) -> list[str]:
         then: what a report leaves out for it.
     """
     phrases = [
-        f"{use.model} ({'all ' * (use.requests == use.calls)}{use.requests:,}"
-        f"{f' of {use.calls:,}' * (use.requests < use.calls)} requests)"
-        for use in uses
+        f"{model} ({'all ' * (requests == calls)}{requests:,}"
+        f"{f' of {calls:,}' * (requests < calls)} requests)"
+        for model, requests, calls in (use.values() for use in uses)
     ]
     return [f"Asked in batches: {', '.join(phrases)}. {then}"] if phrases else []
 

@@ -242,8 +242,8 @@ class AnatomyReport(FolderReport):
             "too_long": one.too_long,
             "wrong_from_left": data_of(one.wrong_at(one.from_left)),
             "wrong_from_right": data_of(one.wrong_at(one.from_right)),
-            "by_carries": [_bin(at) for at in one.by_carries],
-            "by_chain": [_bin(at) for at in one.by_chain],
+            "by_carries": data_of(one.by_carries),
+            "by_chain": data_of(one.by_chain),
             "digits": _digits(self.digits.get(one.group)),
             **data_of(worth),
         }
@@ -493,10 +493,6 @@ def _unclassified(findings: Sequence[ErrorFindings], who: Columns[ErrorFindings]
 
 
 # ── as JSON ──────────────────────────────────────────────────────────────────────────────────
-
-
-def _bin(one: CarryBin) -> dict[str, object]:
-    return {"first": one.first, "last": one.last, **data_of(one.right)}
 
 
 def _digits(one: Curve | None) -> dict[str, object] | None:

@@ -103,7 +103,7 @@ class Overview(FolderReport):
     suites: tuple[OverviewLine, ...]  # a line per run × model × condition × suite
     tasks: tuple[OverviewLine, ...]  # a line per run × model × condition × suite × task
     spending: Sequence[Mapping[str, Any]]  # of `_SPENDING`
-    batches: tuple[BatchUse, ...] = ()
+    batches: Sequence[BatchUse] = ()
     mixtures: tuple[str, ...] = ()  # aliases that were answered by several models, builds or upstreams
     prices: str | None = None  # whose and when, where costs are not those of the run
     unpriced: tuple[Unpriced, ...] = ()  # then: what has none of these prices

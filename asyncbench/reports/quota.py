@@ -134,7 +134,7 @@ class QuotaReport(FolderReport):
     lanes: tuple[LimitUse, ...]
     hours: tuple[LimitUse, ...] = field(metadata=HIDDEN)
     minutes: tuple[LimitUse, ...]
-    batches: tuple[BatchUse, ...]
+    batches: Sequence[BatchUse]
     workers: Sequence[Row]
     worker_latencies: Sequence[Row]  # none without a cluster
 

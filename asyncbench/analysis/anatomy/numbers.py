@@ -7,7 +7,7 @@ smaller number from the larger; its borrows are counted as carries are.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
@@ -21,6 +21,7 @@ from asyncbench.analysis.curves import GROUP
 from asyncbench.analysis.views import counts_by
 from asyncbench.stats.proportions import Proportion
 from asyncbench.suites.numbers import exact
+from asyncbench.tables.data import INSIDE
 
 MOST_DIGITS: Final = 2000  # of numbers that are compared
 _MORE_PLACES: Final = 20  # in operands than in the truth
@@ -280,7 +281,7 @@ class CarryBin:
 
     first: int
     last: int | None  # None: there is no most
-    right: Proportion  # of the trials with a reply
+    right: Proportion = field(metadata=INSIDE)  # of the trials with a reply
 
 
 def problems_of(views: FolderViews, wanted: set[str]) -> dict[str, CarryProblem]:

@@ -26,7 +26,7 @@ class IntegerAdditionReport(PublishedReport):
     """A folder's figures, and how they are shown."""
 
     without_operands: int  # additions whose operands no file in problems/ tells
-    batches: tuple[BatchUse, ...]
+    batches: Sequence[BatchUse]
     lines: tuple[RunLine, ...]  # by suite, then as the manifest has runs, models and conditions
 
     def _sheets(self) -> Iterator[Sheet]:

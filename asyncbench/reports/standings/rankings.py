@@ -253,13 +253,9 @@ def _ranking(suite: str | None, groups: Sequence[_Group], trials: Marked, counts
         name: Marks(asked=group_of[who].common, right=group_of[who].within(trials.marks[who].right))
         for name, who in names.items()
     }
-    best_first = sorted(names, key=lambda name: -marks[name].correct)
     paired = len(groups) == 1
-    pairs = paired_lines(best_first, marks) if paired else ()
-    kinds = {} if paired else {name: counts.kinds(who, suite) for name, who in names.items()}
-    p_of = {(line.a, line.b): line.p_holm for line in pairs} or unpaired(best_first, kinds)
-    ties = tied(best_first, lambda a, b: p_of[a, b])
-    places = {name: place for place, names in enumerate(ties, 1) for name in names}
+    kinds = None if paired else {name: counts.kinds(who, suite) for name, who in names.items()}
+    best_first, ties, pairs = placed(marks, kinds)
     problems = marks[best_first[0]].problems
     at_k = {who: at for group in groups for who, at in counts.at_k(group).items()}
     lines = [
@@ -267,7 +263,7 @@ def _ranking(suite: str | None, groups: Sequence[_Group], trials: Marked, counts
             who := names[name],
             suite,
             marks[name],
-            place=places[name],
+            place=place_in(ties, name),
             shared=trials.outcomes(who, group_of[who].common),
             at_k=at_k.get(who, ()),
         )
@@ -282,6 +278,26 @@ def _ranking(suite: str | None, groups: Sequence[_Group], trials: Marked, counts
         pairs=pairs,
         paired=paired,
     )
+
+
+def placed(
+    marks: Mapping[str, Marks], problems: Mapping[str, Mapping[Any, Problems]] | None
+) -> tuple[list[str], tuple[tuple[str, ...], ...], tuple[PairLine, ...]]:
+    """Return who is best, those that are statistically tied by place, and each two of a ranking.
+
+    Args:
+        marks: of each, as many trials.
+        problems: of each by kind, where no two were asked the same ones; None: all were.
+    """
+    best_first = sorted(marks, key=lambda name: -marks[name].correct / marks[name].trials)
+    pairs = paired_lines(best_first, marks) if problems is None else ()
+    p_of = {(line.a, line.b): line.p_holm for line in pairs} or unpaired(best_first, problems or {})
+    return best_first, tied(best_first, lambda a, b: p_of[a, b]), pairs
+
+
+def place_in(ties: Sequence[Sequence[str]], name: str) -> int:
+    """Return the place of one of those who are tied by place; 1 is the best."""
+    return next(place for place, names in enumerate(ties, 1) if name in names)
 
 
 def unpaired(

@@ -24,12 +24,11 @@ from asyncbench.reports.standings.rankings import (
     Ranking,
     RankingRow,
     all_cut,
-    paired_lines,
+    place_in,
+    placed,
     rankings_of,
     share_of,
-    unpaired,
 )
-from asyncbench.stats.paired import tied
 from asyncbench.stats.proportions import Accuracy
 from asyncbench.stats.repeats import AtK
 from asyncbench.tables.data import in_data
@@ -59,7 +58,7 @@ class Standings(FolderReport):
     skipped: int  # trials that `stop_when` leaves out
     lapsed: int  # trials that it left out before, but not by the rule in force: open
     rankings: tuple[Ranking, ...]
-    batches: tuple[BatchUse, ...]
+    batches: Sequence[BatchUse]
 
     @property
     def rules(self) -> Iterator[str]:
@@ -245,23 +244,23 @@ def _of_kind(ranking: Ranking, kind: KindKey, lengths: Lengths, trials: Marked) 
     marks = _marks(ranking, who, trials, reduce(lambda a, b: a | b, lengths.values()))
     if not all(its.trials for its in marks.values()):
         return None
-    best_first = sorted(marks, key=lambda name: -marks[name].correct / marks[name].trials)
-    pairs = paired_lines(best_first, marks) if ranking.paired else ()
     unlike = {} if ranking.paired else marks
     of_lengths = {
         name: {length: its.within(bits).by_problem() for length, bits in lengths.items()}
         for name, its in unlike.items()
     }
-    p_of = {(line.a, line.b): line.p_holm for line in pairs} or unpaired(best_first, of_lengths)
-    ties = tied(best_first, lambda a, b: p_of[a, b])
-    places = {name: place for place, names in enumerate(ties, 1) for name in names}
+    best_first, ties, _ = placed(marks, of_lengths or None)
     lines = []
     for name in best_first:
         share, interval = share_of(marks[name])
         accuracy = Accuracy.of(trials.outcomes(who[name], marks[name].asked))
         lines.append(
             KindRankingRow(
-                entrant=who[name], place=places[name], share=share, interval=interval, accuracy=accuracy
+                entrant=who[name],
+                place=place_in(ties, name),
+                share=share,
+                interval=interval,
+                accuracy=accuracy,
             )
         )
     return KindRanking(

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 from asyncbench.analysis.cells import cells_still_stopped, lapsed_notes
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import FolderReport, counted_note, note_of_simulated
+from asyncbench.analysis.views import counts_by
 from asyncbench.config.sweep import priced_models
 from asyncbench.engine.stopping import CellCounts
 from asyncbench.errors import ConfigError
@@ -249,6 +250,22 @@ class Status(FolderReport):
         """Whether some process is writing to the folder."""
         return self.files.writer is not None
 
+    @property
+    def whole(self) -> ModelStatus:
+        """All models together."""
+        counts = ("done", "failed", "in_flight", "in_batches", "attempts", "skipped", "loaded")
+        known = any(one.cost_usd is not None for one in self.models)
+        return ModelStatus(
+            **{name: sum(getattr(one, name) for one in self.models) for name in counts},
+            model="all",
+            planned=_sum(one.planned for one in self.models),
+            open=_sum(one.open for one in self.models),
+            suspended=None,
+            unpriced_attempts=self.unpriced_attempts,
+            cost_usd=self.cost_usd if known else None,
+            steps=sum((Counter(one.steps) for one in self.models), Counter()),
+        )
+
     def _parts(self) -> Iterator[str | Sheet]:
         yield from self._simulated()
         writer = f"; process {self.files.writer or 'unknown'} is writing to it" if self.running else ""
@@ -281,8 +298,7 @@ class Status(FolderReport):
     def _progress(self) -> Sheet:
         """Return how far each model is; what was skipped, or is in batches, where there is any."""
         skipped, batches = self._skipped, any(one.in_batches for one in self.models)
-        several = len(self.models) > 1
-        total = [_total(self.models, self.cost_usd, self.unpriced_attempts)] if several else []
+        total = [self.whole] if len(self.models) > 1 else []
         return Sheet(
             title="",
             head=(
@@ -423,16 +439,13 @@ def joined_status(views: FolderViews, statuses: Sequence[Status]) -> Status:
 
 
 _CAME = f"""
-SELECT trials.*, coalesce(attempts, 0) AS attempts,
-    coalesce(unpriced_attempts, 0) AS unpriced_attempts, cost_usd
-FROM (
-    SELECT model, count(*) AS done, count(*) FILTER (outcome = '{Outcome.FAILED}') AS failed
-    FROM trials GROUP BY model
-) AS trials LEFT JOIN (
+SELECT model, trials AS done, failed, coalesce(attempts, 0) AS attempts,
+    coalesce(unpriced_attempts, 0) AS unpriced_attempts, calls.cost_usd
+FROM ({counts_by("trials", ("model",), only=("trials", "failed"))}) LEFT JOIN (
     SELECT model, count(*) AS attempts, count(*) - count(cost_usd) AS unpriced_attempts,
         sum_usd(cost_usd) AS cost_usd
     FROM attempts GROUP BY model
-) USING (model) ORDER BY model
+) AS calls USING (model) ORDER BY model
 """  # noqa: S608  made of our own words alone
 
 
@@ -476,21 +489,6 @@ def _model(name: str, counts: ModelCounts, planned: int | None, holds: Container
         skipped=skipped,
         loaded=counts.loaded,
         steps={what: steps[what] for what in ("measured", INCOMPLETE, CLIENT_BOUND) if steps[what]},
-    )
-
-
-def _total(models: Sequence[ModelStatus], cost_usd: float, unpriced: int) -> ModelStatus:
-    known = any(model.cost_usd is not None for model in models)
-    counts = ("done", "failed", "in_flight", "in_batches", "attempts", "skipped")
-    sums: dict[str, Any] = {name: sum(getattr(model, name) for model in models) for name in counts}
-    sums |= {name: _sum(getattr(model, name) for model in models) for name in ("planned", "open")}
-    return replace(
-        models[0],
-        model="all",
-        suspended=None,
-        unpriced_attempts=unpriced,
-        cost_usd=cost_usd if known else None,
-        **sums,
     )
 
 

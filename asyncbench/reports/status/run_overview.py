@@ -77,8 +77,8 @@ class RunOverview(FolderReport):
             "folder": self.folder,
             "sweep": self.status.sweep,
             "simulated": self.simulated,
-            "trials": self._trials,
-            "planned": self._planned,
+            "trials": self.status.whole.done,
+            "planned": self.status.whole.planned,
             "cost_usd": self.status.cost_usd,
             "unpriced_attempts": self.status.unpriced_attempts,
             "over": title,
@@ -128,20 +128,12 @@ class RunOverview(FolderReport):
         return None if self.standings.rankings else no_trials(self.folder)
 
     @property
-    def _trials(self) -> int:
-        return sum(one.done for one in self.status.models)
-
-    @property
-    def _planned(self) -> int | None:
-        known = [one.planned for one in self.status.models if one.planned is not None]
-        return sum(known) if len(known) == len(self.status.models) else None
-
-    @property
     def _progress(self) -> str:
         """How many trials are done, and of how many; done ones may have left the sweep since."""
-        if self._planned is None or self._planned <= self._trials:
-            return number_of(self._trials, "trial")
-        return f"{self._trials:,} of {number_of(self._planned, 'trial')}"
+        done, planned = self.status.whole.done, self.status.whole.planned
+        if planned is None or planned <= done:
+            return number_of(done, "trial")
+        return f"{done:,} of {number_of(planned, 'trial')}"
 
     def _head(self) -> Iterator[str]:
         yield from self._simulated()
