@@ -16,11 +16,12 @@ from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, in_order
 from asyncbench.analysis.notes import Graded, note_of_simulated
-from asyncbench.analysis.views import USD_STEPS
+from asyncbench.analysis.views import USD_STEPS, counts_by
 from asyncbench.errors import ConfigError
 from asyncbench.published.llm_arithmetic.names import Facets, facets_of, told_by_origin
 from asyncbench.published.reports import counted_of
 from asyncbench.store.manifest import Manifest, planned
+from asyncbench.store.schema import ENTRANT
 from asyncbench.suites.llm_arithmetic import ARITHMETIC_GRADERS, ARITHMETIC_TASKS, SUITE
 from asyncbench.suites.numbers import fixed
 
@@ -170,27 +171,7 @@ OUTCOMES: Final = (
 
 # Left outer: a trial that this grader never saw is still a trial. `fsum` would make no number of two infinite
 # errors. Absolute errors are added up by DuckDB where they have no more digits than its decimals.
-_COUNTS = """
-SELECT run, model, condition, task, length, count(*) AS trials,
-    count(*) FILTER (classification = 'Correct') AS correct,
-    count(*) FILTER (classification = 'Deviate') AS deviate,
-    CASE WHEN bool_or(error = 'inf') THEN 'inf' ELSE coalesce(fsum(error), 0) END::DOUBLE AS rel_errors,
-    coalesce(sum(small_error), 0) AS abs_errors,
-    list(abs_error) FILTER (abs_error IS NOT NULL AND small_error IS NULL) AS large_errors,
-    count(*) FILTER (outcome IS DISTINCT FROM 'failed') AS replies, count(*) FILTER (format_ok) AS bare,
-    coalesce(sum(input_tokens), 0)::BIGINT AS input_tokens,
-    coalesce(sum(output_tokens), 0)::BIGINT AS output_tokens,
-    count(*) FILTER (outcome IS DISTINCT FROM 'failed' AND output_tokens IS NULL) AS uncounted,
-    coalesce(sum((cost_usd * $usd_steps)::HUGEINT), 0) AS cost_usd, count(cost_usd) AS priced,
-    count(*) FILTER (cost_usd = 0 AND price_source = $recorded AND output_tokens > 0) AS recorded_free,
-    count(*) FILTER (outcome = 'failed') AS failed, count(*) FILTER (reason = 'empty') AS empty,
-    count(*) FILTER (outcome = 'truncated') AS truncated, count(*) FILTER (outcome = 'correct') AS right,
-    count(*) FILTER (outcome = 'wrong') AS wrong, count(*) - count(classification) AS ungraded,
-    count(*) - count(length) AS of_unknown_depth, min(began) AS began,
-    any_value(model_id) AS model_id, any_value(effort) AS effort, any_value(params) AS params,
-    any_value(condition_params) AS condition_params, list(DISTINCT provider) AS providers,
-    list(DISTINCT grader_version) FILTER (classification IS NOT NULL) AS versions
-FROM (
+_GRADED: Final = """(
     SELECT trial_id, run, model, condition, task, length, provider, input_tokens, output_tokens, cost_usd,
         price_source, model_id, effort, params, condition_params,
         epoch(finished_at) - coalesce(latency_s, 0) AS began
@@ -201,9 +182,31 @@ FROM (
         CASE WHEN classification = 'Deviate' THEN abs_error END AS abs_error,
         TRY_CAST(CASE WHEN classification = 'Deviate' THEN abs_error END AS DECIMAL(29, 4)) AS small_error
     FROM grades WHERE suite = $suite AND grader = $grader
-) USING (trial_id)
-GROUP BY ALL ORDER BY ALL
-"""
+) USING (trial_id)"""
+_COUNTS: Final = counts_by(
+    _GRADED,
+    (*ENTRANT, "task", "length"),
+    only=("trials", "failed", "truncated", "wrong", "priced"),
+    more=[
+        "count(*) FILTER (classification = 'Correct') AS correct",
+        "count(*) FILTER (classification = 'Deviate') AS deviate",
+        "CASE WHEN bool_or(error = 'inf') THEN 'inf' ELSE coalesce(fsum(error), 0) END::DOUBLE AS rel_errors",
+        "coalesce(sum(small_error), 0) AS abs_errors",
+        "list(abs_error) FILTER (abs_error IS NOT NULL AND small_error IS NULL) AS large_errors",
+        "count(*) FILTER (outcome IS DISTINCT FROM 'failed') AS replies, count(*) FILTER (format_ok) AS bare",
+        "coalesce(sum(input_tokens), 0)::BIGINT AS input_tokens",
+        "coalesce(sum(output_tokens), 0)::BIGINT AS output_tokens",
+        "count(*) FILTER (outcome IS DISTINCT FROM 'failed' AND output_tokens IS NULL) AS uncounted",
+        "coalesce(sum((cost_usd * $usd_steps)::HUGEINT), 0) AS cost_usd",
+        "count(*) FILTER (cost_usd = 0 AND price_source = $recorded AND output_tokens > 0) AS recorded_free",
+        "count(*) FILTER (reason = 'empty') AS empty, count(*) FILTER (outcome = 'correct') AS right",
+        "count(*) - count(classification) AS ungraded, count(*) - count(length) AS of_unknown_depth",
+        "min(began) AS began, any_value(model_id) AS model_id, any_value(effort) AS effort",
+        "any_value(params) AS params, any_value(condition_params) AS condition_params",
+        "list(DISTINCT provider) AS providers",
+        "list(DISTINCT grader_version) FILTER (classification IS NOT NULL) AS versions",
+    ],
+)
 
 
 def figures_of(folder: Folders, grader: str, manifest: Manifest) -> dict[str, Any]:  # Any: fields of a report
@@ -223,7 +226,11 @@ def figures_of(folder: Folders, grader: str, manifest: Manifest) -> dict[str, An
     counts, names, note = counted_of(
         folder,
         [SUITE.name],
-        lambda views: (views.rows(_COUNTS, parameters), views.names, note_of_simulated(views)),
+        lambda views: (
+            views.rows(f"{_COUNTS} ORDER BY ALL", parameters),
+            views.names,
+            note_of_simulated(views),
+        ),
     )
     tally = {name: sum(row[name] for row in counts) for name in OUTCOMES}
     versions = {version for row in counts for version in row["versions"] or ()}
