@@ -53,12 +53,15 @@ class Bucket:
     leaves a debt. Times are seconds of a clock that never goes back.
     """
 
-    __slots__ = ("_burst_s", "_capacity", "_filled_at_s", "_level", "_per_s", "_taken", "per_minute")
+    __slots__ = (
+        *("_burst_s", "_capacity", "_filled_at_s", "_level", "_per_s", "_taken", "_taken_at_s"),
+        "per_minute",
+    )
 
     def __init__(self, per_minute: float, *, burst_s: float, at_s: float) -> None:
         self._burst_s = burst_s
         self._level, self._filled_at_s = 1.0, at_s
-        self._taken = 0.0  # about what was taken in the last minute
+        self._taken, self._taken_at_s = 0.0, at_s  # about what was taken in the last minute; then
         self._set(per_minute)
 
     def wait_s(self, amount: float, at_s: float) -> float:
@@ -74,7 +77,7 @@ class Bucket:
         """
         most = self._capacity if amount >= 0 else max(self._capacity, self._per_s * GIVEN_BACK_S)
         self._level = min(most, self._fill(at_s) - amount)
-        self._taken += amount
+        self._taken, self._taken_at_s = self.taken(at_s) + amount, at_s
 
     def empty(self, at_s: float) -> None:
         """Take what is saved up, and a little beyond it."""
@@ -82,8 +85,7 @@ class Bucket:
 
     def taken(self, at_s: float) -> float:
         """Return about what was taken in the last minute."""
-        self._fill(at_s)
-        return self._taken
+        return self._taken * math.exp((self._taken_at_s - at_s) / 60)
 
     def set_rate(self, per_minute: float, at_s: float) -> None:
         """Go on at another rate; what is saved up, or owed, stays."""
@@ -100,7 +102,6 @@ class Bucket:
         if since_s > 0:
             if self._level < self._capacity:
                 self._level = min(self._capacity, self._level + since_s * self._per_s)
-            self._taken *= math.exp(-since_s / 60)
             self._filled_at_s = at_s
         return self._level
 
@@ -110,6 +111,9 @@ class Wait(NamedTuple):
 
     seconds: float
     limit: str
+
+
+NO_WAIT: Final = Wait(0.0, "")
 
 
 class Pause(NamedTuple):
@@ -139,8 +143,11 @@ class Holds:
 
     def wait(self, at_s: float) -> Wait:
         """Return how long and for which limit nothing may be taken; 0 s: none."""
-        waits = (Wait(hold.until_s - at_s, name) for name, hold in self._holds.items())
-        return max(waits, key=lambda wait: wait.seconds, default=Wait(0.0, ""))
+        longest = NO_WAIT
+        for name, hold in self._holds.items():
+            if hold.until_s - at_s > longest.seconds:
+                longest = Wait(hold.until_s - at_s, name)
+        return longest
 
     def hold(
         self, allowance: Allowance, at_s: float, *, sent_s: float, retry_after_s: float | None
@@ -219,7 +226,7 @@ class Gate:
     @property
     def counts_tokens(self) -> bool:
         """Whether any limit is one of tokens."""
-        return any(name != "requests" for name in self._buckets)
+        return len(self._buckets) > ("requests" in self._buckets)
 
     def in_force(self) -> Mapping[str, float]:
         """Return each limit a minute that may be used: as configured or told, and the fraction of it."""

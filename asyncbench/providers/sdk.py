@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import httpx2
+import multidict
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers.calls import Call
@@ -108,9 +109,10 @@ class SdkProvider:
                 url=str(built.url),
                 wire=self._wire,
                 endpoint=self._endpoint,
-                headers={
-                    name: value for name, value in _raw_headers(built) if name.lower() not in _OF_ONE_CALL
-                },
+                # Such a dictionary, or the session would make one at each call.
+                headers=multidict.CIMultiDict(
+                    header for header in _raw_headers(built) if header[0].lower() not in _OF_ONE_CALL
+                ),
                 ways=ways,
                 error_of=partial(self._error_of, options),
             )

@@ -22,8 +22,10 @@ def raw_usage(payload: Mapping[str, object]) -> Mapping[str, object] | None:
 
     Groq's streams have it in `x_groq`, Moonshot's in the choice.
     """
+    if account := mapping_in(payload.get("usage")):
+        return account
     choices = items(payload.get("choices"))
-    places = (payload, mapping_in(payload.get("x_groq")), mapping_in(choices[0]) if choices else {})
+    places = (mapping_in(payload.get("x_groq")), mapping_in(choices[0]) if choices else {})
     return next((account for place in places if (account := mapping_in(place.get("usage")))), None)
 
 

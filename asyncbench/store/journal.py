@@ -14,10 +14,10 @@ So each segment can be made into tables on its own.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from asyncbench.errors import StoreError
 from asyncbench.files import make_folder, storing
@@ -106,7 +106,7 @@ class Journal:
             return
         self.empty, before = False, self.segment.lines
         try:
-            self.segment.append(*[encode_json(_line(event)) for event in waiting])
+            self.segment.append(*[encode_json(_LINES[type(event)](event)) for event in waiting])
         finally:
             for _ in range(self.segment.lines - before):
                 self._note(waiting.popleft())
@@ -117,12 +117,11 @@ class Journal:
             self._unfinished.begin(event)
             return
         self.rows += 1
-        match event:
-            case Ended():
-                self._unfinished.end(event)
-            case Result():
-                self._unfinished.close(event.trial.trial_id)
-                self.results += 1
+        if isinstance(event, Ended):
+            self._unfinished.end(event)
+        elif isinstance(event, Result):
+            self._unfinished.close(event.trial.trial_id)
+            self.results += 1
 
     def carry(self, replies: Mapping[str, Ended]) -> None:
         """Begin the next segment with these answers that are not graded yet, instead of those there were."""
@@ -157,20 +156,14 @@ class Journal:
         self.rows = self.results = 0  # lines that will become rows, and those of them that close a trial
 
 
-def _line(event: Event) -> Row:
-    match event:
-        case Sent():
-            return {"sent": event}
-        case Ended():
-            return _ending("attempt", event)
-        case Result():
-            return {"trial": trial_row(event), "grades": grade_rows(event)}
-        case LaneMinute():
-            return {"lane": lane_row(event)}
-        case Skipped():
-            return {"skipped": skipped_row(event)}
-        case StepResult():
-            return {"step": step_row(event)}
+_LINES: Final[Mapping[type, Callable[[Any], Row]]] = {  # Any: the event of that type
+    Sent: lambda sent: {"sent": sent},
+    Ended: lambda ended: _ending("attempt", ended),
+    Result: lambda result: {"trial": trial_row(result), "grades": grade_rows(result)},
+    LaneMinute: lambda minute: {"lane": lane_row(minute)},
+    Skipped: lambda skipped: {"skipped": skipped_row(skipped)},
+    StepResult: lambda step: {"step": step_row(step)},
+}
 
 
 def lost(sent: Sent) -> Attempt:
