@@ -27,7 +27,8 @@ ConditionCell = tuple[str, Cell]  # condition and cell: what trials of one model
 
 def cell_of(trial: Trial) -> ConditionCell:
     """Return the cell of a trial."""
-    return trial.condition.name, Cell.of(trial.problem)
+    of = trial.problem
+    return trial.condition.name, Cell(of.suite, of.task, of.variant, of.representation, of.length)
 
 
 def right_of(outcome: Outcome) -> bool | None:

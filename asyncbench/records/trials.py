@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 
 class Outcome(StrEnum):
@@ -48,11 +48,6 @@ class Cell(NamedTuple):
     variant: str
     representation: str
     length: int | None
-
-    @classmethod
-    def of(cls, problem: Draft) -> Self:
-        """Return the cell of a problem."""
-        return cls(problem.suite, problem.task, problem.variant, problem.representation, problem.length)
 
 
 MOST_IN_FLIGHT = 2_000  # calls of a lane, where nothing says how many

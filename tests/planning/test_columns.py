@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from asyncbench import generate, plan, run_sweep
+from asyncbench.engine.stopping import cell_of
 from asyncbench.planning.preflight import sets_in_folder
 from asyncbench.planning.remaining_trials import Shape, remaining_by_model
 from asyncbench.planning.trials import closed_trials, sources_by_model, trials_of
@@ -53,8 +54,8 @@ def test_trials_are_counted_as_one_by_one(matrix, limit, every):
         for trial in some:
             if trial.trial_id in skipped:
                 continue
-            problem, name = trial.problem, trial.condition.name
-            cell, (question, most) = Cell.of(problem), worded_size(problem, trial.condition)
+            problem, (name, cell) = trial.problem, cell_of(trial)
+            question, most = worded_size(problem, trial.condition)
             if trial.trial_id in finished:
                 closed[name, cell] += 1
                 characters[name, cell] += question

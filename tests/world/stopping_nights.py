@@ -17,7 +17,6 @@ from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.planning.skipping import Before, Needed, stopping_of
 from asyncbench.records import (
-    Cell,
     Ended,
     Event,
     History,
@@ -196,7 +195,7 @@ def spare(client: ModelClient, asked: Sequence[Request], closed: Container[str],
             if not needed.passes(closed.__contains__, trial.trial_id):
                 yield trial
             elif not trial.repeat:
-                needed.left_out(trial.condition.name, Cell.of(trial.problem), trial.trial_id)
+                needed.left_out(*cell_of(trial), trial.trial_id)
 
     known = client.history_of
 
