@@ -110,9 +110,10 @@ def id_numbers(ids: IdColumn) -> Numbers:
 
 def _first_letters(ids: IdColumn) -> Numbers:
     """Return the first `_DIGITS` letters of ids, with zeros behind those of a short one: a row for each."""
-    cut = pc.binary_slice(ids.cast(pa.binary()), 0, _DIGITS)
-    padded = pc.binary_join_element_wise(cut, bytes(_DIGITS), b"")
-    letters: Any = pc.binary_slice(padded, 0, _DIGITS).combine_chunks().cast(pa.binary(_DIGITS))
+    cut: Any = pc.binary_slice(ids.cast(pa.binary()), 0, _DIGITS)
+    if pc.min(pc.binary_length(cut)).as_py() != _DIGITS:
+        cut = pc.binary_slice(pc.binary_join_element_wise(cut, bytes(_DIGITS), b""), 0, _DIGITS)
+    letters: Any = cut.combine_chunks().cast(pa.binary(_DIGITS))
     return np.frombuffer(letters.buffers()[1], np.uint8, len(ids) * _DIGITS).reshape(-1, _DIGITS)
 
 
