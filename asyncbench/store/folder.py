@@ -198,7 +198,7 @@ class Store:
                 ", ".join(map(str, back)),
                 known_parts(folder).keys() - parts_on_disk(folder).keys(),
             )
-            message = f"another program has removed it, and it is back: {names}."
+            message = f"another program removed files of this run, and asyncbench put them back: {names}."
             if parts:
                 raise TakenAwayError(
                     f"{message} {len(parts):,} parts are gone, the first {folder / min(parts)}."

@@ -107,7 +107,7 @@ async def test_a_journal_that_somebody_removes_stops_the_run(store):
     async with asyncio.timeout(10):
         await stopped.wait()
     tending.cancel()
-    assert "another program has removed it" in str(salvage.error)
+    assert "another program removed files of this run" in str(salvage.error)
 
 
 def test_a_store_without_room_for_the_reserve_does_without(tmp_path):
@@ -226,7 +226,7 @@ def test_what_is_removed_while_a_run_writes_is_back_and_no_answer_is_missing(tmp
         file, planned = swept(tmp_path, server, out)
         ran = run_meanwhile(file, out, remove)
         assert ran.returncode == 5, ran.stderr
-        assert "another program has removed it, and it is back" in ran.stderr
+        assert "another program removed files of this run, and asyncbench put them back" in ran.stderr
         assert "0 answers are unsaved" in ran.stderr
         assert "Traceback" not in ran.stderr
         told = read_attempts(out, ["status"])["status"].to_pylist()
@@ -254,7 +254,7 @@ def test_what_cannot_be_put_back_is_told(tmp_path, change):
         file, _ = swept(tmp_path, server, out)
         ran = run_meanwhile(file, out, take)
         assert ran.returncode == 5, ran.stderr
-        assert "another program has " in ran.stderr
+        assert "another program " in ran.stderr
         assert "Traceback" not in ran.stderr
         delivered = server.stats()["delivered"]
     if change == "cut":
