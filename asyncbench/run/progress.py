@@ -147,10 +147,11 @@ def as_html(drawn: RenderableType, width: int) -> dict[str, str]:
 
 
 def default_screen(*, quiet: bool) -> Screen:
-    """Return what suits standard error: a table on a terminal, lines elsewhere."""
+    """Return what suits standard error: a table on a terminal that can redraw it, lines elsewhere."""
     if quiet:
         return Messages()
-    return Terminal() if sys.stderr.isatty() else Lines()
+    redraws = sys.stderr.isatty() and not Console(stderr=True).is_dumb_terminal
+    return Terminal() if redraws else Lines()
 
 
 def screen_for(progress: bool | None) -> Screen:

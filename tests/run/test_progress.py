@@ -399,7 +399,10 @@ def test_a_program_shows_progress_on_a_terminal_or_where_it_is_told_to(monkeypat
 )
 def test_a_command_shows_a_table_on_a_terminal_and_lines_elsewhere(monkeypatch, quiet, stderr, kind):
     monkeypatch.setattr(sys, "stderr", stderr)
+    monkeypatch.setenv("TERM", "xterm")
     assert type(default_screen(quiet=quiet)) is kind
+    monkeypatch.setenv("TERM", "dumb")  # it cannot redraw a table: nothing would be seen
+    assert type(default_screen(quiet=quiet)) is (Lines if kind is Terminal else kind)
 
 
 class ZMQInteractiveShell:
