@@ -228,11 +228,13 @@ BIN_OF_MINUTES = f"""coalesce({_fitting(BINS, MOST_BINS)},
     {BINS[-1]} * ceil(span_ms / {MOST_BINS * BINS[-1] * 1000})::BIGINT)"""
 _BIN = f"coalesce({_fitting(SHORT_BINS, MOST_SHORT_BINS)}, {BIN_OF_MINUTES})"
 CALLS_IN_BINS = f"""
-WITH {CALLS_OF_ENTRANTS}, calls AS MATERIALIZED (
+WITH {CALLS_OF_ENTRANTS}, calls AS (
     SELECT run, model, condition, status, epoch_ms(started_at) AS began_ms,
         ttft_s, latency_s, queued_s, output_tokens
     FROM entrant_calls WHERE mode IS DISTINCT FROM '{BATCH}'
-), span AS (SELECT max(began_ms) - min(began_ms) AS span_ms FROM calls),
+), span AS (
+    SELECT max(epoch_ms(started_at)) - min(epoch_ms(started_at)) AS span_ms FROM {CALLS_IN_REAL_TIME}
+),
 bins AS (SELECT {_BIN} AS seconds FROM span)
 """  # noqa: S608  made of our own words alone
 BEGAN = "make_timestamptz(1000 * (began_ms - began_ms % (1000 * seconds)))"
