@@ -175,8 +175,7 @@ class _Connector(aiohttp.TCPConnector):
     def _release(
         self, key: "ConnectionKey", protocol: ResponseHandler, *, should_close: bool = False
     ) -> None:
-        if isinstance(protocol, _Protocol):
-            protocol.due = False
+        cast("_Protocol", protocol).due = False
         super()._release(key, protocol, should_close=should_close)
 
     async def close(self, *, abort_ssl: bool = False) -> None:
@@ -242,8 +241,7 @@ class _Request(aiohttp.ClientRequest):
             if transport is not None:
                 transport.abort()  # the call ends, nothing written
             return
-        if isinstance(conn.protocol, _Protocol):
-            conn.protocol.acknowledged = _acknowledged(transport)
+        cast("_Protocol", conn.protocol).acknowledged = _acknowledged(transport)
         await super().write_bytes(writer, conn, content_length)
         with suppress(OSError):
             await writer.drain()  # until nothing waits in front of the kernel: so low are the limits set

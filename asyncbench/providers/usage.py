@@ -24,8 +24,7 @@ def raw_usage(payload: Mapping[str, object]) -> Mapping[str, object] | None:
     """
     if account := mapping_in(payload.get("usage")):
         return account
-    choices = items(payload.get("choices"))
-    places = (mapping_in(payload.get("x_groq")), mapping_in(choices[0]) if choices else {})
+    places = map(mapping_in, (payload.get("x_groq"), *items(payload.get("choices"))[:1]))
     return next((account for place in places if (account := mapping_in(place.get("usage")))), None)
 
 
