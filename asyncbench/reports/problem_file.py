@@ -91,7 +91,8 @@ class ProblemFile(Report):
                     *safe_notes([f"─── {number} of {self.problems:,}, {shown.task}"], width=width),
                     *safe_notes(_cut(_text_of(shown)).splitlines(), width=width),
                     *safe_notes(
-                        [f"expected: {_cut(shown.expected)}", f"read as: {shown.answer or '-'}"], width=width
+                        [f"expected: {_cut(shown.expected)}", f"read as: {_cut(shown.answer or '-')}"],
+                        width=width,
                     ),
                 ]
             )

@@ -83,10 +83,11 @@ def test_what_you_name_is_taken_and_a_wrong_choice_is_told(tmp_path):
     assert "line 1: it has no column 'question'. Its columns: q, a, b. Name the column" in refused.stderr
 
 
-def test_a_long_question_is_cut_on_the_screen_and_whole_in_json(tmp_path):
-    question = "7" * 5_000
-    found = ab.inspect_problems(written(tmp_path, [{"question": question, "answer": "7"}]))
+def test_long_questions_and_numbers_are_cut_on_the_screen_and_whole_in_json(tmp_path):
+    question, number = "seven" * 1_000, "7" * 5_000
+    found = ab.inspect_problems(written(tmp_path, [{"question": question, "answer": number}]))
 
-    assert "(5,000 characters in all)" in found.as_text()
-    assert question not in found.as_text(width=10_000)
-    assert question in found.as_json()
+    assert found.as_text().count("(5,000 characters in all)") == 3  # expected, and as it is read, too
+    for text in (question, number):
+        assert text not in found.as_text(width=10_000)
+        assert text in found.as_json()
