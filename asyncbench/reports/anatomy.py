@@ -180,33 +180,29 @@ class AnatomyReport(FolderReport):
     """What was found out about a folder's answers, and how it is shown."""
 
     graders: tuple[Graded, ...]
-    order: tuple[Entrant, ...]  # as planned
-    findings: tuple[ErrorFindings, ...]  # in that order, then by task
+    order: tuple[Entrant, ...] = field(metadata=HIDDEN)  # as planned
+    findings: tuple[ErrorFindings, ...] = field(metadata=HIDDEN)  # in that order, then by task
     most_of_a_group: int  # answers of a model and task that were examined
-    worths: tuple[Worth, ...]  # of the same groups
-    by_asked: tuple[Worth, ...]
-    alike: tuple[frozenset[Entrant], ...]  # those who were asked the same
-    digits: Mapping[Group, Curve]
+    worths: tuple[Worth, ...] = field(metadata=HIDDEN)  # of the same groups
+    by_asked: tuple[Worth, ...] = field(metadata=HIDDEN)
+    alike: tuple[frozenset[Entrant], ...] = field(metadata=HIDDEN)  # those who were asked the same
+    digits: Mapping[Group, Curve] = field(metadata=HIDDEN)
 
     @property
+    @in_data("examined")
     def examined(self) -> int:
         """How many answers were examined."""
         return sum(one.examined for one in self.findings)
 
     @property
+    @in_data("wrong")
     def wrong(self) -> int:
         """How many answers are wrong or could not be read."""
         return sum(one.wrong + one.unread for one in self.findings)
 
     def _data(self) -> dict[str, object]:
         cheapest, tersest = self._best
-        return {
-            "folder": self.folder,
-            "simulated": self.simulated,
-            "graders": data_of(self.graders),
-            "wrong": self.wrong,
-            "examined": self.examined,
-            "most_of_a_group": self.most_of_a_group,
+        return FolderReport._data(self) | {
             "kinds": KINDS,
             "groups": [self._group(*one) for one in zip(self.findings, self.worths, strict=True)],
             "models": [
@@ -218,7 +214,6 @@ class AnatomyReport(FolderReport):
                 }
                 for one in self.by_asked
             ],
-            "nothing": self.nothing,
         }
 
     def _group(self, one: ErrorFindings, worth: Worth) -> dict[str, object]:
@@ -249,6 +244,7 @@ class AnatomyReport(FolderReport):
         }
 
     @property
+    @in_data("nothing")
     def nothing(self) -> str | None:
         """What to say of a folder without trials."""
         return None if self.by_asked else no_trials(self.folder)

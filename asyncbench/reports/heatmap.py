@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
 from typing import Any, Final
@@ -31,6 +31,7 @@ from asyncbench.analysis.notes import (
 )
 from asyncbench.analysis.views import counts_by
 from asyncbench.store.schema import CELL, ENTRANT
+from asyncbench.tables.data import HIDDEN, in_data
 from asyncbench.tables.numbers import number_of, of_accuracy, shaded, whole_percent
 from asyncbench.tables.report import Sheet
 from asyncbench.tables.screen import Cell
@@ -82,23 +83,20 @@ class Square:
 class AccuracyMaps(FolderReport):
     """The accuracies of a results folder by task and by length, and how they are shown."""
 
-    metric: str  # of `METRICS`
+    metric: str = field(metadata=HIDDEN)  # of `METRICS`
     graders: tuple[Graded, ...]
-    names: Mapping[Entrant, str]  # what to call everybody, as planned
-    outcomes: Mapping[str, Mapping[str, int]]  # by name
+    names: Mapping[Entrant, str] = field(metadata=HIDDEN)  # what to call everybody, as planned
+    outcomes: Mapping[str, Mapping[str, int]] = field(metadata=HIDDEN)  # by name
     skipped: int  # trials that `stop_when` leaves out
     lapsed: int  # trials that it left out before, but not by the rule in force: open
     without_length: int  # trials of unknown length
-    tasks: tuple[Square, ...]
-    lengths: tuple[Square, ...]  # of known length
+    tasks: tuple[Square, ...] = field(metadata=HIDDEN)
+    lengths: tuple[Square, ...] = field(metadata=HIDDEN)  # of known length
 
     def _data(self) -> dict[str, object]:
-        names = ("folder", "simulated", "graders", "skipped", "lapsed", "without_length")
-        return {name: getattr(self, name) for name in names} | {
-            "graders": list(map(asdict, self.graders)),
+        return FolderReport._data(self) | {
             "tasks": list(map(self._mapping, self.tasks)),
             "lengths": list(map(self._mapping, self.lengths)),
-            "nothing": self.nothing,
             **({} if self.metric == "accuracy" else {"metric": self.metric}),
         }
 
@@ -117,6 +115,7 @@ class AccuracyMaps(FolderReport):
         }
 
     @property
+    @in_data("nothing")
     def nothing(self) -> str | None:
         """What to say of a folder without trials."""
         return None if self.tasks else no_trials(self.folder)

@@ -212,18 +212,20 @@ class Compared:
 
     a: ComparedSide
     b: ComparedSide
-    simulated_notes: tuple[str, ...]  # of their folders; empty: no results are simulated
-    rows: tuple[ComparisonRow, ...]  # the first: of all problems; then by suite and task, if several
+    # of their folders; empty: no results are simulated
+    simulated_notes: tuple[str, ...] = field(metadata=HIDDEN)
+    # the first: of all problems; then by suite and task, if several
+    rows: tuple[ComparisonRow, ...] = field(metadata=HIDDEN)
     outcomes_a: dict[str, int]  # of all its trials, in common or not
     outcomes_b: dict[str, int]
     asked_a_alone: int  # problems
     asked_b_alone: int
     only_a: tuple[Question, ...]  # trials that a alone got right; as many problems as were asked for
     only_b: tuple[Question, ...]
-    problems_only_a: int  # that have such a trial, among these or not
-    problems_only_b: int
-    conditions: int  # that are compared, each with its own kind
-    repeats: int  # times that a problem was asked in one, at most
+    problems_only_a: int = field(metadata=HIDDEN)  # that have such a trial, among these or not
+    problems_only_b: int = field(metadata=HIDDEN)
+    conditions: int = field(metadata=HIDDEN)  # that are compared, each with its own kind
+    repeats: int = field(metadata=HIDDEN)  # times that a problem was asked in one, at most
 
     @property
     def whole(self) -> ComparisonRow:
@@ -231,6 +233,7 @@ class Compared:
         return self.rows[0]
 
     @property
+    @in_data("problems_needed")
     def needed(self) -> int | None:
         """How many problems would show the difference that was seen, in four of five cases; None: it is 0."""
         shared = self.whole.found

@@ -47,19 +47,11 @@ class Comparison(Report):
         )
 
     def _data(self) -> dict[str, object]:
-        compared = self.found
-        return ({"chosen": self.said} if self.said else {}) | {
-            "a": data_of(compared.a),
-            "b": data_of(compared.b),
-            "simulated": bool(compared.simulated_notes),
-            "rows": list(map(_row_mapping, compared.rows)),
-            "problems_needed": compared.needed,
-            "outcomes_a": compared.outcomes_a,
-            "outcomes_b": compared.outcomes_b,
-            "asked_a_alone": compared.asked_a_alone,
-            "asked_b_alone": compared.asked_b_alone,
-            "only_a": data_of(compared.only_a),
-            "only_b": data_of(compared.only_b),
+        return {
+            **({"chosen": self.said} if self.said else {}),
+            **data_of(self.found),
+            "simulated": bool(self.found.simulated_notes),
+            "rows": list(map(_row_mapping, self.found.rows)),
         }
 
     def _notes(self) -> Iterator[str]:

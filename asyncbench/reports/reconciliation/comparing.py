@@ -29,7 +29,7 @@ from asyncbench.reports.reconciliation.reading import (
     use_of,
 )
 from asyncbench.store.bucket.fetching import at_hand, display_name
-from asyncbench.tables.data import INSIDE, data_of
+from asyncbench.tables.data import HIDDEN, INSIDE, data_of, in_data
 from asyncbench.tables.numbers import count, first_of
 from asyncbench.tables.report import Columns, Report, Sheet
 
@@ -168,11 +168,11 @@ class Reconciled(Report):
 
     folder: str
     file: str
-    simulated_note: str  # empty: no results are simulated
-    export: Export
+    simulated_note: str = field(metadata=HIDDEN)  # empty: no results are simulated
+    export: Export = field(metadata=INSIDE)
     utc_offset_h: float  # whose days they are
     tolerance: float
-    days: tuple[BillPair, ...]  # by model and day
+    days: tuple[BillPair, ...] = field(metadata=HIDDEN)  # by model and day
     left_out: tuple[LeftOut, ...]
 
     @property
@@ -199,28 +199,20 @@ class Reconciled(Report):
         return max(share_of(gap, theirs, getattr(whole.ours, measure)) for gap in gaps)
 
     @property
+    @in_data("close")
     def close(self) -> bool:
         """Whether no gap is above the tolerance."""
         shares = [self.gap_share(measure) for measure in MEASURES]
         return all(share is None or share <= self.tolerance for share in shares)
 
-    def _data(self) -> dict[str, object]:
+    def _data(self) -> Mapping[str, object]:
         return {
-            "folder": self.folder,
-            "file": self.file,
+            **data_of(self),
             "simulated": bool(self.simulated_note),
-            "format": self.export.format,
-            "verified": self.export.verified,
-            "columns": self.export.columns,
-            "unread": self.export.unread,
-            "utc_offset_h": self.utc_offset_h,
-            "tolerance": self.tolerance,
-            "close": self.close,
             "gap_shares": {measure: self.gap_share(measure) for measure in MEASURES},
             "whole": _pair_data(self.whole),
             "models": [*map(_pair_data, self.models)],
             "days": [*map(_pair_data, self.days)],
-            "left_out": data_of(self.left_out),
         }
 
     def _notes(self) -> Iterator[str]:

@@ -5,7 +5,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from functools import partial, reduce
@@ -21,6 +21,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.records import BATCH
 from asyncbench.reports.cost.counts import keep_calls
 from asyncbench.store.schema import LOST
+from asyncbench.tables.data import HIDDEN
 
 # ── Columns of usage exports by their content: those of known exports, and those that a person names
 
@@ -235,7 +236,7 @@ class Ours:
 
     def add(self, other: "Ours") -> None:
         """Count another's calls as well."""
-        for name in (field.name for field in fields(self)):
+        for name in Ours.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
@@ -458,7 +459,7 @@ class Export:
 
     format: str
     verified: str | None  # where its columns are described; None: nowhere that was looked at
-    lines: tuple[BillLine, ...]
+    lines: tuple[BillLine, ...] = field(metadata=HIDDEN)
     columns: Columns  # what was read, by what it is taken to hold
     unread: tuple[str, ...]  # the other columns
 
