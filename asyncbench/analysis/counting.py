@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
@@ -77,6 +76,11 @@ class FolderViews(NamedTables):
     def folders(self) -> Iterable[tuple[str, Path]]:
         """The folders, each with what it is called in the column `folder`."""
         return self.chosen.labels.items()
+
+    @property
+    def trials(self) -> int:
+        """How many trials the folders list in their parts, chosen or not."""
+        return _listed_trials(self.chosen.paths)
 
     def called(self, label: str, model: str) -> str:
         """Return what the views call a model of a folder."""
@@ -257,9 +261,12 @@ def _connected(
 def _room(folders: Sequence[Path]) -> Mapping[str, str]:
     """Return how much memory DuckDB may take: an exact quantile holds every value, and cannot spill."""
     listed = [[known_parts(each) for each in folders_of(folder)] for folder in folders]
-    trials = sum(map(trials_in, chain.from_iterable(listed)))
-    room = MEMORY + trials // 10_000 if all(map(any, listed)) else MEMORY_OF_UNKNOWN
+    room = MEMORY + _listed_trials(folders) // 10_000 if all(map(any, listed)) else MEMORY_OF_UNKNOWN
     return {"memory_limit": f"{room}MB"}
+
+
+def _listed_trials(folders: Sequence[Path]) -> int:
+    return sum(trials_in(known_parts(each)) for folder in folders for each in folders_of(folder))
 
 
 def manifest_of(folder: Folders) -> Manifest:

@@ -27,6 +27,7 @@ from asyncbench.tables.data import HIDDEN, in_data
 
 SEED: Final = 8  # of the bootstrap
 ALL: Final = -1  # as bits: every problem
+MOST_IN_MEMORY: Final = 3_000_000  # trials, of 130 bytes each; of more, each query reads its columns anew
 
 Bits = int  # bit n: the problem at place n
 Ended = Mapping[str, Sequence[Bits]]  # outcome → the problems that ended so, by turn
@@ -243,8 +244,10 @@ def marked(views: FolderViews, more: Sequence[str] = (), *, trials: pa.Table | s
     """
     if trials is None:
         columns = (*ENTRANT, "suite", "task", "problem_id", "repeat", "outcome", *more)
-        # DuckDB takes them as they are: no copy
-        views.put_when_read(ANSWERS, f"trials {columns}", lambda: views.read("trials", columns))
+        if views.trials > MOST_IN_MEMORY:
+            views.define(ANSWERS, f"SELECT {', '.join(columns)} FROM trials")  # noqa: S608  names of ours
+        else:  # DuckDB takes them as they are: no copy
+            views.put_when_read(ANSWERS, f"trials {columns}", lambda: views.read("trials", columns))
     elif isinstance(trials, str):
         views.keep(ANSWERS, trials)
     else:

@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from asyncbench import sql
+from asyncbench.analysis import pairing
 from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import counted
 from asyncbench.analysis.curves import GROUP, curves_by
@@ -128,7 +129,8 @@ def test_what_each_can_do_is_what_sql_counts(folder, blocks):
     assert by_length == {(row["asked"], row["kind"]): row["trials"] for row in found.values()}
 
 
-def test_the_standings_are_those_of_the_report(folder, blocks):
+def test_the_standings_are_those_of_the_report(folder, blocks, monkeypatch):
+    monkeypatch.setattr(pairing, "MOST_IN_MEMORY", -1)  # as of a folder that is read query by query
     rankings = [ranking for ranking in counted(folder, standings_of).rankings if not ranking.alone]
     shown = [
         ranking
