@@ -18,7 +18,7 @@ from asyncbench.store.reading import AT_ONCE
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
-SEARCH_S = 0.25  # that a search goes on before it tells its hits so far
+SEARCH_S = 0.15  # that a search goes on before it tells its hits so far
 MOST_UNFINISHED: Final = 0.99  # of a search that goes on
 _TEXTS: Final = ("expected", "answer", "error_message", "reply_text", "reasoning_text")
 _ROWS = 2048  # whose texts are in memory together
