@@ -105,7 +105,8 @@ def id_numbers(ids: IdColumn) -> Numbers:
     letters = _first_letters(ids)
     digits = (letters & 15) + 9 * (letters >> 6) & 15
     octets: Numbers = np.ascontiguousarray(digits[:, ::2] << 4 | digits[:, 1::2])
-    return octets.view(">u4")[:, 0].astype(np.uint64) << 32 | fingerprints(ids) & _HALF
+    # The upper half of a fingerprint is of all letters; the lower one is not.
+    return octets.view(">u4")[:, 0].astype(np.uint64) << 32 | fingerprints(ids) >> 32
 
 
 def _first_letters(ids: IdColumn) -> Numbers:
