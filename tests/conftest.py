@@ -37,6 +37,7 @@ settings.load_profile("whatever it takes")
 os.environ.pop(
     "COLUMNS", None
 )  # of a worker of xdist it is 80, whatever the terminal; tables would be folded
+os.environ["TERM"] = "xterm"  # a dumb terminal redraws nothing; tests of one say so
 # Before anything imports huggingface_hub, here and in the processes that tests start: whoever runs the tests
 # may have a token, a cache and another endpoint; hf_xet opens sockets that the guard below does not see.
 for name in [name for name in os.environ if name.startswith(("HF_", "HUGGING"))]:
