@@ -69,15 +69,17 @@ class CloudProvider(SdkProvider, ABC):
             return self._found
         async with self._finding:
             if self._found is None or self._found == refused or not self.fresh():
-                self._found = await self._look(anew=refused is not None)
+                anew, self._found = self._found in (None, refused), None  # it stays so where nothing is found
+                self._found = await self._look(anew=anew)
             return self._found
 
     async def _look(self, *, anew: bool) -> str:
         try:
             first, *more = await asyncio.to_thread(self.find, anew=anew)
         except (*self.unreached, *self.unfound) as error:
-            unreached = isinstance(error, self.unreached)
-            kind = ErrorKind.UNREACHABLE if unreached else ErrorKind.AUTH
+            # What has let calls in comes back, when its service does or somebody logs in again.
+            passing = bool(self._good) or isinstance(error, self.unreached)
+            kind = ErrorKind.UNREACHABLE if passing else ErrorKind.AUTH
             message = safe_line(f"{self.chain} finds no credentials: {error}", key="")
             failed = ProviderError(kind, message, may_have_been_billed=False)
             failed.never_sent = True

@@ -69,6 +69,13 @@ def at(clouds, upstream, opened):
     return opening
 
 
+def without_credentials(monkeypatch):
+    for name in ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "IDENTITY_ENDPOINT"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json")
+    monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential")
+
+
 @CLOUDS
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_cloud_lets_in_who_signs_or_brings_a_token_of_its_chain(clouds, at, cloud, stream):
@@ -107,6 +114,18 @@ async def test_what_ends_in_the_middle_of_a_night_is_looked_for_anew(clouds, at,
 
 
 @CLOUDS
+async def test_what_cannot_be_renewed_at_once_is_worth_another_try(clouds, at, cloud, monkeypatch):
+    provider, request = at(cloud)
+    await provider.ask(request)
+    clouds.revoke_all()
+    with monkeypatch.context() as nothing:
+        without_credentials(nothing)
+        failed = await failure_of(provider, request)
+    assert (failed.kind, failed.may_have_been_billed) == (ErrorKind.UNREACHABLE, False)
+    assert (await provider.ask(request)).text
+
+
+@CLOUDS
 async def test_what_a_server_repeats_of_it_is_withheld(clouds, at, cloud):
     provider, request = at(cloud)
     await provider.ask(request)
@@ -120,10 +139,7 @@ async def test_what_a_server_repeats_of_it_is_withheld(clouds, at, cloud):
 
 @CLOUDS
 async def test_a_chain_that_finds_nothing_says_so_and_nothing_is_sent(clouds, at, cloud, monkeypatch):
-    for name in ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "IDENTITY_ENDPOINT"):
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json")
-    monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential")
+    without_credentials(monkeypatch)
     failed = await failure_of(*at(cloud))
     assert (failed.kind, failed.never_sent) == (ErrorKind.AUTH, True)
     assert "chain finds no credentials: " in failed.message
