@@ -40,7 +40,8 @@ class Call:
         key: the API key, which an id must not repeat.
 
     Raises:
-        ProviderError: `timeout`, with the name of the deadline that was missed.
+        ProviderError: `timeout`, with the name of the deadline that was missed; `unreachable` where no
+            connection was made within it.
     """
 
     __slots__ = (
@@ -83,6 +84,9 @@ class Call:
         self._ring_at(math.inf)
         if self._missed is not None and self._task.uncancel() <= self._cancelled and kind is CancelledError:
             limit_s = getattr(self._timeouts, self._missed)
+            if not self.sent_s:
+                message = f"no connection within timeouts.{self._missed} ({limit_s:g} s)"
+                raise ProviderError(ErrorKind.UNREACHABLE, message, never_sent=True) from error
             message = f"{_OVERDUE[self._missed]} ({limit_s:g} s)"
             raise ProviderError(ErrorKind.TIMEOUT, message, request_id=self.request_id) from error
         if isinstance(error, ProviderError):

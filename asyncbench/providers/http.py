@@ -42,7 +42,7 @@ from asyncbench.providers.credentials import show_certificate
 from asyncbench.providers.endpoints import KEEPALIVE_S, LONGEST_KEEPALIVE_S, Endpoint
 from asyncbench.providers.error_kinds import encoded, refusal, safe_line
 from asyncbench.providers.secrets import hush
-from asyncbench.providers.streams import TooLongError, is_json, read_stream, whole_body, whole_reply
+from asyncbench.providers.streams import TooLongError, is_whole, read_stream, whole_body, whole_reply
 from asyncbench.providers.wire import Response, Wire
 from asyncbench.records import Reply, Request
 
@@ -108,7 +108,7 @@ def with_headers(headers: Mapping[str, str], endpoint: Endpoint) -> Mapping[str,
 class _Protocol(ResponseHandler):
     """A connection that is lost as soon as something arrives on it while no response is due."""
 
-    due = False  # from before the request is written until the connection is back in the pool
+    due = True  # but while the connection is back in the pool; a proxy, too, answers (CONNECT)
     latest: tuple[int, str | None] | None = None  # the hash of the request answered last, the answer's id
     acknowledged: int | None = None  # bytes, before the request was written
     unread = False  # the server had ended the connection before the first byte of the request came
@@ -272,6 +272,7 @@ def _acknowledged(transport: asyncio.BaseTransport | None) -> int | None:
 # ── Errors of connections
 
 _BROKE_OFF: Final = "the reply broke off or was not HTTP"
+_ASKS_WHO: Final = (401, 403, 407)  # of a proxy
 _SSL: Final = re.compile(r" ssl:.*? \[")  # aiohttp names its setting, of addresses without TLS, too
 # First match wins: children before parents.
 KINDS: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
@@ -300,6 +301,8 @@ def broken(error: BaseException, *, key: str, sent: bool = False, answered: bool
     """
     hush(error, key=key)
     for cause in _causes(error):
+        if isinstance(cause, aiohttp.ClientHttpProxyError):
+            return _turned_away(cause)
         for family, kind, meaning in KINDS:
             if isinstance(cause, family):
                 if answered and kind is ErrorKind.UNREACHABLE:
@@ -311,6 +314,18 @@ def broken(error: BaseException, *, key: str, sent: bool = False, answered: bool
                 )
     *_, last = _causes(error)
     return ProviderError(ErrorKind.BAD_REPLY, safe_line(f"the reply cannot be read: {last}", key=key))
+
+
+def _turned_away(error: aiohttp.ClientHttpProxyError) -> ProviderError:
+    """Say that a proxy opened no way to the server, which has seen nothing.
+
+    Of the error only these two are told: the rest is an address, and headers with a password.
+    """
+    told = f"the proxy opens no way to the server: HTTP {error.status} {error.message}"
+    if error.status in _ASKS_WHO:
+        told += ". Set HTTPS_PROXY to http://USER:PASSWORD@HOST:PORT, or name the server in NO_PROXY"
+    kind = ErrorKind.AUTH if error.status in _ASKS_WHO else ErrorKind.UNREACHABLE
+    return ProviderError(kind, safe_line(told, key=""), may_have_been_billed=False, never_sent=True)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -357,7 +372,7 @@ class Door:
     async def _read(self, response: aiohttp.ClientResponse, call: Call, *, stream: bool) -> Reply:
         endpoint = self.endpoint
         most, key = endpoint.most_bytes, endpoint.api_key
-        streamed = stream and response.status < 300 and not is_json(response.headers)
+        streamed = stream and response.status < 300 and not is_whole(response.headers)
         answer = Response(
             status=response.status,
             headers=response.headers,

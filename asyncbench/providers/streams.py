@@ -117,10 +117,10 @@ PIECE: Final = 48  # bytes that a piece of a text takes beside its letters
 _BREAKS: Final = (OSError, aiohttp.ClientError, httpx2.HTTPError)  # of a connection, or of what is packed
 
 
-def is_json(headers: Mapping[str, str]) -> bool:
-    """Return whether an answer is one JSON body, whatever was asked for."""
+def is_whole(headers: Mapping[str, str]) -> bool:
+    """Return whether an answer is one body, whatever was asked for: JSON, or another server's web page."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    return kind == "application/json" or kind.endswith("+json")
+    return kind in ("application/json", "text/html") or kind.endswith("+json")
 
 
 async def capped(chunks: AsyncIterator[bytes], most: int) -> AsyncGenerator[bytes, None]:

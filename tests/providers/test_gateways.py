@@ -3,16 +3,18 @@
 import shutil
 import ssl
 import subprocess
+import traceback
 from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from asyncbench.config.sweep import sweep_from
-from asyncbench.errors import ConfigError
+from asyncbench.errors import ConfigError, ErrorKind
 from asyncbench.planning.preflight import keys_for
 from asyncbench.providers import sdk
 from asyncbench.providers.provider import open_batches, open_provider
+from asyncbench.records import Timeouts
 from tests.providers.asking import ADAPTERS, asking, failure_of
 from tests.providers.raw_server import answering, raw_server
 
@@ -124,9 +126,8 @@ def pems(tmp_path_factory):
         pytest.skip("no openssl to make a certificate with")
     folder = tmp_path_factory.mktemp("tls")
     for name, lock in (("server", "-nodes"), ("client", "-nodes"), ("locked", "-passout pass:opensesame")):
-        made = (
-            f"req -x509 -newkey rsa:2048 -days 2 -subj /CN={name} -addext subjectAltName=IP:127.0.0.1 {lock}"
-        )
+        names = "subjectAltName=IP:127.0.0.1,DNS:elsewhere.test"
+        made = f"req -x509 -newkey rsa:2048 -days 2 -subj /CN={name} -addext {names} {lock}"
         files = ("-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem")
         subprocess.run([openssl, *made.split(), *files], check=True, capture_output=True)
     both = (folder / "client.pem").read_text() + (folder / "client.key").read_text()
@@ -134,12 +135,18 @@ def pems(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-async def gateway(pems, monkeypatch):
-    """A server that lets in who shows one of the client's certificates."""
+def trusted(pems, monkeypatch):
+    """Return what a server shows, whom everybody trusts from now on."""
     monkeypatch.setenv("SSL_CERT_FILE", str(pems / "server.pem"))
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(pems / "server.pem", pems / "server.key")
+    return tls
+
+
+@pytest.fixture
+async def gateway(pems, monkeypatch):
+    """A server that lets in who shows one of the client's certificates."""
+    tls = trusted(pems, monkeypatch)
     tls.verify_mode = ssl.CERT_REQUIRED
     for name in ("client.pem", "locked.pem"):
         tls.load_verify_locations(pems / name)
@@ -184,3 +191,52 @@ def test_what_is_no_certificate_is_refused_by_the_names_of_its_variables(pems, a
         open_provider(**opening(model, env))
     assert "CERT, CERT_KEY, CERT_PASSWORD lead to no certificate" in str(caught.value)
     assert str(pems) not in str(caught.value)
+
+
+# ── proxies
+
+BEHIND = "https://elsewhere.test"
+
+
+@pytest.fixture
+def proxy(server, monkeypatch):
+    monkeypatch.setenv("HTTPS_PROXY", server.url.replace("//", "//me:opensesame@"))
+    return server
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS[:2], ids=lambda adapter: adapter.name)
+async def test_a_proxy_leads_to_a_server_with_tls(proxy, pems, opened, monkeypatch, adapter):
+    tls = trusted(pems, monkeypatch)
+
+    async def leading(writer):
+        if proxy.received[-1].path != "elsewhere.test:443":
+            return await answering(body=adapter.body)(writer)
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        return await writer.start_tls(tls)
+
+    proxy.manner = leading
+    provider = opened(adapter.provider(BEHIND))
+    for _ in range(2):
+        assert (await provider.ask(asking())).text == "42"
+    assert [one.path for one in proxy.received] == ["elsewhere.test:443", adapter.path, adapter.path]
+    assert adapter.key_header not in proxy.received[0].headers
+
+
+@pytest.mark.parametrize("adapter", [*ADAPTERS[:2], ADAPTERS[3]], ids=lambda adapter: adapter.name)
+@pytest.mark.parametrize(
+    ("status", "kind"), [(407, ErrorKind.AUTH), (403, ErrorKind.AUTH), (502, ErrorKind.UNREACHABLE)]
+)
+async def test_what_a_proxy_turns_away_was_never_sent(proxy, opened, adapter, status, kind):
+    proxy.manner = answering(status, b"who are you, opensesame?")
+    failed = await failure_of(opened(adapter.provider(BEHIND)))
+    assert (failed.kind, failed.may_have_been_billed, failed.never_sent) == (kind, False, True)
+    assert f"the proxy opens no way to the server: HTTP {status}" in failed.message
+    assert "opensesame" not in "".join(traceback.format_exception(failed))
+
+
+async def test_a_server_that_makes_no_connection_is_never_billed(server, opened, adapter):
+    """It takes connections, and says nothing of TLS."""
+    url, brief = server.url.replace("http:", "https:"), Timeouts(total=0.3)
+    failed = await failure_of(opened(adapter.provider(url, timeouts=brief)))
+    assert (failed.kind, failed.may_have_been_billed) == (ErrorKind.UNREACHABLE, False)
+    assert failed.message == "no connection within timeouts.total (0.3 s)"

@@ -7,7 +7,7 @@ import pytest
 from asyncbench.errors import ProviderError
 from asyncbench.providers.provider import Provider
 from asyncbench.records import Reply, Request
-from tests.providers.asking import asking, deadlines
+from tests.providers.asking import asking, deadlines, failure_of
 from tests.providers.hostile import BEHAVIOURS, ENDLESS, LATE, spoiled, used
 from tests.providers.raw_server import answering
 
@@ -92,3 +92,11 @@ async def test_a_note_never_repeats_the_key(adapter, server, opened):
     provider = opened(adapter.provider(server.url))
 
     assert "sk-secret" not in (await provider.ask(asking())).note
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_web_page_is_another_server_s(server, provider, stream):
+    server.manner = answering(200, b"<!doctype html><p>Log in", content_type="text/html; charset=utf-8")
+    failed = await failure_of(provider, asking(stream=stream))
+    assert failed.foreign
+    assert "its body is a web page, not JSON" in failed.message
