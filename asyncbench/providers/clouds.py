@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.error_kinds import safe_line
+from asyncbench.providers.params import needs_sampling_version
 from asyncbench.providers.sdk import SdkProvider
 from asyncbench.providers.secrets import withhold_too
 from asyncbench.providers.wire import Json, Wire
@@ -24,6 +25,8 @@ class CloudProvider(SdkProvider, ABC):
     """An SDK's client of a cloud. Where it signs or rewrites each call, it builds them all: `door: sdk`."""
 
     builds_all = True
+    # Of Anthropic's format; the one that an SDK gives refuses temperature and top_p, as Anthropic does.
+    sampling_version: ClassVar[str | None] = None  # None: the format has no versions
     chain: ClassVar[str]  # who finds the credentials
     unfound: ClassVar[tuple[type[Exception], ...]]  # raised where a chain finds none
     unreached: ClassVar[tuple[type[Exception], ...]]  # where what would give them does not answer
@@ -50,6 +53,12 @@ class CloudProvider(SdkProvider, ABC):
     @abstractmethod
     def fresh(self) -> bool:
         """Whether what was found is not about to end."""
+
+    def addressed(self, body: Json, content: bytes) -> dict[str, Any]:
+        if self.sampling_version is None:
+            return super().addressed(body, content)
+        version = {"anthropic_version": self.sampling_version} if needs_sampling_version(body) else {}
+        return {"path": "/v1/messages", "body": {**body, **version}}  # the SDK makes an address of it
 
     async def ask(self, request: Request) -> Reply:
         in_use = await self._credentials()

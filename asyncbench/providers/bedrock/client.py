@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import anthropic
 import boto3  # noqa: F401  the SDK signs with it: what is missing is to be told before the first call
@@ -15,14 +15,11 @@ from asyncbench.providers.anthropic.client import NEEDLESS, AnthropicConnections
 from asyncbench.providers.bedrock.answers import as_events, in_common_form
 from asyncbench.providers.clouds import CloudProvider, region_in
 from asyncbench.providers.endpoints import Endpoint
-from asyncbench.providers.params import needs_sampling_version
 from asyncbench.providers.sdk import http_client
-from asyncbench.providers.wire import Json, Response, Wire
+from asyncbench.providers.wire import Response, Wire
 
 ADDRESS: Final = "https://bedrock-runtime.REGION.amazonaws.com"
 BEARER: Final = "AWS_BEARER_TOKEN_BEDROCK"  # an API key of Bedrock's own; then nothing is signed
-# The version that the SDK gives refuses temperature and top_p, as it does at Anthropic.
-_SAMPLING_VERSION: Final = "bedrock-2023-05-31"
 _OPTIONS: Final[anthropic.RequestOptions] = {"headers": NEEDLESS}
 
 
@@ -40,6 +37,7 @@ class BedrockProvider(CloudProvider):
     client_class = anthropic.AsyncAnthropicBedrock
     refusals, errors = anthropic.APIStatusError, anthropic.AnthropicError
     stream_class = anthropic.AsyncStream[object]
+    sampling_version = "bedrock-2023-05-31"
     chain = "AWS's chain"
     unreached = (HTTPClientError, MetadataRetrievalError)
     unfound = (BotoCoreError, NoAwsCredentialsError)
@@ -75,10 +73,6 @@ class BedrockProvider(CloudProvider):
 
     def fresh(self) -> bool:
         return not (isinstance(self._aws, RefreshableCredentials) and self._aws.refresh_needed())
-
-    def addressed(self, body: Json, content: bytes) -> dict[str, Any]:  # noqa: ARG002  the SDK needs an object
-        version = {"anthropic_version": _SAMPLING_VERSION} if needs_sampling_version(body) else {}
-        return {"path": "/v1/messages", "body": {**body, **version}}  # the SDK makes Bedrock's address of it
 
     def told(self, refused: Response) -> Response:
         return in_common_form(refused)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import anthropic
 import google.auth
@@ -13,16 +13,13 @@ from google.auth.transport.requests import Request as TokenRequest
 from asyncbench.providers.anthropic.client import NEEDLESS, AnthropicConnections
 from asyncbench.providers.clouds import CloudProvider, region_in
 from asyncbench.providers.endpoints import Endpoint
-from asyncbench.providers.params import needs_sampling_version
 from asyncbench.providers.sdk import http_client
-from asyncbench.providers.wire import Json, Wire
+from asyncbench.providers.wire import Wire
 
 ADDRESS: Final = "https://REGION-aiplatform.googleapis.com/v1"
 GLOBAL: Final = "https://aiplatform.googleapis.com/v1"
 _SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 _PROJECTS: Final = ("ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_CLOUD_PROJECT")
-# The version that the SDK gives refuses temperature and top_p, as it does at Anthropic.
-_SAMPLING_VERSION: Final = "vertex-2023-10-16"
 _OPTIONS: Final[anthropic.RequestOptions] = {"headers": NEEDLESS}
 
 
@@ -36,6 +33,7 @@ class VertexAnthropicProvider(CloudProvider):
     client_class = anthropic.AsyncAnthropicVertex
     refusals, errors = anthropic.APIStatusError, anthropic.AnthropicError
     stream_class = anthropic.AsyncStream[object]
+    sampling_version = "vertex-2023-10-16"
     chain = "Google's application-default chain"
     unreached = (TransportError,)
     unfound = (GoogleAuthError, NoProjectError)
@@ -64,7 +62,3 @@ class VertexAnthropicProvider(CloudProvider):
 
     def fresh(self) -> bool:
         return self._google is not None and bool(self._google.valid)
-
-    def addressed(self, body: Json, content: bytes) -> dict[str, Any]:  # noqa: ARG002  the SDK needs an object
-        version = {"anthropic_version": _SAMPLING_VERSION} if needs_sampling_version(body) else {}
-        return {"path": "/v1/messages", "body": {**body, **version}}  # the SDK makes Vertex's address of it
