@@ -237,7 +237,7 @@ def _without_needless(patch):
         preparing, "sets_in_folder", lambda sweep, models, sets, _: sources_by_model(sweep, models, sets)
     )
     patch.setattr(preparing, "write_forecast", lambda _run: None)
-    patch.setattr(preparing, "_describe", lambda _run: None)
+    patch.setattr(preparing, "_describe", lambda *_: None)
     patch.setattr(salvage, "_set_aside", lambda _reserve, _size: None)
 
 
