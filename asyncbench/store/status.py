@@ -101,7 +101,8 @@ def _changes(seen: Snapshot) -> dict[str, list[str]]:
     for row in rows:
         for change in row["changes"].splitlines():
             changes[change].append(row["lane"])
-    return dict(sorted(changes.items()))
+    # By time alone: two of one moment stay in the order in which they were made.
+    return dict(sorted(changes.items(), key=lambda change: change[0].partition(" ")[0]))
 
 
 def _stats(paths: Iterable[Path]) -> list[os.stat_result]:

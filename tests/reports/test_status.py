@@ -192,6 +192,14 @@ def test_a_process_that_writes_is_named_and_what_it_has_open_is_no_leftover(tmp_
     assert status_of(tmp_path).files.writer is None
 
 
+def test_changes_of_one_moment_are_told_in_the_order_in_which_they_were_made(tmp_path):
+    at = "2026-11-28T04:25:36.689+00:00 root (process 1): "
+    folder = tmp_path / "night"
+    made.add(folder, replace(made.minute(), changes=(f"{at}rpm 120", f"{at}resume")))
+
+    assert [change.what for change in status_of(folder).changes] == [f"{at}rpm 120", f"{at}resume"]
+
+
 def test_status_changes_nothing_in_a_folder(tmp_path):
     killed(tmp_path, *made.answered(1), made.sent(made.trial(2)))
     before = {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in tmp_path.rglob("*")}
