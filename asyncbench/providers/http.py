@@ -42,7 +42,7 @@ from asyncbench.providers.credentials import show_certificate
 from asyncbench.providers.endpoints import KEEPALIVE_S, LONGEST_KEEPALIVE_S, Endpoint
 from asyncbench.providers.error_kinds import encoded, refusal, safe_line
 from asyncbench.providers.secrets import hush
-from asyncbench.providers.streams import TooLongError, is_whole, read_stream, whole_body, whole_reply
+from asyncbench.providers.streams import TooLongError, is_json, read_stream, whole_body, whole_reply
 from asyncbench.providers.wire import Response, Wire
 from asyncbench.records import Reply, Request
 
@@ -372,7 +372,7 @@ class Door:
     async def _read(self, response: aiohttp.ClientResponse, call: Call, *, stream: bool) -> Reply:
         endpoint = self.endpoint
         most, key = endpoint.most_bytes, endpoint.api_key
-        streamed = stream and response.status < 300 and not is_whole(response.headers)
+        streamed = stream and response.status < 300 and not is_json(response.headers)
         answer = Response(
             status=response.status,
             headers=response.headers,

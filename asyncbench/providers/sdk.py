@@ -25,7 +25,7 @@ from asyncbench.providers.error_kinds import encoded, refusal
 from asyncbench.providers.http import Door, broken, session
 from asyncbench.providers.rate_headers import Span
 from asyncbench.providers.secrets import hush
-from asyncbench.providers.streams import TooLongError, is_whole, read_stream, whole_body, whole_reply
+from asyncbench.providers.streams import TooLongError, is_json, read_stream, whole_body, whole_reply
 from asyncbench.providers.wire import Json, Response, Wire
 from asyncbench.records import Reply, Request
 
@@ -181,7 +181,7 @@ class SdkProvider:
             packed = "content-encoding" in head.headers
             body_as_it_comes = response.aiter_bytes() if packed else response.stream.__aiter__()  # type: ignore[union-attr]  # of an asynchronous client
             async with aclosing(body_as_it_comes) as chunks:  # type: ignore[type-var]  # a generator, either way
-                if stream and not is_whole(head.headers):
+                if stream and not is_json(head.headers):
                     events = self.unpacked(chunks)
                     return await read_stream(events, self._wire, head, call, key=key, most=most)
                 body = await whole_body(chunks, most)

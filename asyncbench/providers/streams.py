@@ -113,14 +113,15 @@ class Scanner:
 PATIENCE_AFTER_DONE_S: Final = 0.1  # for the end of the body, after which the connection can be used again
 # A stream may have so many times the bytes of the longest body: a few letters come in hundreds of them.
 STREAM_SHARE: Final = 16
+_NO_STREAM: Final = (b"{", b"<")  # how an object or a web page begins
 PIECE: Final = 48  # bytes that a piece of a text takes beside its letters
 _BREAKS: Final = (OSError, aiohttp.ClientError, httpx2.HTTPError)  # of a connection, or of what is packed
 
 
-def is_whole(headers: Mapping[str, str]) -> bool:
-    """Return whether an answer is one body, whatever was asked for: JSON, or another server's web page."""
+def is_json(headers: Mapping[str, str]) -> bool:
+    """Return whether an answer is one JSON body, whatever was asked for."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    return kind in ("application/json", "text/html") or kind.endswith("+json")
+    return kind == "application/json" or kind.endswith("+json")
 
 
 async def capped(chunks: AsyncIterator[bytes], most: int) -> AsyncGenerator[bytes, None]:
@@ -242,7 +243,7 @@ class _Reading:
         self._most, self._held = most, 0  # bytes that may be kept, and that are
         self._flows = False  # the body has begun
         self._begun = False  # an event came
-        self._body: list[bytes] = []  # what may be no stream: an object, and no event yet
+        self._body: list[bytes] = []  # what may be no stream, and no event yet
         self.ttft_s: float | None = None
         self.ttfo_s: float | None = None  # the same of the answer, whatever was thought before
         self.chunks_s = array("d")  # the age of the call at each piece
@@ -257,7 +258,7 @@ class _Reading:
             self._flows = True
             self._call.flows()
         self.latest_s = self._call.age_s()
-        if not self._begun and (self._body or chunk.lstrip()[:1] == b"{"):
+        if not self._begun and (self._body or chunk.lstrip()[:1] in _NO_STREAM):
             self._body.append(chunk)
             self._hold(len(chunk))
         self._feed(self._scanner.feed(chunk))

@@ -132,6 +132,12 @@ async def test_a_whole_body_instead_of_a_stream_is_read_whatever_it_is_called(
     assert (reply.text, reply.ttft_s) == ("42", None)
 
 
+async def test_a_stream_is_read_though_its_server_calls_it_a_web_page(adapter, server, provider):
+    server.manner = answering(body=events(*adapter.events), content_type="text/html")
+
+    assert (await provider.ask(STREAMED)).text == "42"
+
+
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
 async def test_an_error_in_a_whole_body_is_what_it_says(server, provider, kind):
     error = {"error": {"message": "told", "type": "overloaded_error"}}
