@@ -16,7 +16,7 @@ from asyncbench.errors import StoreError
 from asyncbench.store.bucket.fetching import at_hand
 from asyncbench.store.checksums import WAYS_OUT, check
 from asyncbench.store.holdings import mismatches, parts_on_disk
-from asyncbench.store.id_set import Numbers, distinct, fingerprints
+from asyncbench.store.id_set import Numbers, distinct, fingerprints, firsts
 from asyncbench.store.manifest import (
     SWEEP_FILE,
     WORKERS,
@@ -225,7 +225,7 @@ def _counted(keys: Numbers) -> tuple[int, int]:
     """Return how many keys there are, and how many of them more than once; puts them in order."""
     keys.sort()
     again = keys[1:][keys[1:] == keys[:-1]]
-    return len(keys), int(_firsts(again).sum())
+    return len(keys), int(firsts(again).sum())
 
 
 def _by_trial(columns: Mapping[str, Numbers]) -> Mapping[str, Numbers]:
@@ -275,22 +275,15 @@ def _ids(keys: Mapping[str, _KeyedRows], lost: Collection[str]) -> Iterator[Fold
         ("trials", "trials have grades but no row", grades, trials),
         ("attempts", "trials have no call", trials[made > 0], attempts),  # others were taken over
     ):
-        if lacking := int((_firsts(those) & ~_found(those, others)).sum()):
+        if lacking := int((firsts(those) & ~_found(those, others)).sum()):
             missing = f"{lacking:,} {what}, so a part is missing. Restore it from a backup"
             yield FolderFinding(place=place, what=missing, known=place in lost)
-    starts = np.flatnonzero(_firsts(attempts))
+    starts = np.flatnonzero(firsts(attempts))
     most = np.maximum.reduceat(asked["attempt"], starts) if len(starts) else asked["attempt"]
     called = _found(trials, attempts)
     if fewer := int((most[np.searchsorted(attempts[starts], trials[called])] < made[called]).sum()):
         what = f"calls of {fewer:,} trials are missing, so a part is missing. Restore it from a backup"
         yield FolderFinding(place="attempts", what=what, known="attempts" in lost)
-
-
-def _firsts(ordered: Numbers) -> Numbers:
-    """Return which of some numbers in order are not the same as the one before."""
-    firsts = np.ones(len(ordered), bool)
-    firsts[1:] = ordered[1:] != ordered[:-1]
-    return firsts
 
 
 def _found(ids: Numbers, among: Numbers) -> Numbers:

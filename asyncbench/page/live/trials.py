@@ -17,7 +17,7 @@ from multidict import MultiMapping
 from asyncbench.analysis.anatomy.counts import ExaminedAnswer
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
-from asyncbench.store.id_set import IdColumn, Numbers, fingerprints
+from asyncbench.store.id_set import IdColumn, Numbers, fingerprints, firsts
 from asyncbench.store.parts import with_codes
 from asyncbench.store.reading import sibling_parts
 from asyncbench.store.schema import ENTRANT
@@ -183,7 +183,7 @@ class GradedTrials:
 
 def graded_trials(ids: Numbers) -> GradedTrials:
     """Return where trials begin, given the number of the trial of each row."""
-    first = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])[: len(ids)])
+    first = np.flatnonzero(firsts(ids))
     return GradedTrials(ids[first].astype(np.uint32), np.append(first, len(ids)).astype(np.int32))
 
 
