@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 4
+# Folders, files or tests; nothing: all
+T ?=
 BIN := $(VENV)/bin
 INSPECT := $(abspath $(VENV)-inspect)
 SLOW := $(abspath $(VENV)-slow)
@@ -12,7 +14,7 @@ PIP := $(BIN)/python $(QUIET_PIP)
 
 help:
 	@echo "make demo     replay recorded answers of published models and rank them (no key needed)"
-	@echo "make test     run the tests of rules and contracts (four minutes)"
+	@echo "make test     run the tests of rules and contracts (four minutes); one room: make test T=tests/store"
 	@echo "make test-all run these and the rest: browsers, pictures, kills, whole runs"
 	@echo "make check    lint, format and types"
 	@echo "make docs     build the docs site into site/"
@@ -36,7 +38,9 @@ demo: $(VENV)/ready
 
 # Hundreds of processes are started: none compiles all again, whatever the environment says.
 # Warnings of damage that tests make on purpose are not listed: the last lines tell what failed.
-PYTEST := $(BIN)/python -m pytest -q -rsfE --disable-warnings --durations=10 --numprocesses=$(WORKERS) --dist=worksteal
+# Fifty failures are one broken environment: the session ends there.
+PYTEST := $(BIN)/python -m pytest -q -rsfE --disable-warnings --durations=10 --maxfail=50 \
+	--numprocesses=$(WORKERS) --dist=worksteal $(T)
 
 test test-rest: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/ready

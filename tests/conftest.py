@@ -4,7 +4,9 @@ import gc
 import ipaddress
 import os
 import re
+import shlex
 import socket
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +14,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.temporary_root import TemporaryRoot
 
 if TYPE_CHECKING:
     from asyncbench.simulator.process import Simulator
@@ -29,6 +33,7 @@ COLLECTED_AFTER = 10_000  # objects
 WHOLE_MODULE = re.compile(r"^pytestmark = pytest\.mark\.(\w+)", re.MULTILINE)
 NO_TEXTS = "golden data not found"
 NO_PLACE = ("tests/golden/README.md", 1)
+MOST_SHOWN = 20  # failures with a traceback; beyond that something common to all is broken
 ROOT = Path(__file__).resolve().parent.parent
 
 # No test asserts a time: on a busy machine drawing and running an example may take seconds.
@@ -83,13 +88,68 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest decides where temporary folders are
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the session a temporary folder of its own; workers of pytest-xdist write in it, too."""
+    if not hasattr(config, "workerinput"):
+        root = TemporaryRoot(config)
+        config.add_cleanup(root.remove)
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Give all tests that lack the recorded texts one place, so that the last lines tell of them in one."""
-    report = yield
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Let no test end a worker: what would end the session is a failure of this test, by its name.
+
+    Without pytest-xdist a KeyboardInterrupt may be somebody's Ctrl-C. Workers ignore that.
+    """
+    try:
+        return (yield)
+    except (KeyboardInterrupt, GeneratorExit, pytest.exit.Exception) as error:
+        if not hasattr(item.config, "workerinput"):
+            raise
+        raise RuntimeError(f"the test raised {error!r}") from error
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Report a test even where pytest cannot show its traceback, and name missing texts once.
+
+    A time limit may interrupt a test where a traceback entry has no line: pytest then fails to format it, and
+    the whole session would end without a word about the test.
+    """
+    try:
+        report = yield
+    except Exception as error:
+        shown = [f"pytest could not show this failure: {error!r}"]
+        assert call.when != "collect"  # only phases of a test come here
+        traceback = call.excinfo.tb if call.excinfo else None
+        while traceback is not None:
+            code = traceback.tb_frame.f_code
+            shown.append(f"{code.co_filename}:{traceback.tb_lineno}: in {code.co_name}")
+            traceback = traceback.tb_next
+        report = pytest.TestReport(
+            item.nodeid, item.location, {}, "failed", "\n".join(shown), call.when, duration=call.duration
+        )
     if isinstance(report.longrepr, tuple) and NO_TEXTS in report.longrepr[2]:
         report.longrepr = (*NO_PLACE, report.longrepr[2])
     return report
+
+
+@pytest.hookimpl(tryfirst=True)  # before the terminal shows any traceback
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Show no traceback where all is broken: the list of failures fits on a screen."""
+    if session.testsfailed > MOST_SHOWN:
+        session.config.option.tbstyle = "no"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the command that repeats what failed."""
+    failed = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.getreports(kind)]
+    if failed:
+        names = shlex.join(dict.fromkeys(failed[:MOST_SHOWN]))
+        terminalreporter.write_line(f'To repeat: {sys.executable} -m pytest -m "" {names}')
 
 
 @pytest.fixture(scope="session", autouse=True)

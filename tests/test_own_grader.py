@@ -20,6 +20,7 @@ from asyncbench.problems.opening import open_set
 from asyncbench.records import Outcome, Reply
 from asyncbench.suites.table import SUITES
 from tests.commands import asyncbench_here, succeeded
+from tests.processes import HANG_S
 
 CSV = "question,expected\n1/2 + 1/4?,3/4\n1/2 + 1/2?,2/2\n"
 SAME = """
@@ -284,7 +285,7 @@ def test_a_function_that_never_ends_holds_up_neither_the_run_nor_its_end(endless
         [sys.executable, "-c", program, home / "own.yaml", endless],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -205,7 +205,6 @@ def swept_again(server, providers, imported, runs, prices, out):
     return server.stats()
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("providers", "each", "requests", "costs_told"),
     [

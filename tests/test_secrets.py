@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from asyncbench import read_attempts, read_trials
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
+from tests.processes import HANG_S
 from tests.providers.asking import CHAT, CHUNKS, EVENTS, MESSAGE
 from tests.providers.raw_server import answering, events, raw_server, sending, stalling, stream_of
 from tests.providers.workers.worker_processes import environment_of, memory_of, workers_of
@@ -294,7 +295,7 @@ async def test_no_key_is_in_the_journal_of_a_run_that_was_killed(tmp_path):
         process = await begun("run", sweep_file, "--limit", "2", "--env-file", keys)
         journal = tmp_path / "out" / "journal"
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(HANG_S):
                 while held_in(journal).count(b'{"trial"') < 6:  # noqa: ASYNC110  another process writes it
                     await asyncio.sleep(0.02)
         finally:
@@ -330,7 +331,7 @@ async def test_a_worker_is_started_with_no_key_and_gets_those_of_its_own_models(
         beside = {"HTTPS_PROXY": "http://127.0.0.1:9", "TOKEN_DIR": "x", "LEFT_OUT": "x"}
         process = await begun("run", sweep_file, *options, env=beside)
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(HANG_S):
                 while len(server.received) < 4:  # noqa: ASYNC110  another process sends them
                     await asyncio.sleep(0.02)
             started = workers_of(process.pid)

@@ -88,7 +88,7 @@ def test_the_command_tells_that_a_worker_died_and_ray_tells_nothing(asked, three
     file.write_text(json.dumps(keys | {"models": models_of(server)[:3]}))
     with ThreadPoolExecutor() as threads:
         run = threads.submit(asyncbench, "run", file, "--ray", cluster.address, env=LOOPBACK)
-        until(lambda: len(server.arrivals()) - before >= 40 or run.done(), within_s=120)
+        until(lambda: len(server.arrivals()) - before >= 40 or run.done())
         os.kill(worker_of(raylets[2]), signal.SIGKILL)
     done = run.result()
     assert done.returncode == 0, done
@@ -110,9 +110,9 @@ def test_a_night_in_which_a_worker_and_a_machine_die(asked, three, tmp_path):
     before = len(server.arrivals())
 
     def deaths():
-        until(lambda: len(server.arrivals()) - before >= 400, within_s=120)
+        until(lambda: len(server.arrivals()) - before >= 400)
         os.kill(worker_of(raylets[0]), signal.SIGKILL)
-        until(lambda: len(server.arrivals()) - before >= 900, within_s=120)
+        until(lambda: len(server.arrivals()) - before >= 900)
         os.kill(raylets[1], signal.SIGKILL)
 
     first = run_on_ray(night(out, problems, server), cluster.address, screen, deaths, budget_usd=cap)

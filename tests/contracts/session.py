@@ -231,7 +231,7 @@ def _observe_control(writer: _Writer, server: Simulator) -> None:
         writer.run("status of a run that goes on", "status", out)
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        process.wait()
 
 
 def _observe_batches(writer: _Writer, server: Simulator) -> None:

@@ -146,7 +146,6 @@ def check_tables(out, stats, *, planned):
     assert len(ok) == planned
 
 
-@pytest.mark.timeout(300)
 def test_a_run_killed_at_random_moments_ends_with_every_trial_exactly_once(tmp_path):
     sweep_with_kills(tmp_path, seed=SEED, rounds=4, trials=3)
 

@@ -104,7 +104,6 @@ def cheapest(out):
     return min(row["cost_usd"] for row in read_attempts(out).to_pylist() if row["status"] == "ok")
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("start", [with_workers, on_a_cluster])
 def test_nothing_is_lost_or_doubled_and_no_cap_passed_whichever_process_is_killed(tmp_path, start):
     sweep_with_killed_workers(tmp_path, start=start, seed=SEED, kills=6, trials=2)

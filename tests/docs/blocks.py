@@ -182,7 +182,7 @@ class Reader:
         while self.started:
             process = self.started.pop()
             process.terminate()
-            process.wait(30)
+            process.wait()
 
 
 _FOLLOWED: Mapping[str, Callable[[Reader, str], None]] = {

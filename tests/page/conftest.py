@@ -17,6 +17,7 @@ from asyncbench.page.live.serving import live_page
 from asyncbench.page.writing import write_page
 from tests.page.hostile import make_hostile
 from tests.page.made import make_night
+from tests.processes import HANG_S
 from tests.recorded import made_once
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -287,7 +288,7 @@ def served(folder: Path) -> Iterator[str]:
     thread.start()
 
     def done(work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, loop).result(60)
+        return asyncio.run_coroutine_threadsafe(work, loop).result(HANG_S)
 
     async def begin() -> str:
         return await page.__aenter__()

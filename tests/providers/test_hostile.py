@@ -7,6 +7,7 @@ import pytest
 from asyncbench.errors import ProviderError
 from asyncbench.providers.provider import Provider
 from asyncbench.records import Reply, Request
+from tests.processes import HANG_S
 from tests.providers.asking import asking, deadlines, failure_of
 from tests.providers.hostile import BEHAVIOURS, ENDLESS, LATE, spoiled, used
 from tests.providers.raw_server import answering
@@ -42,7 +43,7 @@ async def test_what_does_not_end_is_hung_up_on_and_may_have_been_billed(adapter,
         server.manner = behaviour.manner(adapter)
         server.left.clear()
         error = await ended_of(provider, asking(stream=behaviour.stream))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_S):
             await server.left.wait()
         assert isinstance(error, ProviderError), behaviour.name
         assert error.may_have_been_billed, behaviour.name

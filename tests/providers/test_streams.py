@@ -16,6 +16,7 @@ from asyncbench.providers.calls import Call
 from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.openai.wires import ChatWire, Chunks, ResponsesWire
 from asyncbench.providers.wire import Response
+from tests.processes import HANG_S
 from tests.providers.asking import ADAPTERS, TEXT, asking, cancel, deadlines, failure_of
 from tests.providers.raw_server import (
     EVENT_STREAM,
@@ -60,7 +61,7 @@ async def test_after_done_nobody_waits_for_the_end(adapter, server, provider, mo
     monkeypatch.setattr(streams, "PATIENCE_AFTER_DONE_S", 0.01)
     server.manner = stalling(stream(adapter, whole=False))
 
-    async with asyncio.timeout(20):  # a deadline of the call would find the reply complete
+    async with asyncio.timeout(HANG_S):  # a deadline of the call would find the reply complete
         reply = await provider.ask(STREAMED)
 
     assert reply.text == "42"

@@ -27,7 +27,7 @@ from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Quiet
 from asyncbench.run.summary import Exit, Summary
 from asyncbench.store.lock import read_mark
-from tests.processes import until
+from tests.processes import HANG_S, until
 from tests.store.disk import disk_for
 from tests.sweep_files import Said, entry, problem_set, simulator, sweep, sweep_file
 
@@ -350,7 +350,7 @@ async def killed(sweep_file, out):
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANG_S):
             while sum(path.stat().st_size for path in (out / "journal").glob("*.wal")) < 4000:  # noqa: ASYNC110  another process
                 await asyncio.sleep(0.02)
     finally:
@@ -443,7 +443,7 @@ def silent_names(monkeypatch):
     def look_up(host, *arguments, **keywords):
         if host != "hooks.example":
             return known(host, *arguments, **keywords)
-        let_go.wait(20)
+        let_go.wait(HANG_S)
         looked_up.append(host)
         raise socket.gaierror(socket.EAI_AGAIN, "no name server answers")
 
@@ -482,7 +482,7 @@ async def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path
 
 def gone(pids):
     """Wait for what was killed to be gone: that takes a moment, and by itself it would take a minute."""
-    until(lambda: not any(map(alive, pids.read_text().split())), within_s=20)
+    until(lambda: not any(map(alive, pids.read_text().split())))
 
 
 def alive(pid):

@@ -29,6 +29,8 @@ from botocore.credentials import Credentials
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from tests.processes import HANG_S
+
 REGION, PROJECT = "us-east-1", "quiet-moon-7"
 OUR_KEY = "key-of-ours-PL4NTED"  # at OpenAI's, Anthropic's and Google's own doors
 LENT_BY = "ask-for-PL4NTED-roles"  # what a container shows to be given its role
@@ -347,10 +349,10 @@ def clouds_before(upstream: str) -> Iterator[Clouds]:
     stop = asyncio.Event()
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve(stop)))
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(HANG_S)
     try:
         yield clouds
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(30)
+        thread.join(HANG_S)
         loop.close()

@@ -17,6 +17,8 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from tests.processes import HANG_S
+
 KEY = "AIza-of-the-test-0123456789"
 BATCH_S = 100.0
 PIECE = 3  # characters of an answer in one event
@@ -305,11 +307,11 @@ def gemini(answers: Mapping[str, str], *faults: str) -> Iterator[Gemini]:
 
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    runner = asyncio.run_coroutine_threadsafe(start(), loop).result(30)
+    runner = asyncio.run_coroutine_threadsafe(start(), loop).result(HANG_S)
     try:
         yield server
     finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(30)
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(HANG_S)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(30)
+        thread.join(HANG_S)
         loop.close()

@@ -66,7 +66,6 @@ def most_resident_mb(pid: int) -> float:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.name)
 async def test_a_hostile_server_costs_a_healthy_model_nothing(behaviour, tmp_path):
     async with AsyncExitStack() as stack:

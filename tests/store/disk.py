@@ -1,25 +1,21 @@
 """Disks that fail: full ones, really mounted where that is allowed, and the system's own limit on files."""
 
-import os
 import resource
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.temporary_root import folder_in_memory
+
 
 @pytest.fixture
-def quick_disk(tmp_path: Path) -> Iterator[Path]:
+def quick_disk() -> Iterator[Path]:
     """A folder where nobody waits for a disk: processes that are killed lose nothing by it."""
-    memory = Path("/dev/shm")  # noqa: S108  # a folder with a name of its own is made in it
-    if not os.access(memory, os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
-        yield Path(folder)
+    with folder_in_memory() as folder:
+        yield folder
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from tests.store import power
 from tests.store.blackout import TOLD
 from tests.store.power import Change, Disk, changes
 from tests.store.promises import Told, broken
+from tests.temporary_root import folder_in_memory
 
 pytestmark = pytest.mark.long
 
@@ -159,9 +160,8 @@ def killed(tap: Path, root: Path, at: int, seeds: range, work: str) -> Iterator[
 @pytest.fixture(scope="module")
 def memory() -> Iterator[Path]:
     """A folder where nobody waits for a disk."""
-    shared = Path("/dev/shm")  # noqa: S108  # a folder with a name of its own is made in it
-    with TemporaryDirectory(dir=shared if os.access(shared, os.W_OK) else None) as folder:
-        yield Path(folder)
+    with folder_in_memory() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="module")

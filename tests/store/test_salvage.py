@@ -21,6 +21,7 @@ from asyncbench.store.folder import Store
 from asyncbench.store.salvage import Salvage
 from asyncbench.store.segment import payloads
 from tests.commands import asyncbench, succeeded
+from tests.processes import HANG_S
 from tests.store.disk import disk_for, limited, small_disk
 from tests.store.made import answered, ended, keep, reply, result, sent, trial, trial_id
 from tests.sweep_files import entry, outcomes, problem_set, simulator
@@ -86,7 +87,7 @@ async def test_a_part_that_does_not_fit_stops_the_run_and_the_journal_goes_on(st
     shutil.rmtree(store.folder / "trials", ignore_errors=True)
     (store.folder / "trials").write_text("in the way")
     tending = asyncio.create_task(salvage.tend())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         await stopped.wait()
     salvage.keep(ended(trial(2), reply(2)))
     tending.cancel()
@@ -104,7 +105,7 @@ async def test_a_journal_that_somebody_removes_stops_the_run(store):
     keep(store, *answered(1))
     store.journal.segment.path.unlink()
     tending = asyncio.create_task(salvage.tend())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         await stopped.wait()
     tending.cancel()
     assert "another program removed files of this run" in str(salvage.error)
@@ -204,7 +205,7 @@ def run_meanwhile(file, out, change):
             assert running.poll() is None
             time.sleep(0.01)
         change()
-        _, stderr = running.communicate(timeout=60)
+        _, stderr = running.communicate(timeout=HANG_S)
         return subprocess.CompletedProcess([], running.returncode, "", stderr)
 
 

@@ -345,7 +345,6 @@ def test_a_neighbouring_integer_is_never_accepted(n, distance):
     assert (one.classification, one.abs_error) == ("Deviate", str(abs(distance)))
 
 
-@pytest.mark.timeout(2)
 @pytest.mark.parametrize("task", ["int_mul", "float_div"])
 @pytest.mark.parametrize(
     "text",

@@ -8,6 +8,7 @@ import pytest
 
 from asyncbench.tables import latex
 from asyncbench.tables.report import SIMULATED, Report, Sheet
+from tests.processes import HANG_S
 
 HOSTILE = (
     r"\input{/etc/passwd}",
@@ -139,7 +140,7 @@ def test_pdflatex_sets_hostile_names_and_wide_and_long_tables_within_the_line(tm
     body = latex.document([latex.paragraph(HOSTILE[0]), *(one.as_latex() for one in sheets)])
     (tmp_path / "t.tex").write_text(DOCUMENT % body, "utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "t.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=HANG_S, check=False)
     told = (tmp_path / "t.log").read_text("latin-1")
     assert done.returncode == 0, told[-2_000:]
     assert not [

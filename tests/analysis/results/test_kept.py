@@ -19,6 +19,7 @@ from asyncbench.reports.styles import STYLES
 from asyncbench.store.folder import Store
 from asyncbench.store.snapshot import Snapshot
 from tests.commands import asyncbench_here
+from tests.processes import HANG_S
 from tests.store.made import ended, reply, result, sent, trial
 from tests.sweep_files import entry, problem_set, simulator, sweep_file
 
@@ -232,7 +233,7 @@ while code:
 def test_after_a_kill_at_each_step_of_keeping_the_next_reader_has_the_same_figures(folder):
     of_rows = said(folder, ["standings"])["standings"]
     (folder / kept.COUNTS / states(folder)[0]).rename(folder / kept.COUNTS / "earlier")
-    subprocess.run([sys.executable, "-c", _KILLED, folder], check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", _KILLED, folder], check=True, timeout=HANG_S)
     killed = sorted(folder.parent.glob("out-*"))
     results = len([*(folder / kept.COUNTS / "earlier").iterdir()])
     assert len(killed) > 2 * results  # each is made, then named

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import time
 from collections import Counter
 
 import pytest
@@ -12,7 +11,7 @@ from asyncbench import read_attempts, read_trials, run_sweep
 from asyncbench.lanes.batches.ledger import BatchLedger
 from asyncbench.run.summary import Exit
 from tests.commands import ROOT, asyncbench
-from tests.processes import Forked
+from tests.processes import Forked, until
 from tests.sweep_files import problem_set, sweep
 
 
@@ -34,12 +33,9 @@ def test_a_sweep_with_a_simulator_of_its_own_finds_its_batches_again(batch_sweep
     file, out = batch_sweep
     with (tmp_path / "said").open("w") as said:
         process = Forked("asyncbench", "run", file, "--quiet", stderr=said.fileno())
-    until = time.monotonic() + 60
-    while sum(part.requests for part in sent(out)) < 144:
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    until(lambda: sum(part.requests for part in sent(out)) >= 144)
     process.send_signal(number)
-    process.wait(60)
+    process.wait()
     first = {part.batch_id for part in sent(out)}
     kept = out / "batches" / "simulated"
     assert kept.is_dir()

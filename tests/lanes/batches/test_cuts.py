@@ -96,5 +96,5 @@ ELSEWHERE = [pytest.param(*case, marks=pytest.mark.soak) for case in CASES if ca
 def test_a_process_that_is_killed_is_taken_up(night, server, undisturbed, vendor, point):
     asked = night(vendor, model="noisy", batch={"max_requests": 3})
     words = (point, server.url, orjson.dumps(asked.raw).decode(), orjson.dumps({"limit": MANY}).decode())
-    assert Forked("tests.world.cuts", *words).wait(60) == -signal.SIGKILL
+    assert Forked("tests.world.cuts", *words).wait() == -signal.SIGKILL
     check(asked, undisturbed(vendor), unknown=nobody_can_know(vendor, point))

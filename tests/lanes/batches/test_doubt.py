@@ -165,7 +165,6 @@ def test_a_doubt_that_no_list_can_end_is_left_to_the_next_run(night, vendor, mon
     asked.completes(limit=6)
 
 
-@pytest.mark.timeout(60)  # of a run that waits for ever
 def test_an_unnamed_batch_whose_list_stays_behind_is_found_by_its_own_answer(night):
     asked = night("simulated-anthropic", "create_reply_dropped=#1", "list_behind=1")
     asked.completes(clock=Forwarded(asked.server, until_s=10_000), limit=6)

@@ -11,6 +11,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.lanes.batches.ledger import Step
 from asyncbench.run.summary import Exit
 from tests.commands import asyncbench_here
+from tests.processes import HANG_S
 from tests.simulators import page
 from tests.world.batches import VENDORS
 
@@ -23,7 +24,7 @@ HEADERS = {"authorization": "Bearer k", "anthropic-version": "2023-06-01", "x-ap
 
 def fetched(server, path):
     place = urlsplit(server.url)
-    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=30)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=HANG_S)
     try:
         connection.request("GET", path, headers=HEADERS)
         response = connection.getresponse()

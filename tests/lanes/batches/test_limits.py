@@ -157,7 +157,6 @@ def test_what_is_out_counts_for_the_budget_of_the_next_run(night):
     assert len(asked.truth) == 1
 
 
-@pytest.mark.timeout(60)  # of a run that waits for ever
 @pytest.mark.parametrize("options", [{"models": ["b"]}, {"detach": True}], ids=["asked alone", "left"])
 def test_a_model_does_not_wait_for_money_that_another_one_s_batches_hold(night, options):
     asked = priced(night(OPENAI, play={"latency_s": 40_000}), budget_usd=1)

@@ -5,11 +5,10 @@ Play one again by its seed: `ASYNCBENCH_BATCH_NIGHT=7 pytest tests/lanes/batches
 
 import os
 import shutil
-import tempfile
-from pathlib import Path
 
 import pytest
 
+from tests.temporary_root import folder_in_memory
 from tests.tiers import shared_out
 from tests.world.batch_nights import DrawnNight, drawn
 
@@ -17,16 +16,12 @@ NIGHTS = 3000
 AT_ONCE = 10
 ONE_NIGHT = os.environ.get("ASYNCBENCH_BATCH_NIGHT")
 BLOCKS = [ONE_NIGHT] if ONE_NIGHT else range(0, NIGHTS, AT_ONCE)
-MEMORY = Path("/dev/shm")  # noqa: S108  where each wait for a disk is short; else any folder
 
 
 @pytest.fixture
-def folder(tmp_path):
-    if not os.access(MEMORY, os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=MEMORY) as found:
-        yield Path(found)
+def folder():
+    with folder_in_memory() as found:  # where each wait for a disk is short
+        yield found
 
 
 def play(seed, problems, folder, **keys):

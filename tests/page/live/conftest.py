@@ -15,7 +15,7 @@ import pytest
 
 from tests.commands import CLEAN, ROOT
 from tests.page.conftest import blocks as blocks, night as night, simulated as simulated
-from tests.processes import Forked, until
+from tests.processes import HANG_S, Forked, until
 
 __all__ = ["LiveClient", "LiveServer", "serving"]
 
@@ -56,7 +56,7 @@ class LiveClient:
         request = urllib.request.Request(url, method=method, headers=headers)  # noqa: S310  our own server
         opener = self._stranger if stranger else self._browser
         try:
-            with opener.open(request, timeout=60) as answer:
+            with opener.open(request, timeout=HANG_S) as answer:
                 return Answer(answer.status, dict(answer.headers), answer.read())
         except urllib.error.HTTPError as error:
             return Answer(error.code, dict(error.headers), error.read())
@@ -84,7 +84,7 @@ class LiveServer(LiveClient):
 
     def end(self) -> int:
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(60)
+        return self.process.wait()
 
 
 @contextmanager
@@ -101,7 +101,7 @@ def serving(*words: object, browser: bool = False, visited: bool = True) -> Iter
             yield LiveServer(process, said, visited=visited)
         finally:
             process.send_signal(signal.SIGINT)
-            process.wait(60)
+            process.wait()
 
 
 @pytest.fixture(scope="session")

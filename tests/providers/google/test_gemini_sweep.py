@@ -1,7 +1,6 @@
 """Sweeps over Gemini against a server with its own truth: calls, streams, a kill, and batches with faults."""
 
 import signal
-import time
 from collections import Counter
 
 import orjson
@@ -12,7 +11,7 @@ from asyncbench import hand_in_results, read_attempts, read_trials
 from asyncbench.providers.google.batches import KEPT_S
 from asyncbench.run.summary import Exit
 from tests.commands import asyncbench
-from tests.processes import Forked
+from tests.processes import Forked, until
 from tests.providers.google.test_contents import DAY, HELP, MESSAGE, MINUTE
 from tests.servers.gemini import KEY, gemini
 from tests.sweep_files import problem_set, sweep_file
@@ -71,12 +70,9 @@ def test_a_sweep_counts_the_tokens_that_the_server_does(server, problems, tmp_pa
 def test_a_killed_sweep_goes_on_and_asks_nothing_twice(server, problems, tmp_path):
     file = sweep_file(tmp_path, problems, model(server, rpm=600))
     process = Forked("asyncbench", "run", file, "--quiet", env={**ENV})
-    until = time.monotonic() + 60
-    while len(server.calls) < 20:
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    until(lambda: len(server.calls) >= 20)
     process.send_signal(signal.SIGKILL)
-    process.wait(60)
+    process.wait()
 
     assert asyncbench("run", file, env=ENV).returncode == Exit.COMPLETE
     rows = read_attempts(tmp_path / "out").to_pylist()

@@ -273,7 +273,7 @@ def test_no_file_of_the_folder_that_a_run_is_started_in_is_imported(tmp_path, pr
         (tmp_path / f"{name}.py").write_text("raise SystemExit('not this one')")
     with simulator(problems) as server:
         process, _, out = started(tmp_path, server, problems, cwd=tmp_path)
-        assert process.wait(120) == 0
+        assert process.wait() == 0
     assert len(outcomes(out)) == 3 * 72
 
 
@@ -328,7 +328,7 @@ def test_ctrl_c_lets_the_calls_of_workers_end(tmp_path, problems):
         workers = list(workers_of(process.pid))
         assert len(workers) == 2
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == Exit.INTERRUPTED
+        assert process.wait() == Exit.INTERRUPTED
         stats = server.stats()
     calls = Counter(call["status"] for call in read_attempts(out).to_pylist())
     assert calls == {"ok": stats["delivered"]}
@@ -344,6 +344,6 @@ def test_a_second_ctrl_c_closes_the_connections_of_workers(tmp_path, problems):
         process.send_signal(signal.SIGINT)
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == Exit.INTERRUPTED
+        assert process.wait() == Exit.INTERRUPTED
         until(lambda: not server.stats()["in_flight"])
     assert {call["status"] for call in read_attempts(out).to_pylist()} == {"lost"}

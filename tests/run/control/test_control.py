@@ -26,6 +26,7 @@ from asyncbench.run.sweep_run import run_with_options
 from asyncbench.store.catalog import read_lanes
 from asyncbench.store.verify import verify_folder
 from tests.commands import asyncbench
+from tests.processes import HANG_S
 from tests.store.made import answered, folder_of
 from tests.sweep_files import Said, entry, outcomes, problem_set, simulator, sweep
 
@@ -58,7 +59,7 @@ class Watched(Said):
         return counters
 
 
-async def until(reached, *, within_s=60):
+async def until(reached, *, within_s=HANG_S):
     end_s = time.monotonic() + within_s
     while not reached():
         assert time.monotonic() < end_s, "it never came"
@@ -133,7 +134,7 @@ async def test_a_sweep_is_paused_lowered_raised_and_resumed_and_the_server_sees_
 
         raised = await ab.set_limits(out, {"rpm": 60_000, "concurrency": None})
         assert "more than the rpm of your sweep, 6,000" in raised.as_text()
-        summary = await asyncio.wait_for(run.task, timeout=120)
+        summary = await asyncio.wait_for(run.task, timeout=HANG_S)
     assert summary.exit is Exit.COMPLETE
     assert len(outcomes(out)) == counts(server, "noisy-a")["requests"] == 720  # each asked once
     assert verify_folder(out).sound
@@ -185,7 +186,7 @@ async def test_the_commands_do_it_and_ctrl_c_drains_a_paused_run_at_once(server,
         assert (done.returncode, done.stdout) == (2, "")
         assert "model 'c' is not asked now. This run asks b" in done.stderr
         os.kill(os.getpid(), signal.SIGINT)
-        summary = await asyncio.wait_for(run.task, timeout=60)
+        summary = await asyncio.wait_for(run.task, timeout=HANG_S)
     assert summary.exit is Exit.INTERRUPTED
     assert any(line.startswith("Stopping. ") for line in run.screen.lines)  # it waits for nothing
     done = await asyncio.to_thread(asyncbench, "resume", out)
@@ -200,7 +201,7 @@ async def test_a_deadline_ends_a_paused_run_and_the_next_one_is_not_paused(serve
     model = entry(server, "simulated/noisy-c", alias="c", rpm=1200)
     async with Going(sweep(out, problems, model, deadline="3s")) as run:
         assert "Its deadline still ends it" in (await ab.pause_run(out)).as_text()
-        summary = await asyncio.wait_for(run.task, timeout=60)
+        summary = await asyncio.wait_for(run.task, timeout=HANG_S)
     assert summary.exit is Exit.DEADLINE
     before = counts(server, "noisy-c")["requests"]
     async with Going(sweep(out, problems, model)):
@@ -219,7 +220,7 @@ async def test_a_step_of_a_load_that_is_paused_is_measured_again_as_a_whole(serv
         with pytest.raises(ConfigError, match="d: no limit can be set, for calls of a load go when they are"):
             await ab.set_limits(out, {"rpm": 30})
         await ab.resume_run(out)
-        await asyncio.wait_for(run.task, timeout=60)
+        await asyncio.wait_for(run.task, timeout=HANG_S)
     first, second = ab.read_steps(out).sort_by("round").to_pylist()
     assert (first["load"], first["verdict"]) == ("constant 20/s #1", "incomplete")
     assert (second["load"], second["offered"], second["answered"]) == ("constant 20/s #2", 40, 40)
@@ -420,7 +421,7 @@ async def test_garbage_on_its_socket_changes_nothing_of_a_run(server, problems, 
                 await writer.drain()
                 writer.write_eof()
             try:
-                return await asyncio.wait_for(reader.read(), 30)
+                return await asyncio.wait_for(reader.read(), HANG_S)
             except ConnectionError:
                 return b""
             finally:
@@ -437,7 +438,7 @@ async def test_garbage_on_its_socket_changes_nothing_of_a_run(server, problems, 
         assert run.screen.lines == send_request
         (lane,) = (await ab.resume_run(run.out)).lanes
         assert lane["limits"] == {"rpm": 6000}
-        summary = await asyncio.wait_for(run.task, timeout=120)
+        summary = await asyncio.wait_for(run.task, timeout=HANG_S)
     assert summary.exit is Exit.COMPLETE
     assert len(outcomes(run.out)) == counts(server, "noisy-g")["requests"] == 720
     assert not any(read_lanes(run.out)["changes"].to_pylist())

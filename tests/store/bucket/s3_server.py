@@ -15,6 +15,8 @@ from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
 
+from tests.processes import HANG_S
+
 BUCKET = "bucket"
 PAGE = 7  # keys of a list: so few that lists have pages
 KEY = {"AWS_ACCESS_KEY_ID": "AKIDTEST", "AWS_SECRET_ACCESS_KEY": "sEcReT", "AWS_REGION": "us-east-1"}
@@ -101,7 +103,7 @@ def forwarded(port: int) -> Serve:
     """Return what asks a real server on this machine."""
 
     def serve(request: Request) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG_S)
         try:
             connection.putrequest(request.method, request.path, skip_host=True, skip_accept_encoding=True)
             for name, value in request.headers.items():

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import HANG_S
 from tests.store.bucket.s3_server import KEY
 
-START_S = 60.0
+START_S = HANG_S
 
 
 @contextmanager
@@ -71,7 +72,7 @@ def _running(words: Sequence[str], port: int, log: Path) -> Iterator[None]:
 def _answers(port: int) -> bool:
     """Return whether a server answers as it should: SeaweedFS listens before it can store."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as answer:
             return bool(answer.status == 200)
     except urllib.error.HTTPError as error:
         return error.code == 403  # it asks for a key

@@ -22,6 +22,7 @@ from asyncbench.store.bucket.objects import BucketAddress, BucketObjects
 from asyncbench.store.copying import LAST_TRIES, FolderCopy
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import read_manifest
+from tests.processes import HANG_S
 from tests.store.bucket.s3_server import Answer, Request, S3Server, nothing, refusal
 from tests.store.made import add, answered, keep, refused, seal, sent, trial, trial_id
 
@@ -452,7 +453,7 @@ def test_a_claim_that_is_interrupted_leaves_the_bucket_free(tmp_path: Path, s3: 
             if request.method == "PUT":
                 s3.before = nothing
                 loop.call_soon_threadsafe(asked.set)
-                cancelled.wait(10)
+                cancelled.wait(HANG_S)
 
         s3.before = wait
         task = asyncio.ensure_future(start(tmp_path / "here" / "night", lambda: None))
