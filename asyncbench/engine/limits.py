@@ -26,6 +26,7 @@ DAY: Final = "day"  # the name under which a day's limit holds a lane
 SOON_S: Final = 2.0  # a reset so near is that of a small burst: calls are paced, it comes by itself
 CONTRADICTS_S: Final = 5.0  # so much sooner than the other: two waits that cannot both be right
 WORTH_TELLING_S: Final = 10.0  # of a pause
+BELIEVED: Final = 3  # times in a row that a provider's word alone says how long to wait
 EXPLAINS: Final = 0.5  # of a limit, used by ourselves in the last minute: that nothing remains is no wonder
 
 
@@ -114,6 +115,20 @@ class Wait(NamedTuple):
 
 
 NO_WAIT: Final = Wait(0.0, "")
+
+
+def respected_wait_s(named_s: float | None, growing_s: float, *, times: int) -> float:
+    """Return how long to wait after a refusal, seconds.
+
+    Args:
+        named_s: how long the provider says; None: it does not.
+        growing_s: how long to wait without its word.
+        times: refusals in a row, this one included. A word that was too short again and again, such as a
+            millisecond, no longer shortens the growing wait.
+    """
+    if named_s is None:
+        return growing_s
+    return named_s if times <= BELIEVED else max(named_s, growing_s)
 
 
 class Pause(NamedTuple):

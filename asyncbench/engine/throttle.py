@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from asyncbench.engine.limits import respected_wait_s
+
 # ── The share of the limits
 
 
@@ -53,6 +55,7 @@ class Throttle:
     _opened_s: float = -math.inf
     _closed_s: float = -math.inf
     _wait_s: float = FIRST_PROBE_S
+    _refused_probes: int = 0  # of the present pause, and what it began with
     _top: float = 1.0  # the share that was admitted
     _cut_s: float = -math.inf
     _stretch: float = 1.0  # of all times of coming back
@@ -165,7 +168,7 @@ class Throttle:
         if settled and at_s - self._cut_s < GROW_AFTER_S * self._stretch:
             # Undo the cuts that the pause began with: when nothing is admitted, no share would be.
             self._top, self._cut_s = self._before, at_s
-        self.closed, self._closed_s, self.for_refusals = True, at_s, for_refusals
+        self.closed, self._closed_s, self.for_refusals, self._refused_probes = True, at_s, for_refusals, 0
         self._schedule_probe(at_s, wait_s)
         return True
 
@@ -181,8 +184,10 @@ class Throttle:
 
     def _schedule_probe(self, at_s: float, named_s: float | None) -> None:
         rarest_s = RAREST_OF_LONG_S if (named_s or 0.0) > 3600 else RAREST_PROBE_S
-        self.provider_named = named_s is not None
-        self.probe_due_s = at_s + (self._wait_s if named_s is None else min(named_s, rarest_s))
+        self._refused_probes += 1
+        named_s = None if named_s is None else min(named_s, rarest_s)
+        wait_s = respected_wait_s(named_s, self._wait_s, times=self._refused_probes)
+        self.provider_named, self.probe_due_s = wait_s == named_s, at_s + wait_s
 
     def _cut(self, at_s: float, per_s: float) -> None:
         """Take less of the limits, in the measure of what was refused; or resign."""

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, Final
 
 from asyncbench.engine.budget import NOTHING, Account, Hold
-from asyncbench.engine.limits import Amounts, Counting
+from asyncbench.engine.limits import Amounts, Counting, respected_wait_s
 from asyncbench.engine.stopping import Stopping
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import WORTH_ANOTHER_TRY, ProviderError
@@ -33,7 +33,6 @@ from asyncbench.records import (
 # ── A trial on its way through a lane, and its back-off
 
 
-BELIEVED: Final = 3  # times in a row that a Retry-After alone says how long to wait
 _NUMBERS: Final = re.compile(r"[0-9a-fA-F-]{8,}|\d+")  # ids of requests, times: no two errors have the same
 ONE_CALL: Final = Amounts()
 ExtraColumns = Callable[
@@ -109,12 +108,9 @@ def wait_before_retry(
     """
     if error.kind not in WORTH_ANOTHER_TRY or attempt >= policy.attempts:
         return None
-    wait_s = _back_off(attempt, policy, jitter)
-    if error.retry_after_s is not None:
-        # Spread over a little more than was asked for, or all who were sent away return at once.
-        wait_s = error.retry_after_s * (1 + jitter / 10)
-        if attempt > BELIEVED:
-            wait_s = max(wait_s, _back_off(attempt - BELIEVED, policy, jitter))
+    # Spread over a little more than was asked for, or all who were sent away return at once.
+    named_s = None if error.retry_after_s is None else error.retry_after_s * (1 + jitter / 10)
+    wait_s = respected_wait_s(named_s, _back_off(attempt, policy, jitter), times=attempt)
     return wait_s if elapsed_s + wait_s <= policy.total_s else None
 
 

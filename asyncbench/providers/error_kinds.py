@@ -33,8 +33,13 @@ class ErrorBody:
     allowances: tuple[Allowance, ...] = ()  # limits that the body tells
 
 
-_MESSAGES: Final = ("message", "msg", "detail", "error", "error_description", "title")
-_CODE_NAMES: Final = ("code", "type", "status", "error")
+_MESSAGES: Final = (
+    *("message", "msg", "detail", "error", "error_description", "title"),
+    *("status_msg", "error_msg", "errmsg"),  # MiniMax, Baidu
+)
+_CODE_NAMES: Final = ("code", "type", "status", "error", "status_code", "error_code")
+# A whole body with one of them is an answer, whatever else it holds.
+_OF_ANSWERS: Final = frozenset({"choices", "output", "content", "candidates", "id", "object", "data", "name"})
 _NO_QUOTA_AT_ALL: Final = "limit_of_0"  # our word for it
 _READ: Final = 2**16  # bytes of what is no JSON; what matters stands at the beginning
 _TAG: Final = re.compile(r"<[^<>]*>")
@@ -50,7 +55,7 @@ def read_error(body: bytes) -> ErrorBody:
     details, inner = mapping_in(error.get("details")), mapping_in(error.get("innererror"))
     quota = quota_details(items(error.get("details")))
     none = _NO_QUOTA_AT_ALL if quota.none_at_all else None
-    named = (error.get(name) for name in _CODE_NAMES)
+    named = (_named_code(name, error.get(name)) for name in _CODE_NAMES)
     codes = [none, details.get("error_code"), inner.get("code"), *quota.reasons, *named]
     quotas = f"quota {', '.join(quota.quotas)}: " if quota.quotas else ""
     ids = (whole.get("request_id"), error.get("request_id"), whole.get("id"))
@@ -76,17 +81,43 @@ def _json(body: bytes) -> object:
 
 
 def _innermost(content: object) -> dict[str, object]:
-    """Return the object that describes the error: {"error": {…}}, {"detail": […]}, [{"error": {…}}]."""
+    """Return the object that describes the error: {"error": {…}}, {"detail": […]}, [{"error": {…}}].
+
+    MiniMax has it in `base_resp`, Cloudflare in `errors`.
+    """
     while True:
         here = mapping_in(content)
-        within = (
-            items(content)[:1] or here.get("error") or (here.get("detail") if "message" not in here else None)
-        )
+        detail = None if "message" in here else here.get("detail")
+        within = items(content)[:1] or here.get("error") or detail or _failed(here) or here.get("errors")
         if isinstance(within, list) and within:
             within = within[0]
         if not isinstance(within, dict | list):
             return here
         content = within
+
+
+def _failed(content: Mapping[str, object]) -> dict[str, object] | None:
+    """Return MiniMax's `base_resp` where it says that a call failed, be it under a 200; None: it does not."""
+    base = mapping_in(content.get("base_resp"))
+    return base if base.get("status_code") else None
+
+
+def holds_error(content: Mapping[str, object]) -> bool:
+    """Whether a body, or an event of a stream, tells that the call failed, whatever its status says."""
+    return bool(content.get("error") or content.get("error_code") or _failed(content))
+
+
+def _only_tells(content: Mapping[str, object]) -> bool:
+    """Whether a whole body holds a message or a code, and nothing that could be an answer."""
+    return _OF_ANSWERS.isdisjoint(content) and any(content.get(name) for name in (*_MESSAGES, "code"))
+
+
+def _named_code(name: str, code: object) -> str | None:
+    """Return a code as `_CODES` has it: a number means something by its field alone, such as `code 1113`."""
+    written = str(code) if type(code) is int else text(code)
+    if written is None or _status(code):
+        return written if isinstance(code, str) else None
+    return f"{name} {written}" if written.isdecimal() else written
 
 
 def _status(code: object) -> int | None:
@@ -96,54 +127,109 @@ def _status(code: object) -> int | None:
     return code if isinstance(code, int) and 400 <= code < 600 else None
 
 
-# Codes that mean the same under any status.
+# Codes that mean the same under any status; they are compared without case and signs. A number stands behind
+# the name of its field: `code` 1113 of Z.ai and bigmodel, `status_code` of MiniMax, `error_code` of Baidu.
 _CODES: Final[Mapping[ErrorKind, str]] = {
     ErrorKind.NO_QUOTA: """
-        insufficient_quota insufficient_balance billing_hard_limit_reached billing_not_active billing_error
-        budget_exceeded enforced_spend_limit_reached contract_spend_limit_reached
-        linked_organization_spend_limit_reached linked_organization_billing_unavailable
-        user_profile_not_billable user_profile_billing_not_authorized billing_disabled limit_of_0
+        insufficient_quota, insufficient_balance, billing_hard_limit_reached, billing_not_active,
+        billing_error, budget_exceeded, enforced_spend_limit_reached, contract_spend_limit_reached,
+        linked_organization_spend_limit_reached, linked_organization_billing_unavailable,
+        user_profile_not_billable, user_profile_billing_not_authorized, billing_disabled, limit_of_0,
+        exceeded_current_quota_error, insufficient_balance_error, insufficient_user_quota,
+        pre_consume_token_quota_failed, insufficient_funds, insufficient_credit, insufficient_credits,
+        not_enough_balance, credit_balance_exhausted, organization_spend_limit_exceeded,
+        project_spend_limit_exceeded, organization_usage_limit_exceeded, token_quota_reached,
+        payment_required, Arrearage, PrepaidBillOverdue, PostpaidBillOverdue, CommodityNotPurchased,
+        AllocationQuota.FreeTierOnly, AccountOverdueError, OperationDenied.ServiceOverdue, SetLimitExceeded,
+        ResourceInsufficient.ChargeResourceExhaust, FailedOperation.ResourcePackExhausted,
+        FailedOperation.FreeResourcePackExhausted, FailedOperation.ServiceStop,
+        FailedOperation.ServiceStopArrears, account_arrears,
+        code 1113, code 1309, code 1310, code 30001, status_code 1008, error_code 19
     """,
     ErrorKind.AUTH: """
-        invalid_api_key account_deactivated organization_on_hold unsupported_country_region_territory
-        api_key_invalid api_key_service_blocked service_disabled consumer_invalid
+        invalid_api_key, account_deactivated, organization_on_hold, unsupported_country_region_territory,
+        api_key_invalid, api_key_service_blocked, service_disabled, consumer_invalid, consumer_suspended,
+        organization_restricted, organization_disabled, model_terms_required, model_permission_blocked_org,
+        model_permission_blocked_project, access_terminated, AccessDenied.Unpurchased, Model.AccessDenied,
+        InvalidAccountStatus, SubscriptionDisabled, ReadOnlyDisabledSubscription,
+        customer_verification_required,
+        code 1110, code 1111, code 1112, code 1120, code 1220, code 1311,
+        status_code 1004, status_code 2042, status_code 2049, status_code 2061,
+        error_code 6, error_code 110, error_code 111
     """,
-    ErrorKind.NO_SUCH_MODEL: "model_not_found model_not_available model_decommissioned deploymentnotfound",
+    ErrorKind.NO_SUCH_MODEL: """
+        model_not_found, model_not_available, model_decommissioned, DeploymentNotFound, ModelNotOpen,
+        code 1211, code 1221, code 1222, code 20012
+    """,
     ErrorKind.TOO_LONG: """
-        context_length_exceeded exceed_context_size_error string_above_max_length request_too_large
-        request_body_too_large_after_decoding
+        context_length_exceeded, exceed_context_size_error, string_above_max_length, request_too_large,
+        request_body_too_large_after_decoding, code 1261, error_code 336007, error_code 336103
     """,
     ErrorKind.BLOCKED: """
-        content_filter content_policy_violation responsibleaipolicyviolation invalid_prompt
-        data_inspection_failed
+        content_filter, content_policy_violation, ResponsibleAIPolicyViolation, invalid_prompt,
+        data_inspection_failed, SensitiveContentDetected, code 1301, status_code 1026, status_code 1027
     """,
     # Amazon Bedrock's exceptions, which come within streams, too.
-    ErrorKind.TIMEOUT: "modeltimeoutexception",
-    ErrorKind.SERVER_ERROR: "internalserverexception modelerrorexception modelstreamerrorexception",
-    ErrorKind.REJECTED_PARAMETER: """
-        unsupported_parameter unsupported_value unknown_parameter extra_forbidden
+    ErrorKind.TIMEOUT: "ModelTimeoutException, status_code 1001",
+    ErrorKind.SERVER_ERROR: """
+        InternalServerException, ModelErrorException, ModelStreamErrorException,
+        status_code 1000, status_code 1013, status_code 1024, status_code 1033
     """,
-    ErrorKind.BAD_REQUEST: "unknown_question recorded_failure",  # our simulator, under a 404
-    ErrorKind.OVERLOADED: "overloaded overloaded_error modelnotreadyexception serviceunavailableexception",
-    ErrorKind.RATE_LIMITED: "ramp_limit_exceeded throttlingexception servicequotaexceededexception",
+    ErrorKind.REJECTED_PARAMETER: """
+        unsupported_parameter, unsupported_value, unknown_parameter, extra_forbidden
+    """,
+    ErrorKind.BAD_REQUEST: """
+        unknown_question, recorded_failure,
+        status_code 1042, status_code 2013
+    """,  # the first two are our simulator's, under a 404
+    ErrorKind.OVERLOADED: """
+        overloaded, overloaded_error, ModelNotReadyException, ServiceUnavailableException,
+        code 1305, code 1312
+    """,
+    ErrorKind.RATE_LIMITED: """
+        ramp_limit_exceeded, ThrottlingException, ServiceQuotaExceededException,
+        code 1302, code 1303, code 1304, code 1308, error_code 4, error_code 17, error_code 18,
+        status_code 1002, status_code 1039, status_code 1041, status_code 2045, status_code 2056
+    """,
 }
-_BY_CODE: Final = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
+_SIGNS: Final = re.compile(r"[^0-9a-z]")
 
-# What servers without telling codes say in words; each is believed under these statuses only.
+
+def _plain(code: str) -> str:
+    return _SIGNS.sub("", code.lower())
+
+
+_BY_CODE: Final = {_plain(code): kind for kind, codes in _CODES.items() for code in codes.split(",")}
+
+# What servers without telling codes say in words; each is believed under these statuses only (None: any).
+_ACCOUNT: Final = r"(account|organi[sz]ation|workspace|subscription|project|team|api[ _-]?key|access token)"
 _BY_WORDS: Final = tuple(
-    (kind, frozenset(statuses), re.compile(pattern, re.IGNORECASE))
+    (kind, None if statuses is None else frozenset(statuses), re.compile(pattern, re.IGNORECASE))
     for kind, statuses, pattern in (
         (
             ErrorKind.NO_QUOTA,
-            (400, 402, 403, 429),
-            r"credit balance|insufficient (balance|credit|fund|quota)|spend(ing)? limit|API usage limits"
-            r"|crossed .{0,40}budget|budget .{0,20}exceeded",
+            None,
+            r"credit balance|(insufficient|not enough) .{0,20}(balance|credit|fund|quota)"
+            r"|(balance|quota|credits?) (is|are) (insufficient|not enough|exhausted|used up)"
+            r"|spend(ing)? limit|API usage limits|subscription quota|key limit exceeded|included credits"
+            r"|(doesn't|does not) have any credits|credits? (have |has )?(expired|run out|been exhausted)"
+            r"|free (tier|allocation) .{0,40}(exhausted|used up)|daily free allocation"
+            r"|recharge|payment (is )?(required|overdue)|past invoices|arrears|invalid_payment_instrument"
+            r"|trial key.{0,60}month|crossed .{0,40}budget|budget .{0,20}exceeded"
+            r"|余额不足|额度(不足|已?用尽|已用完)|欠费|充值",
         ),
         (
             ErrorKind.AUTH,
-            (400,),
+            (400, 412),
             r"\b(incorrect|invalid|missing|no) api[ _-]?key"
             r"|api[ _-]?key .{0,20}(invalid|not valid|expired|required)|location is not supported",
+        ),
+        (
+            ErrorKind.AUTH,
+            (400, 401, 403, 412),
+            rf"\b{_ACCOUNT}\b.{{0,60}}\b(suspended|disabled|deactivated|restricted|terminated|banned|locked"
+            r"|on hold|frozen|revoked)\b|\baccount .{0,40}(blocked|flagged)\b|in good standing"
+            r"|\b(accept|agree to) .{0,40}\bterms\b|\bterms acceptance|令牌(已过期|状态不可用)|封禁|冻结",
         ),
         (
             ErrorKind.TOO_LONG,
@@ -155,7 +241,7 @@ _BY_WORDS: Final = tuple(
             ErrorKind.BLOCKED,
             (400, 403),
             r"content (management )?policy|content filter|usage policy|safety (filter|system)"
-            r"|flagged|moderation",
+            r"|flagged|moderation|(sensitive|inappropriate) content|敏感",
         ),
         (
             ErrorKind.NO_SUCH_MODEL,
@@ -199,7 +285,7 @@ _BY_HUNDRED: Final[Mapping[int, ErrorKind]] = {
 }
 
 # Families of errors, for a 200 that holds one: there, no status is more precise.
-_BY_FAMILY: Final[Mapping[str, ErrorKind]] = {
+_FAMILIES: Final[Mapping[str, ErrorKind]] = {
     "invalid_request_error": ErrorKind.BAD_REQUEST,
     "authentication_error": ErrorKind.AUTH,
     "permission_error": ErrorKind.AUTH,
@@ -211,6 +297,7 @@ _BY_FAMILY: Final[Mapping[str, ErrorKind]] = {
     "server_error": ErrorKind.SERVER_ERROR,
     "internal_server_error": ErrorKind.SERVER_ERROR,
 }
+_BY_FAMILY: Final = {_plain(family): kind for family, kind in _FAMILIES.items()}
 
 
 def kind_of(status: int, error: ErrorBody, *, wait_s: float | None) -> ErrorKind:
@@ -232,7 +319,7 @@ def kind_of(status: int, error: ErrorBody, *, wait_s: float | None) -> ErrorKind
 
 
 def _first(kinds: Mapping[str, ErrorKind], codes: tuple[str, ...]) -> ErrorKind | None:
-    return next((kinds[code] for code in codes if code in kinds), None)
+    return next((kinds[code] for code in map(_plain, codes) if code in kinds), None)
 
 
 def _by_words(words: str, statuses: list[int], wait_s: float | None) -> ErrorKind | None:
@@ -240,7 +327,7 @@ def _by_words(words: str, statuses: list[int], wait_s: float | None) -> ErrorKin
     if 429 in statuses and wait_s is None and "budget" in words.lower():
         return ErrorKind.NO_QUOTA
     for kind, believed, pattern in _BY_WORDS:
-        if (not statuses or not believed.isdisjoint(statuses)) and pattern.search(words):
+        if (not statuses or believed is None or not believed.isdisjoint(statuses)) and pattern.search(words):
             return kind
     return None
 
@@ -344,7 +431,7 @@ def payload(response: Response, *, key: str) -> dict[str, object]:
         raise _foreign_reply(response, why) from None
     if not isinstance(content, dict):
         raise _foreign_reply(response, "its body is not a JSON object")
-    if content.get("error"):
+    if holds_error(content) or _only_tells(content):
         raise refusal(response, key=key)
     return content
 

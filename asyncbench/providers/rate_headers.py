@@ -26,7 +26,7 @@ _HEADERS: Final = (  # name, parts of a second it counts in; the first that says
 
 
 def retry_after_s(headers: Mapping[str, str], body_delay: str | None = None) -> float | None:
-    """Return the seconds to wait; None when nothing readable says so, or it is longer than a month.
+    """Return the seconds to wait, more than 0; None when nothing readable says so, or more than a month.
 
     Args:
         headers: a number of seconds, or a date (read against the server's own clock where it sends one).
@@ -51,7 +51,9 @@ def _number(written: str | None) -> float:
 
 
 def _believed(wait: float) -> float | None:
-    return max(0.0, wait) if -math.inf < wait <= LONGEST_WAIT_S else None  # NaN is not
+    # Nought, a date gone by and a negative wait say nothing: Azure sends nought while a minute's tokens are
+    # used up. NaN compares as false.
+    return wait if 0 < wait <= LONGEST_WAIT_S else None
 
 
 def http_date(written: str | None) -> datetime | None:

@@ -57,9 +57,9 @@ def test_a_retry_after_that_was_too_short_again_and_again_is_not_believed():
         0.01,
         0.01,
         0.01,
-        0.5,
-        1,
-        2,
+        4,
+        8,
+        16,
     ]
 
 

@@ -4,8 +4,10 @@ import orjson
 import pytest
 from hypothesis import given, strategies as st
 
-from asyncbench.errors import ErrorKind
-from asyncbench.providers.error_kinds import ErrorBody, kind_of, read_error
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.providers.error_kinds import ErrorBody, kind_of, payload, read_error
+from asyncbench.providers.wire import Response
+from tests.providers.dialects import REFUSALS, Refusal
 
 
 def kind(status, body, wait_s=None):
@@ -180,3 +182,27 @@ def test_every_refusal_has_a_kind(status, text, codes, body_status):
 def test_words_are_read_in_linear_time():
     for words in ("model " * 10**6, "api key " * 10**6, "crossed " * 10**6, "<" * 10**7):
         assert kind(400, words.encode()) is ErrorKind.BAD_REQUEST
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.whose)
+def test_each_dialect_of_a_refusal_means_what_its_vendor_says(refusal: Refusal):
+    body = orjson.dumps(refusal.body)
+
+    assert kind(refusal.status, body) is refusal.kind
+    if refusal.status == 200:  # it is told from an answer
+        with pytest.raises(ProviderError) as raised:
+            payload(Response(status=200, headers={}, body=body), key="")
+        assert raised.value.kind is refusal.kind
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"choices": [], "base_resp": {"status_code": 0, "status_msg": "success"}},
+        {"id": "x", "object": "file", "status": "processed"},
+        {"candidates": [], "message": "ok"},
+        {"error": None, "error_code": 0, "content": []},
+    ],
+)
+def test_an_answer_that_also_holds_a_word_of_success_is_no_refusal(answer):
+    assert payload(Response(status=200, headers={}, body=orjson.dumps(answer)), key="") == answer

@@ -17,6 +17,7 @@ from typing import Final
 from asyncbench.config.loading import Load
 from asyncbench.engine.attempts import INTERRUPTED, LOST
 from asyncbench.engine.lane_model import LaneModel
+from asyncbench.engine.limits import respected_wait_s
 from asyncbench.engine.telemetry import StepCounts
 from asyncbench.engine.trial_queue import ModelClient, PendingTrial
 from asyncbench.errors import ErrorKind, LostCallError, ProviderError, UnwrittenError
@@ -348,7 +349,8 @@ def _back_off_s(error: ProviderError | None, failures: int, *, jitter: float) ->
     """Return how long a caller waits that failed so often in a row: it would only be refused again."""
     if error is None:
         return 0.0
-    wait_s = error.retry_after_s or min(LONGEST_WAIT_S, 2.0 ** min(failures - 1, 30))
+    growing_s = min(LONGEST_WAIT_S, 2.0 ** min(failures - 1, 30))
+    wait_s = respected_wait_s(error.retry_after_s, growing_s, times=failures)
     return wait_s * (1 + jitter / 10)  # or all callers return at once
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from asyncbench.errors import ErrorKind
 from asyncbench.providers.endpoints import Quirks
-from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
+from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, holds_error, stream_error
 from asyncbench.providers.usage import from_openai, from_responses, raw_usage, stated_cost_usd
 from asyncbench.providers.wire import (
     Json,
@@ -96,7 +96,7 @@ class Chunks:
         return bool(self._said or self._refused)
 
     def feed(self, event: Json) -> int:
-        if event.get("error"):
+        if holds_error(event):
             raise stream_error(event, self._response)
         for name in _BESIDE:
             if value := event.get(name):

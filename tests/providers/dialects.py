@@ -1,0 +1,108 @@
+"""Refusals of vendors, in their shapes and in words of our own. One more is one more line of `REFUSALS`."""
+
+from typing import Any, Final, NamedTuple
+
+from asyncbench.errors import ErrorKind
+
+
+class Refusal(NamedTuple):
+    """What a server answers, and what it means."""
+
+    whose: str
+    status: int
+    body: Any  # Any: JSON
+    kind: ErrorKind
+
+
+def _error(message: str, type_: str | None = None, code: str | int | None = None) -> dict[str, object]:
+    return {"error": {"message": message, "type": type_, "param": None, "code": code}}
+
+
+def _base(code: int, message: str) -> dict[str, object]:
+    return {"id": "x", "choices": None, "base_resp": {"status_code": code, "status_msg": message}}
+
+
+NO_QUOTA, AUTH, BLOCKED, RATE = (
+    ErrorKind.NO_QUOTA,
+    ErrorKind.AUTH,
+    ErrorKind.BLOCKED,
+    ErrorKind.RATE_LIMITED,
+)
+_GOOGLE_QUOTA: Final = _error("You exceeded your current quota. Check your plan and billing details.")
+REFUSALS: Final = [
+    # An account without money.
+    Refusal("Moonshot", 429, _error("see your plan", "exceeded_current_quota_error"), NO_QUOTA),
+    Refusal("Moonshot, words", 429, _error("The account is suspended: insufficient balance"), NO_QUOTA),
+    Refusal("Z.ai 1113", 429, _error("Please pay first.", None, "1113"), NO_QUOTA),
+    Refusal("bigmodel 1113", 429, _error("余额不足", None, "1113"), NO_QUOTA),
+    Refusal("bigmodel, words alone", 429, _error("您的账户已欠费"), NO_QUOTA),
+    Refusal("Z.ai 1309", 429, _error("The plan ended.", None, "1309"), NO_QUOTA),
+    Refusal("Cohere, trial key", 429, {"message": "Trial key: 1000 calls / month are used."}, NO_QUOTA),
+    Refusal("Fireworks", 412, _error("Account a is suspended: past invoices.", "error", "X"), NO_QUOTA),
+    Refusal("DashScope", 400, _error("Access denied.", "Arrearage", "Arrearage"), NO_QUOTA),
+    Refusal("DashScope, its own format", 400, {"code": "Arrearage", "message": "No."}, NO_QUOTA),
+    Refusal("DashScope, free", 403, _error("No.", None, "AllocationQuota.FreeTierOnly"), NO_QUOTA),
+    Refusal("DashScope, bill", 400, _error("No.", None, "PostpaidBillOverdue"), NO_QUOTA),
+    Refusal("MiniMax 1008", 200, _base(1008, "no money"), NO_QUOTA),
+    Refusal("MiniMax 500", 500, _error("insufficient balance (1008)", "api_error"), NO_QUOTA),
+    Refusal("MiniMax 429", 429, _error("no (1008)", "insufficient_balance_error"), NO_QUOTA),
+    Refusal("Ark", 403, _error("Settle it.", "Forbidden", "AccountOverdueError"), NO_QUOTA),
+    Refusal("Ark, trial", 429, _error("Paused.", "TooManyRequests", "SetLimitExceeded"), NO_QUOTA),
+    Refusal("Tencent", 400, _error("No.", None, "FailedOperation.ServiceStopArrears"), NO_QUOTA),
+    Refusal("Tencent, pack", 400, _error("No.", None, "FailedOperation.ResourcePackExhausted"), NO_QUOTA),
+    Refusal("Baidu 19", 200, {"error_code": 19, "error_msg": "Open api total limit"}, NO_QUOTA),
+    Refusal("SiliconFlow", 403, {"code": 30001, "message": "Too little.", "data": None}, NO_QUOTA),
+    Refusal("SiliconFlow, words", 403, {"message": "Your balance is insufficient"}, NO_QUOTA),
+    Refusal("StepFun", 402, _error("quota", "quota_exceeded"), NO_QUOTA),
+    Refusal("one-api, key", 403, _error("该令牌额度已用尽", "new_api_error"), NO_QUOTA),
+    Refusal("one-api, key, 401", 401, _error("该令牌额度已用尽", "one_api_error"), NO_QUOTA),
+    Refusal("one-api, user", 403, _error("no", "one_api_error", "insufficient_user_quota"), NO_QUOTA),
+    Refusal("one-api, English", 403, _error("user quota is not enough (request id: 1)"), NO_QUOTA),
+    Refusal("OpenRouter", 402, _error("More credits are needed.", None, 402), NO_QUOTA),
+    Refusal("OpenRouter, key", 403, _error("Key limit exceeded (total).", None, 403), NO_QUOTA),
+    Refusal("Together", 402, _error("Credit limit exceeded", "credit_limit"), NO_QUOTA),
+    Refusal("DeepInfra", 402, {"detail": {"error": "Too low."}}, NO_QUOTA),
+    Refusal("Novita", 403, {"code": 403, "reason": "x", "message": "not enough balance"}, NO_QUOTA),
+    Refusal("Hugging Face", 402, {"error": "You used your monthly included credits."}, NO_QUOTA),
+    Refusal("Vercel", 403, _error("No.", "insufficient_funds"), NO_QUOTA),
+    Refusal("Perplexity", 401, _error("quota exceeded", "insufficient_quota", 401), NO_QUOTA),
+    Refusal("xAI", 429, {"code": "x", "error": "The team reached its spending limit."}, NO_QUOTA),
+    Refusal("xAI, new", 403, {"code": "x", "error": "It doesn't have any credits yet."}, NO_QUOTA),
+    Refusal("OpenAI, organization", 429, _error("No.", None, "organization_spend_limit_exceeded"), NO_QUOTA),
+    Refusal("OpenCode", 429, {"message": "Subscription quota exceeded."}, NO_QUOTA),
+    Refusal("Cloudflare", 429, {"errors": [{"code": 4006, "message": "daily free allocation"}]}, NO_QUOTA),
+    Refusal("NVIDIA", 402, {"detail": "Cloud credits expired"}, NO_QUOTA),
+    Refusal("watsonx", 403, {"errors": [{"code": "token_quota_reached", "message": "x"}]}, NO_QUOTA),
+    Refusal("Venice", 400, _error("Too little.", None, "INSUFFICIENT_BALANCE"), NO_QUOTA),
+    Refusal("Bedrock", 403, {"message": "INVALID_PAYMENT_INSTRUMENT: none is valid"}, NO_QUOTA),
+    # An account that is switched off, or a key that may not.
+    Refusal("Anthropic", 400, _error("This organization has been disabled.", "invalid_request_error"), AUTH),
+    Refusal("Groq", 400, _error("No.", "invalid_request_error", "organization_restricted"), AUTH),
+    Refusal("Groq, terms", 400, _error("No.", "invalid_request_error", "model_terms_required"), AUTH),
+    Refusal("Groq, project", 403, _error("No.", "x", "model_permission_blocked_project"), AUTH),
+    Refusal("Fireworks, off", 412, _error("Account a is suspended.", "error", "PRECONDITION_FAILED"), AUTH),
+    Refusal("bigmodel 1112", 400, _error("Locked.", None, "1112"), AUTH),
+    Refusal("MiniMax 1004", 200, _base(1004, "login fail"), AUTH),
+    Refusal("MiniMax 2049", 200, _base(2049, "invalid"), AUTH),
+    Refusal("one-api, late", 400, _error("该令牌已过期", "new_api_error"), AUTH),
+    Refusal("a flagged account", 403, _error("Your account was flagged for our usage policy."), AUTH),
+    Refusal("Azure", 403, _error("No.", None, "SubscriptionDisabled"), AUTH),
+    Refusal("Google", 403, _error("Permission denied: Consumer has been suspended."), AUTH),
+    # What passes, what is about one question, and what is neither: no word of these may stop a model.
+    Refusal("one-api, full", 429, _error("当前分组上游负载已饱和，请稍后再试"), RATE),
+    Refusal("Z.ai 1302", 429, _error("Too many at once.", None, "1302"), RATE),
+    Refusal("MiniMax 1002", 200, _base(1002, "rate limit"), RATE),
+    Refusal("Baidu 18", 200, {"error_code": 18, "error_msg": "Open api qps request limit"}, RATE),
+    Refusal("Cohere, a minute", 429, {"message": "Trial key: 20 calls / minute."}, RATE),
+    Refusal("Google, a minute", 429, _GOOGLE_QUOTA, RATE),
+    Refusal("Azure, a minute", 429, _error("exceeded call rate limit", None, "429"), RATE),
+    Refusal("Z.ai 1301", 400, _error("Unsafe.", None, "1301"), BLOCKED),
+    Refusal("DashScope, content", 400, _error("No.", "DataInspectionFailed"), BLOCKED),
+    Refusal("MiniMax 1026", 200, _base(1026, "input"), BLOCKED),
+    Refusal("a policy of an organization", 403, _error("Your organization's content filter."), BLOCKED),
+    Refusal("Z.ai 1261", 400, _error("Shorten it.", None, "1261"), ErrorKind.TOO_LONG),
+    Refusal("MiniMax 1013", 200, _base(1013, "unknown"), ErrorKind.SERVER_ERROR),
+    Refusal("MiniMax 2013", 200, _base(2013, "invalid params"), ErrorKind.BAD_REQUEST),
+    Refusal("Cloudflare 1033", 530, "error code: 1033", ErrorKind.SERVER_ERROR),
+    Refusal("a body that is no answer", 200, {"code": -1, "msg": "no"}, ErrorKind.BAD_REPLY),
+]
