@@ -51,6 +51,7 @@ class DealtModel(LaneModel):
         for name in FIGURES:
             more = getattr(now, name) - getattr(self.reported, name)
             setattr(self.counters, name, getattr(self.counters, name) + more)
+        self.counters.notes += now.notes - self.reported.notes
         self.counters.waits_for = now.waits_for
         self.counters.latest_failure = now.latest_failure or self.counters.latest_failure
         self.counters.client_bound |= now.client_bound

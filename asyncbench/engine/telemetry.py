@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 
 from asyncbench.engine.limits import Amounts
-from asyncbench.records import Attempt, LaneMinute, Outcome
+from asyncbench.records import TOLD_NOTES, Attempt, LaneMinute, Outcome
 
 # ── Minutes of a lane: use of its limits, and causes of waits
 
@@ -147,6 +147,7 @@ class Counters:
     waits_for: str | None = None  # what keeps the next call from starting now, a cause of `minutes`
     latest_failure: Attempt | None = None
     rate_limited: int = 0  # attempts answered by a 429
+    notes: Counter[str] = field(default_factory=Counter)  # replies with each note of `TOLD_NOTES`
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0  # of attempts whose cost is known
@@ -195,6 +196,7 @@ class Counters:
     def summed(cls, models: Sequence[Self]) -> Self:
         """Return the figures of several models together; what is no sum keeps its default."""
         total = cls(outcomes=sum((model.outcomes for model in models), Counter()))
+        total.notes = sum((model.notes for model in models), Counter())
         total.loaded = any(model.loaded for model in models)
         for name in SUMMED:
             setattr(total, name, sum(getattr(model, name) for model in models))
@@ -206,6 +208,10 @@ class Counters:
         if attempt.error is not None and attempt.status != "lost":
             self.latest_failure = attempt
         self.rate_limited += attempt.status == "rate_limited"
+        for note in (attempt.note or "").split("; "):
+            if note.startswith(TOLD_NOTES):
+                known = note.partition(" (")[0]
+                self.notes[known if known in self.notes or len(self.notes) < MOST_NOTES else OTHER_NOTES] += 1
         if attempt.cost_usd is None:
             self.unpriced += 1
             self.lost += attempt.status != "ok"
@@ -215,6 +221,9 @@ class Counters:
             self.input_tokens += attempt.usage.input_tokens or 0
             self.output_tokens += attempt.usage.output_tokens or 0
 
+
+MOST_NOTES: Final = 20  # of one model; a server may have a new finish reason for each reply
+OTHER_NOTES: Final = "other notes, as `attempts` has them"
 
 SUMMED = (
     *("planned", "done_before", "failed_before", "cost_before_usd", "unpriced_before", "skipped"),

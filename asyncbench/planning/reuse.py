@@ -16,7 +16,6 @@ from asyncbench.errors import ConfigError
 from asyncbench.planning.trials import TrialSource, trials_of
 from asyncbench.providers.params import ANY_LONGEST_REPLY, longest_stored
 from asyncbench.records import (
-    CUT_SHORT,
     OF_CONDITIONS,
     Condition,
     History,
@@ -26,6 +25,7 @@ from asyncbench.records import (
     Result,
     Trial,
     Usage,
+    says_cut,
 )
 from asyncbench.store.bucket.fetching import at_hand
 from asyncbench.store.catalog import read_attempts, read_trials, texts
@@ -166,10 +166,7 @@ _COLUMNS = (
 )
 _FRESH = History()
 
-# a reply that is whole, as far as its provider says
-_COMPLETE = (pc.field("outcome") != Outcome.FAILED.value) & (
-    pc.field("finish_reason").is_null() | ~pc.field("finish_reason").isin(sorted(CUT_SHORT))
-)
+_ANSWERED = pc.field("outcome") != Outcome.FAILED.value
 
 
 def check_reuse(folders: Sequence[Path], ignore: Collection[str], *, out: Path) -> None:
@@ -208,7 +205,10 @@ class Answers:
             StoreError: it cannot be read.
         """
         folder = at_hand(folder)
-        ids = read_trials(folder, ["trial_id"], _COMPLETE)["trial_id"]
+        answered = read_trials(folder, ["trial_id", "finish_reason"], _ANSWERED)
+        reasons = answered["finish_reason"].cast(pa.string())
+        cut = [reason for reason in reasons.unique().to_pylist() if says_cut(reason)]
+        ids = answered.filter(pc.invert(pc.is_in(reasons, pa.array(cut, pa.string()))))["trial_id"]
         return cls(
             folder=folder,
             ids=frozenset(trial_id for chunk in ids.chunks for trial_id in texts(chunk)),
@@ -284,7 +284,7 @@ def _reused_results(
 
 def _rows(folder: Path, model: Model, ids: list[str]) -> dict[str, Mapping[str, Any]]:  # Any: a row's values
     its = (pc.field("provider") == model.provider) & (pc.field("model_id") == model.model_id)
-    wanted = its & _COMPLETE & pc.field("trial_id").isin(pa.array(ids, pa.string()))
+    wanted = its & _ANSWERED & pc.field("trial_id").isin(pa.array(ids, pa.string()))
     rows = read_trials(folder, _COLUMNS, wanted).to_pylist()
     return {row["trial_id"]: row for row in rows if not _reply(row).cut_short}
 

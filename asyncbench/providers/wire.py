@@ -13,7 +13,7 @@ from typing import Final, Literal, Protocol
 import orjson
 
 from asyncbench.providers.rate_headers import Span, allowances
-from asyncbench.records import REFUSALS, Allowance, Condition, Model, Reply, Request
+from asyncbench.records import Allowance, Condition, Model, Reply, Request
 from asyncbench.suites.requests import merged_params
 
 # ── JSON, of which a value of an unexpected shape counts as absent
@@ -236,11 +236,6 @@ def text_and_thinking(content: object) -> tuple[str, str | None]:
         # Text from Anthropic, again a list of parts from Mistral.
         thinking += thought if isinstance(thought, str) else _joined(map(mapping_in, items(thought)))
     return _joined(parts), thinking or None
-
-
-def finish_of(reason: str | None, *, answer: str, refusal: str) -> str | None:
-    """Return the provider's own word, or `refusal` where only a refusal in place of a text tells of it."""
-    return "refusal" if refusal and not answer and reason not in REFUSALS else reason
 
 
 def _joined(parts: Iterable[dict[str, object]]) -> str:

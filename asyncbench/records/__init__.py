@@ -7,14 +7,16 @@ from asyncbench.errors import (
     Allowance as Allowance,
 )
 from asyncbench.records.events import (
-    CUT_SHORT as CUT_SHORT,
+    FOREIGN_EVENTS as FOREIGN_EVENTS,
     GRADER_ERROR as GRADER_ERROR,
     LEFT_SWEEP as LEFT_SWEEP,
     LOST_WITH_IT as LOST_WITH_IT,
     NO_VERSION as NO_VERSION,
-    REFUSALS as REFUSALS,
     RESENT as RESENT,
+    TOLD_NOTES as TOLD_NOTES,
+    UNKNOWN_FINISH as UNKNOWN_FINISH,
     UNSTORED as UNSTORED,
+    UNTRUE_USAGE as UNTRUE_USAGE,
     Attempt as Attempt,
     Ended as Ended,
     Event as Event,
@@ -31,6 +33,12 @@ from asyncbench.records.events import (
     StopWhen as StopWhen,
     Usage as Usage,
     outcome_of as outcome_of,
+)
+from asyncbench.records.finish_reasons import (
+    Finish as Finish,
+    finish_of as finish_of,
+    says_cut as says_cut,
+    says_nothing as says_nothing,
 )
 from asyncbench.records.trials import (
     AUTO as AUTO,

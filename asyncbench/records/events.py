@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from asyncbench.errors import Allowance, ProviderError
+from asyncbench.records.finish_reasons import Finish, finish_of, says_cut, says_nothing
 from asyncbench.records.trials import REALTIME, Outcome, Trial
 
 
@@ -28,22 +29,15 @@ class Usage:
 
 UNSTORED: Mapping[str, object] = {"stored": False}  # metadata of a field that no file holds
 
-CUT_SHORT = frozenset(
-    {
-        "length",
-        "max_tokens",
-        "max_output_tokens",
-        "model_context_window_exceeded",
-        "model_length",  # Mistral: the context is full
-        "incomplete",  # Responses without a reason
-    }
-)
 LEFT_SWEEP = "its trial has left the sweep"  # the note of an attempt whose reply nobody grades
-REFUSALS = frozenset({"content_filter", "refusal"})
-# Said of cut replies, too: nothing, or the one word that llama-server's Responses have for every reply. The
+# How notes of replies begin of which a run tells how often there were any; details follow in brackets.
+UNKNOWN_FINISH = "unknown finish reason"
+UNTRUE_USAGE = "a usage that cannot be true counts as unknown"
+FOREIGN_EVENTS = "events of a stream that are not the API's were passed over"
+TOLD_NOTES = (UNKNOWN_FINISH, UNTRUE_USAGE, FOREIGN_EVENTS)
+# Said of cut replies, too, as nothing is: the word that llama-server's Responses have for every reply. The
 # other formats' `stop` is believed: a reply may end by itself with the last token that it was allowed.
-_TELLS_NO_CUT = frozenset({None, "completed"})
-
+_OF_ANY_END = "completed"
 
 # What became of a call whose kept connection the server had closed.
 RESENT, LOST_WITH_IT = "resent", "lost"
@@ -88,10 +82,11 @@ class Reply:
     @property
     def cut_short(self) -> bool:
         """Whether the provider says that it cut the reply, or tells by its count that it did."""
-        if self.finish_reason in CUT_SHORT:
+        if says_cut(self.finish_reason):
             return True
         written = None if self.usage is None else self.usage.output_tokens
-        return self.finish_reason in _TELLS_NO_CUT and written is not None and written == self.max_tokens
+        tells_no_cut = says_nothing(self.finish_reason) or self.finish_reason == _OF_ANY_END
+        return tells_no_cut and written is not None and written == self.max_tokens
 
 
 def outcome_of(reply: Reply | None, *, answer: str | None, exact_match: bool) -> Outcome:
@@ -102,7 +97,7 @@ def outcome_of(reply: Reply | None, *, answer: str | None, exact_match: bool) ->
         return Outcome.CORRECT
     if reply.cut_short:
         return Outcome.TRUNCATED
-    if reply.finish_reason in REFUSALS:
+    if finish_of(reply.finish_reason) is Finish.REFUSED:
         return Outcome.REFUSED
     return Outcome.NO_ANSWER if answer is None else Outcome.WRONG
 

@@ -233,6 +233,10 @@ class Summary:
             for stats in self.seen
             if stats["requests"] or all(counters.batches is None for counters in self.models.values())
         ]
+        for alias, counters in self.models.items():
+            lines += [
+                f"{alias}: {note}: {_replies(number)}" for note, number in sorted(counters.notes.items())
+            ]
         if any(counters.faults or counters.grader_errors for counters in self.models.values()):
             lines.append(f"the first fault of each kind with its traceback: {self.out / FAULTS}")
         if any(counters.grader_errors for counters in self.models.values()):
@@ -366,6 +370,7 @@ def counts_of(counters: Counters) -> dict[str, object]:
         "outcomes": {outcome.value: counters.outcomes[outcome] for outcome in Outcome},
         "attempts": counters.attempts,
         "rate_limited": counters.rate_limited,
+        "notes": dict(counters.notes),  # replies of which something was not believed or passed over
         "input_tokens": counters.input_tokens,
         "output_tokens": counters.output_tokens,
         "cost_usd": counters.cost_usd,
@@ -402,6 +407,10 @@ def _why_spent(caps: Sequence[Cap], lacked_for: str) -> str:
 
 def _trials(count: int) -> str:
     return "1 trial is" if count == 1 else f"{count:,} trials are"
+
+
+def _replies(number: int) -> str:
+    return "1 reply" if number == 1 else f"{number:,} replies"
 
 
 def done_text(counters: Counters) -> str:

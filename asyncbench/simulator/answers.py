@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.recorded import recorded_answers, recorded_runs
-from asyncbench.records import CUT_SHORT, Outcome
+from asyncbench.records import Outcome, says_cut
 from asyncbench.simulator.asked import reasoning_of
 from asyncbench.simulator.questions import KnownAnswer, Questions, digest, rows
 from asyncbench.simulator.wire import RefusedError, Why, WireAnswer, WireRequest, answer_of, tokens
@@ -162,7 +162,7 @@ def _record(row: Mapping[str, Any]) -> Record:
         failed=row["outcome"] == Outcome.FAILED,
         text=row["reply_text"] or "",
         reasoning=row["reasoning_text"] or "",
-        cut=row["finish_reason"] in CUT_SHORT,
+        cut=says_cut(row["finish_reason"]),
         input_tokens=row["input_tokens"],
         output_tokens=row["output_tokens"],
         reasoning_tokens=row["reasoning_tokens"],

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
+from asyncbench.providers.finish_words import finish_in, judged
 from asyncbench.providers.usage import from_anthropic, merged
 from asyncbench.providers.wire import (
     Json,
@@ -58,7 +59,7 @@ class MessagesWire:
         return Reply(
             text=answer,
             reasoning=thinking,
-            finish_reason=text(payload.get("stop_reason")),
+            finish_reason=judged(finish_in(payload, "stop_reason"), response, answer=answer),
             model_served=text(payload.get("model")),
             usage=from_anthropic(used) if used else None,
             raw_usage=used,

@@ -3,24 +3,20 @@
 from collections.abc import Mapping
 from typing import Final
 
-from asyncbench.errors import ErrorKind
 from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
+from asyncbench.providers.finish_words import (
+    BLOCKED,
+    OF_BLOCKED_PROMPTS,
+    blocked_prompt,
+    finish_word,
+    judged,
+)
 from asyncbench.providers.usage import from_contents
 from asyncbench.providers.wire import Json, Response, finished, items, mapping_in, text
-from asyncbench.records import Model, Reply, Request
+from asyncbench.records import Finish, Model, Reply, Request, finish_of
 
 _ROLES: Final = {"assistant": "model"}
-# Finish reasons, and reasons to block a prompt, that are the provider's refusal (its SDK 3.6, `types.py`).
-_BLOCKED: Final = frozenset(
-    {
-        *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"),
-        *("JAILBREAK", "ESCALATION", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
-    }
-)
-# Those of a generation that failed, which may do better when it is asked again.
-_FAILED: Final = frozenset({"MALFORMED_RESPONSE", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"})
-_REFUSED: Final = "content_filter"  # as others call it
-_BESIDE: Final = ("modelVersion", "responseId", "usageMetadata", "promptFeedback")
+_BESIDE: Final = ("modelVersion", "responseId", "usageMetadata", *OF_BLOCKED_PROMPTS)
 
 
 class ContentsWire:
@@ -45,19 +41,15 @@ class ContentsWire:
     def reply(self, payload: Json, response: Response) -> Reply:
         candidates = items(payload.get("candidates"))
         candidate = mapping_in(candidates[0]) if candidates else {}
-        blocked = text(mapping_in(payload.get("promptFeedback")).get("blockReason"))
-        reason = text(candidate.get("finishReason")) or blocked
-        if reason is None and not candidate:
+        blocked = blocked_prompt(payload)
+        if blocked is None and not candidate:
             raise bad_reply(response, "it holds no candidates")
-        if reason in _FAILED:
-            why = f"its finish reason is {reason}"
-            raise bad_reply(response, why, kind=ErrorKind.SERVER_ERROR)
         answer, thinking = _said(candidate)
         used = mapping_in(payload.get("usageMetadata")) or None
         return Reply(
             text=answer,
             reasoning=thinking or None,
-            finish_reason=_finish_of(reason, blocked, response),
+            finish_reason=_finish_of(candidate, blocked, response),
             model_served=text(payload.get("modelVersion")),
             usage=from_contents(used) if used else None,
             raw_usage=used,
@@ -94,12 +86,14 @@ def _said(candidate: Json) -> tuple[str, str]:
     return "".join(parts[False]), "".join(parts[True])
 
 
-def _finish_of(reason: str | None, blocked: str | None, response: Response) -> str | None:
+def _finish_of(candidate: Json, blocked: str | None, response: Response) -> str | None:
     """Return the word that others have for a finish reason; what was blocked, and why, is noted."""
-    if blocked or reason in _BLOCKED:
+    reason = finish_word(candidate.get("finishReason")) or blocked
+    if blocked or finish_of(reason) is Finish.REFUSED:
         response.notes.append(f"{'the prompt' if blocked else 'the answer'} was blocked: {reason}")
-        return _REFUSED
-    return None if reason is None else reason.lower()
+        return BLOCKED
+    word = judged(reason, response)
+    return None if word is None else word.lower()
 
 
 class _Pieces:
@@ -133,8 +127,7 @@ class _Pieces:
         return len(answer) + len(thinking)
 
     def complete(self) -> Reply:
-        blocked = mapping_in(self._fields.get("promptFeedback")).get("blockReason")
-        if not self._candidate.get("finishReason") and not blocked:
+        if not self._candidate.get("finishReason") and not blocked_prompt(self._fields):
             raise bad_reply(self._response, CUT_STREAM)
         candidate = {**self._candidate, "content": {"parts": self._parts}}
         return self._wire.reply({**self._fields, "candidates": [candidate]}, self._response)

@@ -3,32 +3,33 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from asyncbench.errors import ErrorKind
 from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, holds_error, stream_error
+from asyncbench.providers.finish_words import (
+    BLOCKED,
+    OF_BLOCKED_PROMPTS,
+    blocked_prompt,
+    finish_in,
+    finish_word,
+    judged,
+)
 from asyncbench.providers.usage import from_openai, from_responses, raw_usage, stated_cost_usd
 from asyncbench.providers.wire import (
     Json,
     Response,
     at,
     count_in,
-    finish_of,
     finished,
     items,
     mapping_in,
     text,
     text_and_thinking,
 )
-from asyncbench.records import CUT_SHORT, REFUSALS, Model, Reply, Request
+from asyncbench.records import Finish, Model, Reply, Request, finish_of
 from asyncbench.suites.requests import merged_params
 
 Piece = tuple[str, str, str]  # what a choice, or a piece of it, says, thinks and refuses
-# Finish reasons of a generation that failed: DeepSeek's word; Mistral's and OpenRouter's.
-_FAILED: Final[Mapping[object, ErrorKind]] = {
-    "insufficient_system_resource": ErrorKind.OVERLOADED,
-    "error": ErrorKind.SERVER_ERROR,
-}
-_BESIDE: Final = ("model", "system_fingerprint", "service_tier", "provider")
+_BESIDE: Final = ("model", "system_fingerprint", "service_tier", "provider", *OF_BLOCKED_PROMPTS)
 
 
 def first_choice(payload: Json, response: Response) -> dict[str, object]:
@@ -44,21 +45,31 @@ def first_choice(payload: Json, response: Response) -> dict[str, object]:
     return choice
 
 
-def reply_of(payload: Json, response: Response, choice: Json, *, piece: Piece) -> Reply:
+def finish_of_choice(choice: Json, payload: Json, response: Response) -> object:
+    """Return how a choice ended, as it is written; `BLOCKED`, and a note, where the prompt was blocked."""
+    if (blocked := blocked_prompt(payload)) and not finish_word(choice.get("finish_reason")):
+        response.notes.append(f"the prompt was blocked: {blocked}")
+        return BLOCKED
+    return finish_in(choice)
+
+
+def ended_early(finish: object) -> bool:
+    """Return whether a reply may hold no text at all: it was cut or blocked before any, or it broke."""
+    return finish_of(finish_word(finish)) not in (None, Finish.ENDED)
+
+
+def reply_of(payload: Json, response: Response, finish: object, *, piece: Piece) -> Reply:
     """Return the reply: what was read of the choice, and what stands beside it.
 
     Raises:
-        ProviderError: the finish reason is that of a generation that failed.
+        ProviderError: the finish reason is that of a generation that broke.
     """
-    reason = text(choice.get("finish_reason"))
-    if reason in _FAILED:
-        raise bad_reply(response, f"its finish reason is {reason}", kind=_FAILED[reason])
     used = raw_usage(payload)
     answer, thinking, refusal = piece
     return Reply(
         text=answer or refusal,
         reasoning=thinking or None,
-        finish_reason=finish_of(reason, answer=answer, refusal=refusal),
+        finish_reason=judged(finish, response, answer=answer, refusal=refusal),
         model_served=text(payload.get("model")),
         usage=from_openai(used) if used else None,
         raw_usage=used,
@@ -85,7 +96,7 @@ class Chunks:
         self._said: list[str] = []
         self._thought: list[str] = []
         self._refused: list[str] = []
-        self._finish_reason: str | None = None
+        self._finish: object = None
 
     @property
     def ended(self) -> bool:
@@ -106,7 +117,8 @@ class Chunks:
         choice = first_choice(event, self._response)
         if choice.get("index"):
             return 0  # another answer to the same question: only the first is asked for
-        self._finish_reason = text(choice.get("finish_reason")) or self._finish_reason
+        if finish_word(finish := finish_in(choice)):
+            self._finish = finish
         brought = self._read(choice)
         for piece, pieces in zip(brought, (self._said, self._thought, self._refused), strict=True):
             if piece:
@@ -114,12 +126,13 @@ class Chunks:
         return sum(map(len, brought))
 
     def complete(self) -> Reply:
-        if self._finish_reason is None:
+        finish = finish_of_choice({"finish_reason": self._finish}, self._fields, self._response)
+        if not finish_word(finish):
             raise bad_reply(self._response, CUT_STREAM)
         return reply_of(
             self._fields,
             self._response,
-            {"finish_reason": self._finish_reason},
+            finish,
             piece=("".join(self._said), "".join(self._thought), "".join(self._refused)),
         )
 
@@ -149,10 +162,10 @@ class ChatWire:
 
     def reply(self, payload: Json, response: Response) -> Reply:
         choice = first_choice(payload, response)
-        message = choice.get("message")
-        if not isinstance(message, dict):
+        message, finish = choice.get("message"), finish_of_choice(choice, payload, response)
+        if not isinstance(message, dict) and not ended_early(finish):
             raise bad_reply(response, "it holds no choice with a message")
-        return reply_of(payload, response, choice, piece=_piece(message))
+        return reply_of(payload, response, finish, piece=_piece(mapping_in(message)))
 
     def stream(self, response: Response) -> Chunks:
         return Chunks(response, lambda choice: _piece(mapping_in(choice.get("delta"))))
@@ -212,9 +225,10 @@ class CompletionsWire:
 
     def reply(self, payload: Json, response: Response) -> Reply:
         choice = first_choice(payload, response)
-        if not isinstance(choice.get("text"), str):
+        finish = finish_of_choice(choice, payload, response)
+        if not isinstance(choice.get("text"), str) and not ended_early(finish):
             raise bad_reply(response, "it holds no choice with a text")
-        return reply_of(payload, response, choice, piece=(text(choice.get("text")) or "", "", ""))
+        return reply_of(payload, response, finish, piece=(text(choice.get("text")) or "", "", ""))
 
     def stream(self, response: Response) -> Chunks:
         return Chunks(response, lambda choice: (text(choice.get("text")) or "", "", ""))
@@ -222,10 +236,8 @@ class CompletionsWire:
 
 # ── Responses ────────────────────────────────────────────────────────────────────────────────
 
-_FAILED_STATUSES: Final = ("failed", "cancelled")
-_UNDER_WAY: Final = ("queued", "in_progress")
-
-_THOUGHT: Final = ("reasoning_text", "summary_text")
+_COMMENTARY: Final = "commentary"  # the phase of a message on the way to the answer
+_THOUGHT: Final = ("reasoning_text", "summary_text", _COMMENTARY)
 # What an event of a stream adds to: a kind of part of the output.
 _DELTAS: Final[Mapping[object, str]] = {
     "response.output_text.delta": "output_text",
@@ -237,6 +249,7 @@ _DELTAS: Final[Mapping[object, str]] = {
 _ENDS: Final[Mapping[object, str]] = {
     "response.completed": "completed",
     "response.incomplete": "incomplete",
+    "response.cancelled": "cancelled",
 }
 
 
@@ -264,22 +277,21 @@ class ResponsesWire:
         return finished(body, model, request.trial.condition)
 
     def reply(self, payload: Json, response: Response) -> Reply:
-        status = text(payload.get("status"))
-        if status in _FAILED_STATUSES and payload.get("error"):
-            raise stream_error({"error": payload["error"]}, response)
-        if status in _FAILED_STATUSES or status in _UNDER_WAY:
+        status = finish_word(payload.get("status"))
+        if finish_of(status) is Finish.BROKEN:
+            if payload.get("error"):
+                raise stream_error({"error": payload["error"]}, response)
             raise bad_reply(response, f"its status is {status}")
-        if not isinstance(payload.get("output"), list):
+        reason = judged(mapping_in(payload.get("incomplete_details")).get("reason"), response)
+        finish = reason if ended_early(reason) else status or reason
+        if not isinstance(payload.get("output"), list) and not ended_early(finish):
             raise bad_reply(response, "it holds no output")
         used = raw_usage(payload)
         answer, refusal = "".join(_parts(payload, "output_text")), "".join(_parts(payload, "refusal"))
-        reason = text(mapping_in(payload.get("incomplete_details")).get("reason"))
-        if reason not in CUT_SHORT | REFUSALS:
-            reason = status or reason  # `incomplete` tells more than a word that nobody knows
         return Reply(
             text=answer or refusal,
             reasoning="\n\n".join(_parts(payload, *_THOUGHT)) or None,  # each a paragraph
-            finish_reason=finish_of(reason, answer=answer, refusal=refusal),
+            finish_reason=judged(finish, response, answer=answer, refusal=refusal),
             model_served=text(payload.get("model")),
             usage=from_responses(used) if used else None,
             raw_usage=used,
@@ -300,7 +312,8 @@ class _ResponseEvents:
     def __init__(self, wire: ResponsesWire, response: Response) -> None:
         self._wire = wire
         self._response = response
-        self._parts: dict[tuple[str, *tuple[object, ...]], list[str]] = {}  # kind and place → its pieces
+        self._parts: dict[tuple[str, int | None, int | None, int | None], list[str]] = {}  # see `_add`
+        self._phases: dict[object, object] = {}  # of the items of the output, by their index
         self._last: dict[str, object] | None = None
 
     @property
@@ -309,7 +322,9 @@ class _ResponseEvents:
 
     @property
     def answers(self) -> bool:
-        return any(kind not in _THOUGHT for kind, *_ in self._parts)
+        return any(
+            kind not in _THOUGHT and self._phases.get(item) != _COMMENTARY for kind, item, *_ in self._parts
+        )
 
     def feed(self, event: Json) -> int:
         kind = event.get("type")
@@ -320,6 +335,8 @@ class _ResponseEvents:
             raise stream_error(event, self._response)
         if kind == "response.failed":
             raise stream_error(mapping_in(event.get("response")), self._response)
+        if phase := mapping_in(event.get("item")).get("phase"):
+            self._phases[count_in(event.get("output_index"))] = phase
         if kind in _ENDS:
             self._last = {"status": _ENDS[kind], **mapping_in(event.get("response"))}
         return 0
@@ -328,8 +345,8 @@ class _ResponseEvents:
         if self._last is None:
             raise bad_reply(self._response, CUT_STREAM)
         assembled = [  # some servers leave the output out at the end
-            {"content": [{"type": kind, _field(kind): "".join(pieces)}]}
-            for (kind, *_), pieces in self._parts.items()
+            {"phase": self._phases.get(item), "content": [{"type": kind, _field(kind): "".join(pieces)}]}
+            for (kind, item, *_), pieces in self._parts.items()
         ]
         output = items(self._last.get("output")) or assembled
         return self._wire.reply({**self._last, "output": output}, self._response)
@@ -338,16 +355,23 @@ class _ResponseEvents:
         piece = text(event.get("delta"))
         if piece is None:
             return 0
-        place = tuple(count_in(event.get(f"{of}_index")) for of in ("output", "content", "summary"))
-        self._parts.setdefault((part, *place), []).append(piece)
+        item, content, summary = (
+            count_in(event.get(f"{name}_index")) for name in ("output", "content", "summary")
+        )
+        self._parts.setdefault((part, item, content, summary), []).append(piece)
         return len(piece)
 
 
 def _parts(payload: Json, *kinds: str) -> Iterator[str]:
-    """Yield the words of all parts of these kinds, in order; of one item, its summaries first."""
+    """Yield the words of all parts of these kinds, in order; of one item, its summaries first.
+
+    Text of a message on the way to the answer is of the kind `commentary`.
+    """
     for item in map(mapping_in, items(payload.get("output"))):
         for part in map(mapping_in, [*items(item.get("summary")), *items(item.get("content"))]):
             kind = text(part.get("type")) or ""
+            if item.get("phase") == _COMMENTARY and kind == "output_text":
+                kind = _COMMENTARY
             if kind in kinds and (words := text(part.get(_field(kind)))):
                 yield words
 

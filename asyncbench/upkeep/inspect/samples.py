@@ -12,7 +12,7 @@ from math import fsum, sqrt
 from typing import Any, Final
 
 from asyncbench.config.questions import condition_from_results
-from asyncbench.records import CUT_SHORT, REFUSALS, Condition, Model, Outcome, Problem, Trial
+from asyncbench.records import Condition, Finish, Model, Outcome, Problem, Trial, finish_of, says_nothing
 from asyncbench.store.schema import OF_THE_TRIAL
 from asyncbench.suites.requests import request_for
 
@@ -21,7 +21,6 @@ Json = dict[str, Any]  # Any: JSON of theirs
 
 RIGHT, WRONG, NO_ANSWER = "C", "I", "N"  # values of a score: their word for 1, 0 and 0
 _MODEL_LENGTH = "model_context_window_exceeded", "model_length"
-_WHOLE = "stop", "end_turn", "stop_sequence", "completed", "eos"
 # Columns that a sample, or its log, tells in another place than `metadata`.
 _ELSEWHERE: Final = frozenset(
     {
@@ -138,11 +137,12 @@ def _reply(row: Row) -> Json:
 
 def _stop_reason(row: Row) -> str:
     reason = row["finish_reason"]
-    if row["outcome"] == Outcome.REFUSED or reason in REFUSALS:
+    finish = finish_of(reason)
+    if row["outcome"] == Outcome.REFUSED or finish is Finish.REFUSED:
         return "content_filter"
-    if row["outcome"] == Outcome.TRUNCATED or reason in CUT_SHORT:
+    if row["outcome"] == Outcome.TRUNCATED or finish is Finish.TRUNCATED:
         return "model_length" if reason in _MODEL_LENGTH else "max_tokens"
-    return "stop" if reason in _WHOLE else "unknown"
+    return "stop" if finish is Finish.ENDED and not says_nothing(reason) else "unknown"
 
 
 def _score(grade: Row) -> Json:

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from asyncbench.errors import ErrorKind
 from asyncbench.providers.openai.wires import ResponsesWire
-from asyncbench.records import CUT_SHORT, REFUSALS, Usage
+from asyncbench.records import Finish, Usage, finish_of
 from tests.providers.streams import PIECES, RESPONSE, failure, first_word, streamed
 
 WIRE = ResponsesWire()
@@ -80,14 +80,14 @@ def test_a_missing_usage_is_unknown():
 
 @pytest.mark.parametrize(
     ("reason", "known"),
-    [("max_output_tokens", CUT_SHORT), ("content_filter", REFUSALS)],
+    [("max_output_tokens", Finish.TRUNCATED), ("content_filter", Finish.REFUSED)],
     ids=["cut short", "refused"],
 )
 def test_what_was_cut_says_why(reason, known):
     found = WIRE.reply(whole(status="incomplete", incomplete_details={"reason": reason}), RESPONSE)
 
     assert found.finish_reason == reason
-    assert found.finish_reason in known
+    assert finish_of(found.finish_reason) is known
 
 
 @pytest.mark.parametrize(
