@@ -16,6 +16,7 @@ import asyncbench as ab
 from asyncbench.errors import ConfigError
 from asyncbench.providers import endpoints
 from asyncbench.suites import custom, table
+from asyncbench.suites.own_graders import added_grader
 from asyncbench.suites.plugins import WithPackages
 from asyncbench.suites.table import SUITES
 from tests.commands import CLEAN
@@ -159,7 +160,7 @@ def test_a_package_adds_a_suite_a_grader_and_a_provider_which_results_name(tmp_p
 
 TABLES: dict[str, Callable[[], Mapping[str, object]]] = {
     "suites": lambda: WithPackages("suites", {"nupa": SUITES["nupa"]}, table._added),
-    "graders": lambda: WithPackages("graders", {}, custom._added, reserved=custom.CUSTOM_GRADERS),
+    "graders": lambda: WithPackages("graders", {}, added_grader, reserved=custom.CUSTOM_GRADERS),
     "providers": lambda: WithPackages("providers", {}, endpoints._added),
 }
 

@@ -23,7 +23,8 @@ from asyncbench.problems.files import (
 )
 from asyncbench.problems.schema import Column, converted, is_text
 from asyncbench.records import Draft
-from asyncbench.suites.custom import TAKES, check_expected, use_grader
+from asyncbench.suites.custom import check_expected
+from asyncbench.suites.own_graders import TAKES, use_grader
 from asyncbench.suites.plugins import OwnFunction, function_named
 
 SUITE = "custom"

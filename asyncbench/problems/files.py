@@ -180,6 +180,12 @@ TABLES: Final = (".csv", ".tsv")
 JSON_LINES: Final = (".jsonl", ".ndjson")
 JSON: Final = ".json"  # one list of objects
 Row: TypeAlias = dict[str, Any]  # Any: text, or whatever else JSON holds but numbers
+
+
+class WrittenNumber(str):
+    """A number of a JSON file, as it is written there."""
+
+
 _EXAMPLE: Final = '{"question": "1 + 1?", "answer": "2"}'
 _JSON_KINDS: Final = {list: "a list", dict: "an object", bool: "true or false", type(None): "null"}
 
@@ -310,7 +316,11 @@ def _listed_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row]]:
 def _parsed(text: str, place: str, way_out: str) -> object:
     try:
         return json.loads(
-            text, parse_int=str, parse_float=str, parse_constant=_no_number, object_pairs_hook=_no_key_twice
+            text,
+            parse_int=WrittenNumber,
+            parse_float=WrittenNumber,
+            parse_constant=_no_number,
+            object_pairs_hook=_no_key_twice,
         )
     except (ValueError, RecursionError) as error:
         raise ProblemSetError(f"{place}: it cannot be read as JSON: {error}. {way_out}.") from None

@@ -42,7 +42,7 @@ from asyncbench.store.copying import FolderCopy
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import is_results_folder, workers_folder
 from asyncbench.store.spending import Spending
-from asyncbench.suites.custom import used_graders
+from asyncbench.suites.own_graders import used_graders
 
 # ── Work of dead workers
 

@@ -34,7 +34,7 @@ from asyncbench.store.copying import FolderCopy
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import is_partial, is_results_folder, read_manifest, workers_folder
 from asyncbench.store.salvage import Salvage
-from asyncbench.suites.custom import use_grader
+from asyncbench.suites.own_graders import use_grader
 from asyncbench.suites.plugins import OwnFunction
 
 DRAIN_S: Final = 30.0  # for calls in flight, when a worker leaves by itself

@@ -20,6 +20,7 @@ PUBLIC = (
     "nupa.grading",
     "nupa.suite",
     "nupa.tasks",
+    "own_graders",
     "plugins",
     "requests",
     "suite",

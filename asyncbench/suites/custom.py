@@ -1,43 +1,31 @@
-"""custom: problem sets of your own, graded by one of four plain rules or by a function of your own.
+"""custom: problem sets of your own, graded by a plain rule of `GRADERS` or by a function of your own.
 
-    grader    what is read in a reply                         right when
-    exact     all of it, trimmed                              it is the expected text, trimmed
-    number    its last number                                 it equals the number that is expected
-    choice    its last letter that stands alone               it is the expected letter, in either case
-    regex     the first group of a pattern's first match      it is the expected text, both trimmed
-
-A problem names its grader in `extra`: {"grader": "number"} or {"grader": "regex", "pattern": "…"}. The
-classification is `correct`, `wrong` (an answer was read, another one) or `none`, whose reason is `no_answer`,
-`timed_out` (the pattern took too long), `empty` or `error` (no reply came).
-
-A function of your own takes a reply and its problem:
-
-    def grade(reply: str, problem: Problem) -> bool | dict
-
-It returns True or False, or a dict: `correct` (True or False), and if it likes `answer` (what was read; None:
-nothing) and `format_ok` (True or False). With True or False alone the whole reply is the answer.
+A problem names its grader in `extra`: {"grader": "number"} or {"grader": "regex", "pattern": "…"}; beside it
+`accepted` lists the answers that count as right, where there are several. The classification is `correct`,
+`wrong` (an answer was read, another one) or `none`, whose reason is `no_answer`, `timed_out` (the grader took
+too long), `empty` or `error` (no reply came).
 """
 
-import ctypes
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
-from contextvars import copy_context
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, partial
-from threading import Thread
 from typing import Any, Final, NamedTuple
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.records import Grade, Problem, Reply, outcome_of
+from asyncbench.suites.json_match import equal_json, json_value
+from asyncbench.suites.judgement import Judgement, accepted_answers
 from asyncbench.suites.numbers import exact
-from asyncbench.suites.plugins import Origin, OwnFunction, WithPackages, checked_callable, is_in_file
+from asyncbench.suites.own_graders import added_grader, by_function, grader_in_file
+from asyncbench.suites.plugins import WithPackages, is_in_file
 from asyncbench.suites.suite import Suite
+from asyncbench.suites.text_match import contained_text, equal_text
 
 GRADER_VERSION = 1
 SEARCH_LIMIT_S = 0.1  # for one search: a pattern may be one that never ends
-CUSTOM_GRADERS: Final = ("exact", "number", "choice", "regex")
 
 _NUMBER = re.compile(
     r"""
@@ -58,21 +46,12 @@ _LETTER_ALONE = re.compile(_ALONE % "[a-z]")
 Answer = str | Decimal
 
 
-class _Judgement(NamedTuple):
-    """What a grader says of a reply."""
-
-    correct: bool
-    answer: str | None
-    format_ok: bool | None = None
-    reason: str | None = None  # why there is no answer; None: none was read
-
-
 class _Grader(NamedTuple):
     """A problem's grader, one of ours or of somebody's own."""
 
     name: str
     version: int
-    judge: Callable[[str, Problem], _Judgement]
+    judge: Callable[[str, Problem], Judgement]
 
 
 def check_custom(grader: str, pattern: str | None = None, *, place: str = "custom") -> None:
@@ -100,8 +79,16 @@ def check_expected(grader: str, expected: str, *, place: str = "custom") -> None
     Raises:
         ProblemSetError: there is none, or no number or letter in it.
     """
-    reads = READERS.get(grader) or (_trimmed if grader == "regex" else None)  # what others read, they know
-    if reads is not None and reads(expected) in (None, ""):
+    if grader not in GRADERS:
+        return  # what functions of somebody's own read, they know
+    try:
+        unread = GRADERS[grader].read(expected) in (None, "")
+    except ValueError as error:
+        raise ProblemSetError(
+            f"{place}: grader {grader!r} cannot read the expected value {expected!r:.80}: {error}. Correct "
+            "it, use another grader, or remove the problem."
+        ) from None
+    if unread:
         raise ProblemSetError(
             f"{place}: grader {grader!r} finds no answer in the expected value {expected!r}. Correct it, use "
             "another grader, or remove the problem."
@@ -149,13 +136,6 @@ def _trimmed(text: str) -> str | None:
     return text.strip()
 
 
-READERS: Mapping[str, Callable[[str], Answer | None]] = {
-    "exact": _trimmed,
-    "number": last_number,
-    "choice": last_letter,
-}  # and `regex`, whose reader is made of its pattern
-
-
 def is_own(problem: Problem) -> bool:
     """Return whether a function of somebody's own grades a problem: it may take its time."""
     return problem.suite == SUITE.name and grader_of(problem.extra) not in CUSTOM_GRADERS
@@ -177,7 +157,7 @@ def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[
         Exception: whatever such a function raises.
     """
     grader = _grader(problem.extra)
-    verdict = _Judgement(correct=False, answer=None, reason="error" if reply is None else "empty")
+    verdict = Judgement(correct=False, answer=None, reason="error" if reply is None else "empty")
     if reply is not None and reply.text.strip():
         verdict = grader.judge(reply.text, problem)
     none = verdict.answer is None and not verdict.correct
@@ -199,30 +179,56 @@ def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[
 @lru_cache(maxsize=1024)
 def _grader(extra: str) -> _Grader:
     settings = json.loads(extra)
-    if (own := _own_function(settings)) is not None:
-        return _Grader(own.name, own.version, partial(_by_function, own))
     name, pattern = settings.get("grader"), settings.get("pattern")
+    if name in ADDED_GRADERS or (isinstance(name, str) and is_in_file(name)):
+        own = ADDED_GRADERS.get(name) or grader_in_file(name, settings.get("source"))
+        return _Grader(own.name, own.version, partial(by_function, own))
     check_custom(name, pattern, place="a custom problem's extra")
-    read = READERS.get(name) or _first_group(_compiled(pattern, place=name))
-    return _Grader(name, GRADER_VERSION, partial(_by_rule, read, _trimmed if name == "regex" else read))
+    return _Grader(name, GRADERS[name].version, GRADERS[name].judge(settings))
 
 
-# ── plain rules
+# ── our graders
+
+Judge = Callable[[str, Problem], Judgement]
+Settings = Mapping[str, Any]  # Any: JSON, of a problem's `extra`
 
 
-def _by_rule(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OurGrader:
+    """A grader that comes with asyncbench."""
+
+    reads: str  # in a reply
+    right: str  # when that is right
+    judge: Callable[[Settings], Judge]
+    read: Callable[[str], object]  # an expected value; None or empty: there is no answer in it
+    version: int = GRADER_VERSION
+
+
+def by_reading(read: Callable[[str], Answer | None]) -> Callable[[Settings], Judge]:
+    """Return how a grader judges that reads a reply as it reads an expected value."""
+    judge = partial(_compared, read, read)
+    return lambda _: judge
+
+
+def _by_pattern(settings: Settings) -> Judge:
+    return partial(_compared, _first_group(_compiled(settings.get("pattern"), place="regex")), _trimmed)
+
+
+def _compared(
     read: Callable[[str], Answer | None],
     read_expected: Callable[[str], Answer | None],
     reply: str,
     problem: Problem,
-) -> _Judgement:
-    """Return whether what is read in a reply is what is expected."""
+) -> Judgement:
+    """Return whether what is read in a reply is one of the accepted answers."""
     try:
         answer = read(reply)
     except TimeoutError:
-        return _Judgement(correct=False, answer=None, reason="timed_out")
-    right = answer is not None and answer == read_expected(problem.expected)
-    return _Judgement(correct=right, answer=None if answer is None else str(answer))
+        return Judgement(correct=False, answer=None, reason="timed_out")
+    if answer is None:
+        return Judgement(correct=False, answer=None)
+    right = any(answer == read_expected(accepted) for accepted in accepted_answers(problem))
+    return Judgement(correct=right, answer=str(answer))
 
 
 def _first_group(pattern: Any) -> Callable[[str], str | None]:  # Any: of the module regex, without types
@@ -247,96 +253,52 @@ def _compiled(pattern: str | None, *, place: str) -> Any:  # Any: the standard r
     return compiled
 
 
-# ── functions of your own
-
-TIME_LIMIT_S = 10.0  # for one reply
-TAKES: Final = ("reply", "problem")  # what such a function is called with
-_KEYS: Final = {"correct": bool, "answer": str | None, "format_ok": bool | None}
-_RULE: Final = "Return True, False or {'correct': True or False, 'answer': text, 'format_ok': True or False}"
-_KNOWN: dict[tuple[str, str], OwnFunction] = {}  # by name and source: a process may run several sweeps
-
-
-def _added(function: object, origin: Origin) -> OwnFunction:
-    call = checked_callable(function, origin.name, place="its entry point", takes=TAKES)
-    return OwnFunction(name=origin.name, call=call, digest=origin.source)
-
-
-ADDED_GRADERS: Final = WithPackages("graders", {}, _added, reserved=CUSTOM_GRADERS)
-
-
-def use_grader(grader: OwnFunction) -> None:
-    """Make a grader known to problems that name it and its source."""
-    _KNOWN[grader.name, grader.digest] = grader
-
-
-def used_graders(named: Mapping[str, str]) -> list[OwnFunction]:
-    """Return graders of somebody's own that were made known here, by name and digest."""
-    return [_KNOWN[known] for known in named.items()]
-
-
-def _own_function(settings: Any) -> OwnFunction | None:  # Any: JSON
-    """Return the grader of somebody's own that a problem names; None: it names one of ours.
-
-    Raises:
-        ConfigError: it was not made known in this process.
-    """
-    name, digest = settings.get("grader"), settings.get("source")
-    if name in ADDED_GRADERS:
-        return ADDED_GRADERS[name]
-    if not isinstance(name, str) or not is_in_file(name):
-        return None
-    if (name, digest) not in _KNOWN:
-        raise ConfigError(
-            f"grader {name!r} is not loaded. Run the sweep, or `asyncbench regrade`, to load it."
-        )
-    return _KNOWN[name, digest]
-
-
-def _verdict_of(grader: OwnFunction, reply: str, problem: Problem) -> Any:
-    """Return what a grader returns within its time; it can neither end this process nor keep it from ending.
-
-    It has a thread of its own, so an interrupt that it raises cannot be taken for Ctrl-C.
-    """
-    ended = Future[Any]()
-
-    def call() -> None:
-        try:
-            ended.set_result(grader.call(reply, problem))
-        except BaseException as error:
-            ended.set_exception(error)
-
-    thread = Thread(target=copy_context().run, args=(call,), name=grader.name, daemon=True)
-    thread.start()
-    try:
-        error = ended.exception(TIME_LIMIT_S)
-    except TimeoutError:
-        raise TimeoutError(f"{grader.name} took more than {TIME_LIMIT_S:g} s for one reply.") from None
-    finally:
-        if not ended.done():
-            _interrupt(thread)
-    if error is not None and not isinstance(error, Exception):
-        raise RuntimeError(f"{grader.name} raised {error!r}. {_RULE}.") from error
-    return ended.result()
-
-
-def _interrupt(thread: Thread) -> None:
-    """Raise SystemExit in a thread as soon as it runs Python code: else it would slow down all others."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)
-    )
-
-
-def _by_function(grader: OwnFunction, reply: str, problem: Problem) -> _Judgement:
-    """Return what somebody's function says of a reply, once it was checked."""
-    verdict = _verdict_of(grader, reply, problem)
-    if isinstance(verdict, bool):
-        verdict = {"correct": verdict}
-    if not isinstance(verdict, Mapping) or "correct" not in verdict:
-        raise TypeError(f"{grader.name} returned {verdict!r:.80}. {_RULE}.")
-    for key, value in verdict.items():
-        if key not in _KEYS or not isinstance(value, _KEYS[key]):
-            raise TypeError(f"{grader.name} returned {key!r}: {value!r:.80}. {_RULE}.")
-    return _Judgement(**{"answer": reply.strip(), **verdict})
+GRADERS: Final[Mapping[str, OurGrader]] = {
+    "exact": OurGrader(
+        reads="the whole reply, without spaces at its ends",
+        right="it equals the expected text",
+        judge=by_reading(_trimmed),
+        read=_trimmed,
+    ),
+    "number": OurGrader(
+        reads="the last number",
+        right="it equals the expected number exactly: `1,200.0` equals `1200`",
+        judge=by_reading(last_number),
+        read=last_number,
+    ),
+    "choice": OurGrader(
+        reads="the last letter that stands alone",
+        right="it is the expected letter, in upper or lower case",
+        judge=by_reading(last_letter),
+        read=last_letter,
+    ),
+    "regex": OurGrader(
+        reads="the first group of your pattern",
+        right="it equals the expected text",
+        judge=_by_pattern,
+        read=_trimmed,
+    ),
+    "text": OurGrader(
+        reads="the whole reply",
+        right="it equals the expected text; case, accents, punctuation and articles do not count",
+        judge=lambda _: equal_text,
+        read=_trimmed,
+    ),
+    "contains": OurGrader(
+        reads="the whole reply",
+        right="the expected text stands in it as whole words, compared as `text` does",
+        judge=lambda _: contained_text,
+        read=_trimmed,
+    ),
+    "json": OurGrader(
+        reads="the JSON of the reply: all of it, a fenced block, or the last object or list in its text",
+        right="it is the expected value: `1` equals `1.0`, and the order of keys does not count",
+        judge=lambda _: equal_json,
+        read=lambda text: text.strip() and repr(json_value(text)),
+    ),
+}
+CUSTOM_GRADERS: Final = tuple(GRADERS)
+ADDED_GRADERS: Final = WithPackages("graders", {}, added_grader, reserved=CUSTOM_GRADERS)
 
 
 SUITE = Suite(

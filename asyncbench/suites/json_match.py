@@ -1,0 +1,122 @@
+"""Answers that are JSON: equal as values, whatever their spaces, the order of their keys and the text around.
+
+    {"name": "Anna", "age": 31.0}    equals    ```json {"age": 31, "name": "Anna"} ```
+
+Numbers are compared exactly, at any length: 1 is 1.0 and not true. NaN is no JSON, and an object that has a
+key twice with different values has none.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, NoReturn
+
+from asyncbench.records import Problem
+from asyncbench.suites.judgement import Judgement, accepted_answers
+
+MOST_FAILED: Final = 500  # brackets that begin no JSON: a reply with more is read no further
+_FENCED: Final = re.compile(r"^[ \t]*(```+|~~~+)[^\n`]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
+
+
+class _NotJsonError(ValueError):
+    pass
+
+
+def _number(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent beyond all
+        raise _NotJsonError(f"{text:.40} is too large or too small a number") from None
+
+
+def _no_number(text: str) -> NoReturn:
+    raise _NotJsonError(f"{text} is not JSON")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:  # Any: JSON
+    read: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in read and not equal_values(read[key], value):
+            raise _NotJsonError(f"an object has the key {key!r} twice")
+        read[key] = value
+    return read
+
+
+_DECODER: Final = json.JSONDecoder(
+    parse_int=_number, parse_float=_number, parse_constant=_no_number, object_pairs_hook=_object
+)
+
+
+def json_value(text: str) -> Any:  # Any: JSON
+    """Return the value of a text that is JSON and nothing else; its numbers are Decimals.
+
+    Raises:
+        ValueError: it is not.
+    """
+    try:
+        return _DECODER.decode(text.strip().removeprefix("\ufeff"))
+    except RecursionError:
+        raise _NotJsonError("it is nested too deeply") from None
+
+
+def is_json(text: str) -> bool:
+    """Return whether a text is JSON and nothing else."""
+    try:
+        json_value(text)
+    except ValueError:
+        return False
+    return True
+
+
+def equal_values(a: Any, b: Any) -> bool:
+    """Return whether two values of JSON are the same."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(equal_values(value, b[key]) for key, value in a.items())
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(equal_values, a, b))
+    return bool(a == b)
+
+
+def equal_json(reply: str, problem: Problem) -> Judgement:
+    """Return whether the JSON of a reply is an accepted value. `format_ok`: the reply is nothing else."""
+    wanted = [json_value(accepted) for accepted in accepted_answers(problem)]
+    found = list(_values_in(reply))
+    if not found:
+        return Judgement(correct=False, answer=None, format_ok=False)
+    kinds = {type(value) for value in wanted}
+    text, value = next(((text, value) for text, value in found if type(value) in kinds), found[0])
+    try:
+        right = any(equal_values(value, each) for each in wanted)
+    except RecursionError:
+        right = False
+    return Judgement(correct=right, answer=text, format_ok=text == reply.strip())
+
+
+def _values_in(reply: str) -> Iterator[tuple[str, Any]]:
+    """Yield the JSON of a reply: all of it; or what is fenced, then what its text holds, the last first."""
+    fenced = [match[2] for match in _FENCED.finditer(reply)]
+    for text in (reply, *reversed(fenced)):
+        if text.strip() and is_json(text):
+            yield text.strip(), json_value(text)
+            if text is reply:
+                return
+    yield from reversed(list(_objects_in(reply)))
+
+
+def _objects_in(text: str) -> Iterator[tuple[str, Any]]:
+    """Yield objects and lists that stand in a text, in their order, none of them within another."""
+    end, failed = 0, 0
+    for match in re.finditer(r"[\[{]", text):
+        start = match.start()
+        if start < end:
+            continue
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+            yield text[start:end], value
+        except (ValueError, RecursionError):
+            failed += 1
+            if failed > MOST_FAILED:
+                return

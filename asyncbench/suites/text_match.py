@@ -1,0 +1,133 @@
+"""Answers that are words, where case, accents, punctuation and articles do not count.
+
+    Paris, The Café, U.S.A., New-York, ＡＢＣ    →    paris, café = cafe, usa, new york = newyork, abc
+
+The rules are those of SQuAD and TriviaQA, with three changes that keep wrong answers apart: what stands
+between two digits counts (1.5 is not 15), as does a sign before a number, and no text becomes empty (`+`,
+`The` and the A of `vitamin A` stay).
+"""
+
+import re
+import unicodedata
+from typing import Final, NamedTuple
+
+import regex  # type: ignore[import-untyped]  # it ships no types
+
+from asyncbench.records import Problem
+from asyncbench.suites.judgement import Judgement, accepted_answers
+
+_LETTERS: Final = str.maketrans(  # which Unicode does not take apart, and signs with several forms
+    {"ı": "i", "ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe"}
+    | {"⁄": "/", "−": "-", "’": "'", "‘": "'", "ʼ": "'"}
+)
+# Accents of Latin, Greek and Cyrillic letters, vowel points of Hebrew and Arabic, and what nobody sees. Marks
+# of other scripts, such as those of か and が, tell letters apart.
+_UNCOUNTED: Final = re.compile(
+    "[\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff"
+    "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe0e\ufe0f\ufeff]"
+)
+_SUPERSCRIPT: Final = re.compile("[⁰¹²³⁴-⁹]+")
+_FRACTION: Final = re.compile("[¼-¾⅐-⅞]")
+_GROUP_COMMA: Final = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
+_DASH: Final = re.compile("[‐-―﹘﹣-]")
+_ARTICLES: Final = frozenset({"a", "an", "the"})
+_NEGATIONS: Final = frozenset(
+    {"not", "never", "isnt", "wasnt", "arent", "werent", "cannot", "nicht", "kein", "keine", "keinen"}
+    | {"pas", "jamais", "nunca", "nie", "не", "不", "非", "没"}
+)
+_ENDS: Final = frozenset(".!?;:,。、\n")
+_PUNCTUATION: Final = r"\p{P}`´^~|$="  # the signs are those of Markdown and LaTeX
+_UNSPACED: Final = (  # scripts that write no spaces between words: each sign is a word
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    r"\U00020000-\U0003ffff"
+)
+_PIECE: Final = regex.compile(
+    rf"""
+    [{_UNSPACED}]
+  | (?:
+        [^\s{_PUNCTUATION}{_UNSPACED}]
+      | (?<=[0-9])[{_PUNCTUATION}](?=[0-9])        # 1.5, 10:30, 1/2, 10^2
+      | (?<![\p{{L}}\p{{N}}])[-.](?=[0-9])           # -5, .5
+      | (?<=[\p{{L}}\p{{N}}+#])\#                    # C#
+      | (?<=[\p{{L}}\p{{N}}])[.'](?=[\p{{L}}\p{{N}}])  # U.S.A, don't
+    )+
+  | [.!?;:,。、\n]
+    """,
+    regex.VERBOSE,
+)
+_INSIDE_WORD: Final = re.compile(r"(?<![0-9])[.'](?=\w)|(?<=\w)[.'](?![0-9])")
+
+
+class Words(NamedTuple):
+    """The words of a text, and the indices of those with a comma or the end of a sentence before them."""
+
+    words: list[str]
+    first: set[int]
+
+
+def words_of(text: str) -> Words:
+    """Return the words of a text without what does not count."""
+    found = Words([], set())
+    for piece in _PIECE.findall(_plain_letters(text)):
+        if piece in _ENDS:
+            found.first.add(len(found.words))
+        else:
+            found.words.append(_INSIDE_WORD.sub("", piece) if piece[0].isalpha() else piece)
+    return found
+
+
+def _plain_letters(text: str) -> str:
+    """Return a text in small letters without accents, its numbers as they are written in ASCII."""
+    text = _SUPERSCRIPT.sub(lambda match: f"^{unicodedata.normalize('NFKC', match[0])}", text)
+    text = _FRACTION.sub(lambda match: f" {unicodedata.normalize('NFKC', match[0])}", text)
+    apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
+    letters = _UNCOUNTED.sub("", apart).translate(_LETTERS)
+    return _GROUP_COMMA.sub("", _DASH.sub("-", unicodedata.normalize("NFC", letters)))
+
+
+def compared_text(text: str) -> str:
+    """Return the form in which texts are compared; empty for a blank text alone.
+
+    Spaces count between digits alone: `new york` and `newyork` are the same, `1 2` and `12` are not.
+    """
+    joined = " ".join(_without_articles(words_of(text).words))
+    return re.sub("(?<![0-9]) | (?![0-9])", "", joined) or text.strip().casefold()
+
+
+def _without_articles(words: list[str]) -> list[str]:
+    """Return words without the articles before others: the last word is none."""
+    return [word for i, word in enumerate(words) if word not in _ARTICLES or i == len(words) - 1]
+
+
+def equal_text(reply: str, problem: Problem) -> Judgement:
+    """Return whether a whole reply is an accepted answer; the answer is the text that is accepted."""
+    compared = compared_text(reply)
+    for accepted in accepted_answers(problem):
+        if compared_text(accepted) == compared:
+            return Judgement(correct=True, answer=accepted)
+    return Judgement(correct=False, answer=reply.strip())
+
+
+def contained_text(reply: str, problem: Problem) -> Judgement:
+    """Return whether an accepted answer stands in a reply as whole words, without a `not` right before it."""
+    said = words_of(reply)
+    for accepted in accepted_answers(problem):
+        wanted = _without_articles(words_of(accepted).words)
+        if _stands_in(wanted, said) if wanted else accepted.strip() in reply:
+            return Judgement(correct=True, answer=accepted)
+    return Judgement(correct=False, answer=reply.strip())
+
+
+def _stands_in(wanted: list[str], said: Words) -> bool:
+    places = [i for i, word in enumerate(said.words) if word not in _ARTICLES or word in wanted]
+    words = [said.words[i] for i in places]
+    for n in range(len(words) - len(wanted) + 1):
+        if words[n] == wanted[0] and words[n : n + len(wanted)] == wanted:
+            negated = n > 0 and _negated(words[:n]) and places[n] not in said.first
+            if not negated:
+                return True
+    return False
+
+
+def _negated(before: list[str]) -> bool:
+    return before[-1] in _NEGATIONS or before[-2:] == ["不", "是"] or before[-2:] == ["rather", "than"]
