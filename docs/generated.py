@@ -17,6 +17,7 @@ from asyncbench.cli import COMMANDS, app
 from asyncbench.config.sweep_file import sweep_schema
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
 from asyncbench.store.schema import MEANINGS, SCHEMAS
+from asyncbench.suites.custom import GRADERS
 from asyncbench.suites.table import SUITES
 from asyncbench.tables.headings import HEADINGS
 
@@ -147,6 +148,12 @@ def suites() -> str:
     return "\n\n".join(texts)
 
 
+def own_graders() -> str:
+    """Return the graders of a file of one's own."""
+    rows = [(f"`{name}`", grader.reads, grader.right) for name, grader in GRADERS.items()]
+    return table(("grader", "reads in the reply", "right when"), rows)
+
+
 def _default(value: object) -> str:
     if value is None:
         return ""
@@ -269,6 +276,7 @@ TEXTS: Mapping[str, Callable[[], str]] = {
     "columns": columns,
     "names": names,
     "suites": suites,
+    "own-graders": own_graders,
     "providers": providers,
     "headings": headings,
     "kinds-of-replies": partial(kinds, OF_REPLIES),

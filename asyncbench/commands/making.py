@@ -1,6 +1,7 @@
 """Commands for sweep files and problem sets: schema, generate, problems, suites."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -102,13 +103,17 @@ def problems(
     show(inspect_problems(file, columns=named, grader=grader, pattern=pattern), as_json=as_json)
 
 
-def columns_typed(typed: str) -> dict[str, str]:
+def columns_typed(typed: str) -> dict[str, str | Sequence[str]]:
     """Return what `question=prompt,expected=final` stands for: our name of a column → a file's.
+
+    `expected=a+b`: each of these holds an accepted answer.
 
     Raises:
         ConfigError: a part of it is no such pair.
     """
-    return dict(_pair(pair) for pair in typed.split(","))
+    pairs = dict(_pair(pair) for pair in typed.split(","))
+    several = {"expected": pairs["expected"].split("+")} if "+" in pairs.get("expected", "") else {}
+    return {**pairs, **several}
 
 
 def _pair(pair: str) -> tuple[str, str]:

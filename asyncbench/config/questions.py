@@ -16,6 +16,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
 from asyncbench.problems.hub import remote_address
 from asyncbench.records import OF_CONDITIONS, Condition, Message
+from asyncbench.suites.custom import CUSTOM_GRADERS
 from asyncbench.suites.numbers import DIGIT_FORMS, EXCLUSIVE, rewritten
 from asyncbench.suites.plugins import file_named, is_in_file
 from asyncbench.suites.requests import FIELDS, PADDINGS, QUESTION, examples, fields_in, padding
@@ -33,7 +34,9 @@ class ProblemSource:
     suite: str | None = None
     seed: int = 0
     parameters: Mapping[str, object] = field(default_factory=dict)  # parsed, of the suite
-    columns: Mapping[str, str] = field(default_factory=dict)  # custom: contract's name → the file's
+    columns: Mapping[str, str | list[str]] = field(
+        default_factory=dict
+    )  # custom: contract's name → the file's
     grader: str | None = None  # custom
     pattern: str | None = None  # custom, grader `regex`
     run: str | None = None  # of a file of recorded answers: whose problems are meant
@@ -51,19 +54,20 @@ class ProblemsEntry(Entry):
         default=None,
         description="`custom`, for a file of your own. Leave it out for files of `asyncbench generate`.",
     )
-    columns: dict[str, str] = Field(
+    columns: dict[str, str | list[str]] = Field(
         default_factory=dict,
         description="Only for `custom`: the columns of your file. Keys are asyncbench's names, such as "
         "`question` and `expected`. Values are yours. You may leave out columns with usual names, such as "
-        "`prompt` or `answer`: `asyncbench problems inspect FILE` shows them.",
+        "`prompt` or `answer`: `asyncbench problems inspect FILE` shows them. `expected` also takes a list "
+        "of columns with accepted answers.",
         json_schema_extra={"default": {}},
     )
     grader: str | None = Field(
         default=None,
-        description="Only for `custom`: exact, number, choice, regex, or a function of your own. "
+        description=f"Only for `custom`: {', '.join(CUSTOM_GRADERS)}, or a function of your own. "
         "`my_module:function` is the function in `my_module.py`, beside the sweep file or else in the "
         "working directory.",
-        json_schema_extra={"examples": ["exact", "number", "choice", "regex", "my_module:function"]},
+        json_schema_extra={"examples": [*CUSTOM_GRADERS, "my_module:function"]},
     )
     pattern: str | None = Field(
         default=None,

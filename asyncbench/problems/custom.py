@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
 
 from asyncbench.errors import ConfigError, ProblemSetError
+from asyncbench.problems.accepted import accepted_in
 from asyncbench.problems.files import (
     Row,
     is_text_file,
@@ -50,7 +51,8 @@ DEFAULTS: Mapping[str, Any] = {  # of a draft; what a row says wins
 class Custom:
     """The way to read a custom file: its columns, and the grader of replies."""
 
-    columns: Mapping[str, str]  # our name → the file's
+    columns: Mapping[str, str]  # our name → the file's; of several with accepted answers the first
+    accepted: Sequence[str] = ()  # all of these, where `columns` names them as a list
     grader: str
     pattern: str | None = None
     source: str | None = None  # the digest of the grader's source, if it is somebody's own
@@ -101,22 +103,31 @@ def first_row(path: Path) -> dict[str, str]:
     return {name: "" if value is None else str(value) for name, value in row.items()}
 
 
-def mapping(columns: Mapping[str, str] | None, path: Path) -> dict[str, str]:
+Columns: TypeAlias = Mapping[str, str | Sequence[str]]  # our name → the file's; of `expected` also several
+
+
+def mapping(columns: Columns | None, path: Path) -> dict[str, str]:
     """Return where our columns are in a file: as given, else under a known name, else under our own.
 
     Raises:
-        ConfigError: a name that is none of ours.
+        ConfigError: a name that is none of ours; a list that is empty, or of another column than `expected`.
         ProblemSetError: the file cannot be read.
     """
-    chosen = columns or {}
-    for name in chosen:
+    chosen = dict[str, str]()
+    for name, theirs in (columns or {}).items():
         if name not in REQUIRED + OPTIONAL:
             known = ", ".join(REQUIRED + OPTIONAL)
             raise ConfigError(
                 f"{path}: columns: asyncbench has no column {name!r}. Give its name first, then yours: "
                 f"`columns: {{question: YOUR_COLUMN}}`. Its names: {known}."
             )
-    return {name: name for name in REQUIRED} | guessed(columns_in(path), chosen) | dict(chosen)
+        if not isinstance(theirs, str) and (name != "expected" or not theirs):
+            raise ConfigError(
+                f"{path}: columns: {name} is {list(theirs)}. Only `expected` takes a list, of one column or "
+                "more with accepted answers."
+            )
+        chosen[name] = theirs if isinstance(theirs, str) else theirs[0]
+    return {name: name for name in REQUIRED} | guessed(columns_in(path), chosen) | chosen
 
 
 def guessed(names: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:
@@ -142,27 +153,42 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
         ProblemSetError: a column is missing, holds a NULL, or cannot be turned into text exactly.
     """
     settings = {"grader": custom.grader, "pattern": custom.pattern, "source": custom.source}
-    extra = json.dumps({name: value for name, value in settings.items() if value is not None})
+    settings = {name: value for name, value in settings.items() if value is not None}
+    alone = json.dumps(settings)
+    answers = custom.accepted or (custom.columns["expected"],)
+    listed = bool(custom.accepted)
     rows_of = _text_rows if is_text_file(path) else _parquet_rows
-    for place, row in rows_of(path, custom.columns, rows):
+    for place, row in rows_of(path, custom, rows):
         if not row["question"].strip():
             raise ProblemSetError(
                 f"{place}: column {custom.columns['question']!r} holds an empty question. Write one, or "
                 "remove its row."
             )
-        check_expected(
-            custom.grader, row["expected"], place=f"{place}: column {custom.columns['expected']!r}"
-        )
-        yield Draft(**{**DEFAULTS, **row, "extra": extra})
+        accepted = accepted_in(row.pop("expected"), answers, custom.grader, listed=listed, place=place)
+        for answer in accepted:
+            check_expected(custom.grader, answer, place=f"{place}: column {', '.join(map(repr, answers))}")
+        several = json.dumps({**settings, "accepted": accepted}) if len(accepted) > 1 else None
+        yield Draft(**{**DEFAULTS, **row, "expected": accepted[0], "extra": several or alone})
 
 
-def _text_rows(path: Path, columns: Mapping[str, str], _rows: int) -> Iterator[tuple[str, Row]]:
+# Rows have our names; `expected` is a mapping of the columns with accepted answers, as the file has them.
+
+
+def _named(custom: Custom) -> list[tuple[str, str]]:
+    """Return each of our columns with the file's, `expected` for each with accepted answers."""
+    return [*custom.columns.items(), *(("expected", column) for column in custom.accepted[1:])]
+
+
+def _text_rows(path: Path, custom: Custom, _rows: int) -> Iterator[tuple[str, Row]]:
+    columns = custom.columns
     for place, row in text_rows(path):
-        for name, column in columns.items():
+        for name, column in _named(custom):
             if column not in row:
                 raise _without(column, name, list(row), place=place)
         ours = {
-            name: text_value(row, column, place=place) for name, column in columns.items() if name != "length"
+            name: row if name == "expected" else text_value(row, column, place=place)
+            for name, column in columns.items()
+            if name != "length"
         }
         yield (
             place,
@@ -182,16 +208,23 @@ def _length(row: Row, column: str, place: str) -> int | None:
     return int(text)
 
 
-def _parquet_rows(path: Path, columns: Mapping[str, str], rows: int) -> Iterator[tuple[str, Row]]:
+def _parquet_rows(path: Path, custom: Custom, rows: int) -> Iterator[tuple[str, Row]]:
+    named, several = _named(custom), len(custom.accepted) > 1
     with opened_parquet(path) as file:
-        for name, column in columns.items():
+        for name, column in named:
             _check_column(column, name, file.schema_arrow, path=path)
-        for batch in read_batches(file, sorted(set(columns.values())), path=path, rows=rows):
-            ours = {
-                name: _converted(batch.column(column), name, place=f"{path}: column {column!r}")
-                for name, column in columns.items()
-            }
-            for row in pa.RecordBatch.from_pydict(ours).to_pylist():
+        for batch in read_batches(file, sorted({column for _, column in named}), path=path, rows=rows):
+            read = [
+                _converted(batch.column(column), name, place=f"{path}: column {column!r}", nulls=several)
+                for name, column in named
+            ]
+            for values in zip(*(column.to_pylist() for column in read), strict=True):
+                row: Row = {}
+                for (name, column), value in zip(named, values, strict=True):
+                    if name == "expected":
+                        row.setdefault(name, {})[column] = value
+                    else:
+                        row[name] = value
                 yield str(path), row
 
 
@@ -207,6 +240,8 @@ def _check_column(column: str, name: str, schema: pa.Schema, *, path: Path) -> N
     if index < 0:
         raise _without(column, name, schema.names, place=path)
     kind = schema.field(index).type
+    if name == "expected" and isinstance(kind, pa.ListType | pa.LargeListType):
+        kind = kind.value_type
     whole = pa.types.is_integer(kind)
     if not whole and (name == "length" or not (is_text(kind) or pa.types.is_decimal(kind))):
         wanted = "whole numbers" if name == "length" else "text"
@@ -216,11 +251,20 @@ def _check_column(column: str, name: str, schema: pa.Schema, *, path: Path) -> N
         )
 
 
-def _converted(column: Column, name: str, *, place: str) -> Column:
+def _converted(column: Column, name: str, *, place: str, nulls: bool) -> Column:
+    """Return a column as text, or as lists of texts; `nulls`: one of several with answers may hold NULL."""
     if name == "length":
         return converted(column, pa.int32(), place=place)
-    if column.null_count:
+    if column.null_count and not (nulls and name == "expected"):
         raise ProblemSetError(f"{place} is NULL in some rows. Fill it in, or remove those rows.")
+    if isinstance(column, pa.ListArray | pa.LargeListArray):
+        lists: list[list[Any] | None] = cast("Column", column).to_pylist()
+        items = pa.array([item for items in lists for item in items or ()], column.type.value_type)
+        texts = iter(_converted(items, name, place=f"{place}: an accepted answer", nulls=False).to_pylist())
+        values = [None if items is None else [next(texts) for _ in items] for items in lists]
+        return pa.array(values, pa.list_(pa.string()))
     if pa.types.is_decimal(column.type):  # positional: the cast would write a small one as 1E-8
-        return pa.array([format(number, "f") for number in column.to_pylist()], pa.string())
+        return pa.array(
+            [None if number is None else format(number, "f") for number in column.to_pylist()], pa.string()
+        )
     return converted(column, pa.string(), place=place)

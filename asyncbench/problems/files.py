@@ -182,7 +182,7 @@ JSON: Final = ".json"  # one list of objects
 Row: TypeAlias = dict[str, Any]  # Any: text, or whatever else JSON holds but numbers
 
 
-class WrittenNumber(str):
+class NumberAsWritten(str):
     """A number of a JSON file, as it is written there."""
 
 
@@ -317,8 +317,8 @@ def _parsed(text: str, place: str, way_out: str) -> object:
     try:
         return json.loads(
             text,
-            parse_int=WrittenNumber,
-            parse_float=WrittenNumber,
+            parse_int=NumberAsWritten,
+            parse_float=NumberAsWritten,
             parse_constant=_no_number,
             object_pairs_hook=_no_key_twice,
         )

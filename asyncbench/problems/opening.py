@@ -17,6 +17,7 @@ from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.custom import (
     REQUIRED,
     SUITE,
+    Columns,
     Custom,
     columns_in,
     drafts,
@@ -66,7 +67,7 @@ def open_set(
     *,
     name: str | None = None,
     suite: str | None = None,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     grader: str | None = None,
     pattern: str | None = None,
     run: str | None = None,
@@ -81,8 +82,8 @@ def open_set(
         suite: the only suite whose problems it may hold; None: any. With `custom` the file is anybody's,
             and what follows says how to read it.
         columns: custom: our name of a column → the file's; question and expected may be left out where
-            they have known names.
-        grader: custom: exact, number, choice, regex, or `my_module:function`.
+            they have known names. Of `expected` several, or a list of one whose texts are JSON lists.
+        grader: custom: one of `CUSTOM_GRADERS`, or `my_module:function`.
         pattern: custom, with the grader `regex`: its first group is the answer.
         run: the file holds recorded answers: a run or model in it, whose problems are meant.
         near: the sweep file that names the grader: `my_module.py` is looked for beside it first.
@@ -108,7 +109,7 @@ def open_set(
 def _open_custom(
     path: Path,
     name: str,
-    columns: Mapping[str, str] | None,
+    columns: Columns | None,
     grader: str | None,
     pattern: str | None,
     near: Path | None,
@@ -118,8 +119,10 @@ def _open_custom(
     check_grader(grader, pattern, place=str(path))
     own = used_grader(grader, near, place=str(path)) if is_in_file(grader) else None
     mapped = mapping(columns, path)
+    answers = (columns or {}).get("expected", "")
     custom = Custom(
         columns=mapped,
+        accepted=() if isinstance(answers, str) else answers,
         grader=grader if own is None else own.name,
         source=None if own is None else own.digest,
         pattern=pattern,

@@ -172,9 +172,12 @@ class ProblemSet:
         return tuple(self.tasks)
 
     @property
-    def own_columns(self) -> Mapping[str, str]:
-        """The columns of somebody's own file: our name → the file's."""
-        return self.custom.columns if isinstance(self.custom, Custom) else {}
+    def own_columns(self) -> Mapping[str, str | Sequence[str]]:
+        """The columns of somebody's own file: our name → the file's, or a list of those with answers."""
+        if not isinstance(self.custom, Custom):
+            return {}
+        answers = {"expected": list(self.custom.accepted)} if self.custom.accepted else {}
+        return {**self.custom.columns, **answers}
 
     @property
     def guessed_columns(self) -> Mapping[str, str]:

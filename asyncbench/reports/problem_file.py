@@ -1,6 +1,6 @@
 """A problem file as asyncbench reads it: its columns, its grader, and a few problems."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from os import PathLike
@@ -8,13 +8,14 @@ from pathlib import Path
 
 import yaml
 
-from asyncbench.problems.custom import columns_in
+from asyncbench.problems.custom import Columns, columns_in
 from asyncbench.problems.hub import problem_file, remote_address
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.schema import PROBLEM_SCHEMA
 from asyncbench.records import Condition, Problem, Reply
 from asyncbench.suites.custom import likely_grader
+from asyncbench.suites.judgement import accepted_answers
 from asyncbench.suites.requests import wording_of
 from asyncbench.suites.table import graded
 from asyncbench.tables.numbers import number_of
@@ -34,6 +35,7 @@ class AskedProblem:
     task: str
     messages: tuple[Mapping[str, str], ...]  # role and content, in order
     expected: str
+    accepted: tuple[str, ...]  # all answers that count as right, `expected` first
     answer: str | None  # what is read in the expected answer
     outcome: str  # of the expected answer as a reply
 
@@ -45,7 +47,9 @@ class ProblemFile(Report):
     file: str
     problems: int
     tasks: Mapping[str, Mapping[str, int]]  # suite → task → problems
-    columns: Mapping[str, str]  # asyncbench's name → the file's; empty: the file has asyncbench's own
+    columns: Mapping[
+        str, str | Sequence[str]
+    ]  # asyncbench's name → the file's; empty: the file has asyncbench's own
     guessed: tuple[str, ...]  # which of them nobody named
     unused: tuple[str, ...]  # other columns of the file
     grader: str | None  # of a file of one's own
@@ -57,7 +61,10 @@ class ProblemFile(Report):
         yield f"{self.file}: {number_of(self.problems, 'problem')}."
         for ours, theirs in self.columns.items():
             guess = " (guessed from its name)" if ours in self.guessed else ""
-            yield f"{ours} is read from column {theirs!r}{guess}."
+            if isinstance(theirs, str):
+                yield f"{ours} is read from column {theirs!r}{guess}."
+            else:
+                yield f"{ours} is read from columns {', '.join(map(repr, theirs))}: all are accepted answers."
         if self.unused:
             yield f"Other columns are not used: {', '.join(self.unused)}."
         if self.grader:
@@ -75,7 +82,7 @@ class ProblemFile(Report):
         ]
         yield Sheet(title="", head=("suite", "task", "problems"), rows=counts, labels=2)
         rows = [
-            (shown.problem_id, shown.task, _text_of(shown), shown.expected, shown.answer or "-")
+            (shown.problem_id, shown.task, _text_of(shown), _expected(shown), shown.answer or "-")
             for shown in self.examples
         ]
         yield Sheet(
@@ -91,7 +98,7 @@ class ProblemFile(Report):
                     *safe_notes([f"─── {number} of {self.problems:,}, {shown.task}"], width=width),
                     *safe_notes(_cut(_text_of(shown)).splitlines(), width=width),
                     *safe_notes(
-                        [f"expected: {_cut(shown.expected)}", f"read as: {_cut(shown.answer or '-')}"],
+                        [f"expected: {_cut(_expected(shown))}", f"read as: {_cut(shown.answer or '-')}"],
                         width=width,
                     ),
                 ]
@@ -109,6 +116,10 @@ def _text_of(shown: AskedProblem) -> str:
     return "\n".join(f"{message['role']}: {message['content']}" for message in shown.messages)
 
 
+def _expected(shown: AskedProblem) -> str:
+    return " | ".join(shown.accepted)
+
+
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text):,} characters in all)"
 
@@ -116,7 +127,7 @@ def _cut(text: str) -> str:
 def inspect_problems(
     path: str | PathLike[str],
     *,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     grader: str | None = None,
     pattern: str | None = None,
 ) -> ProblemFile:
@@ -153,22 +164,25 @@ def inspect_problems(
         return replace(inspected, file=source["path"] if hub is None else hub.pinned)
 
 
-def _likely(file: Path, columns: Mapping[str, str] | None) -> str:
-    problems = open_set(file, suite="custom", columns=columns, grader="exact")
-    return likely_grader(problem.expected for problem in problems.read())
+def _likely(file: Path, columns: Columns | None) -> str:
+    problems = open_set(file, suite="custom", columns=columns, grader="text")  # which also opens JSON lists
+    answers = [accepted_answers(problem) for problem in problems.read()]
+    likely = likely_grader(answer for accepted in answers for answer in accepted)
+    return "text" if likely == "exact" and any(len(accepted) > 1 for accepted in answers) else likely
 
 
 def _inspected(
     problems: ProblemSet, names: list[str], entry: Mapping[str, object], *, grader_guessed: bool
 ) -> ProblemFile:
     used = problems.own_columns
+    read = {name for theirs in used.values() for name in ([theirs] if isinstance(theirs, str) else theirs)}
     return ProblemFile(
         file=str(problems.path),
         problems=problems.rows,
         tasks={suite: dict(tasks) for suite, tasks in problems.tasks.items()},
         columns=dict(used),
         guessed=tuple(problems.guessed_columns),
-        unused=tuple(name for name in names if name not in used.values()) if used else (),
+        unused=tuple(name for name in names if name not in read) if used else (),
         grader=str(entry["grader"]) if "grader" in entry else None,
         grader_guessed=grader_guessed,
         sweep=yaml.safe_dump(
@@ -193,6 +207,7 @@ def _asked(problem: Problem) -> AskedProblem:
         task=problem.task,
         messages=(*system, *turns, {"role": "user", "content": worded.question}),
         expected=problem.expected,
+        accepted=accepted_answers(problem),
         answer=headline.answer,
         outcome=headline.outcome.value,
     )

@@ -14,6 +14,7 @@ from asyncbench.suites.suite import (
 PUBLIC = (
     "custom",
     "integer_addition",
+    "judgement",
     "llm_arithmetic",
     "numbers",
     "nupa.generation",

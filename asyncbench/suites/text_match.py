@@ -9,9 +9,8 @@ between two digits counts (1.5 is not 15), as does a sign before a number, and n
 
 import re
 import unicodedata
-from typing import Final, NamedTuple
-
-import regex  # type: ignore[import-untyped]  # it ships no types
+from functools import cache
+from typing import Any, Final, NamedTuple
 
 from asyncbench.records import Problem
 from asyncbench.suites.judgement import Judgement, accepted_answers
@@ -41,8 +40,7 @@ _UNSPACED: Final = (  # scripts that write no spaces between words: each sign is
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     r"\U00020000-\U0003ffff"
 )
-_PIECE: Final = regex.compile(
-    rf"""
+_PIECE: Final = rf"""
     [{_UNSPACED}]
   | (?:
         [^\s{_PUNCTUATION}{_UNSPACED}]
@@ -52,9 +50,7 @@ _PIECE: Final = regex.compile(
       | (?<=[\p{{L}}\p{{N}}])[.'](?=[\p{{L}}\p{{N}}])  # U.S.A, don't
     )+
   | [.!?;:,。、\n]
-    """,
-    regex.VERBOSE,
-)
+    """
 _INSIDE_WORD: Final = re.compile(r"(?<![0-9])[.'](?=\w)|(?<=\w)[.'](?![0-9])")
 
 
@@ -68,12 +64,19 @@ class Words(NamedTuple):
 def words_of(text: str) -> Words:
     """Return the words of a text without what does not count."""
     found = Words([], set())
-    for piece in _PIECE.findall(_plain_letters(text)):
+    for piece in _piece().findall(_plain_letters(text)):
         if piece in _ENDS:
             found.first.add(len(found.words))
         else:
             found.words.append(_INSIDE_WORD.sub("", piece) if piece[0].isalpha() else piece)
     return found
+
+
+@cache
+def _piece() -> Any:  # Any: the standard re knows no classes of Unicode
+    import regex  # type: ignore[import-untyped]  # it ships no types
+
+    return regex.compile(_PIECE, regex.VERBOSE)
 
 
 def _plain_letters(text: str) -> str:
