@@ -152,7 +152,7 @@ HEAD = "question,answer\n1+1?,2\n"
             "line 1: it cannot be read as JSON: NaN is no number",
         ),
         ("a.jsonl", '\n["?", 2]', "line 2: it is not a JSON object. Write it as"),
-        ("a.jsonl", '{"question": "?", "answer": {"a": 2}}', "line 1: column 'answer' is an object, not text"),
+        ("a.jsonl", '{"question": "?", "answer": {"a": 2}}', "line 1: column 'answer' is an object"),
         ("a.jsonl", '{"question": null, "answer": 2}', "line 1: column 'question' is null, not text"),
         ("a.jsonl", '{"question": "?", "answer": 2}\n{"question": "?"}', "line 2: it has no column 'answer'"),
         ("a.jsonl", '{"question": "\\ud800", "answer": 2}', "line 1: column 'question' holds half of a char"),
