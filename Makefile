@@ -7,20 +7,22 @@ T ?=
 BIN := $(VENV)/bin
 INSPECT := $(abspath $(VENV)-inspect)
 SLOW := $(abspath $(VENV)-slow)
+AUDIT := $(abspath $(VENV)-audit)
 QUIET_PIP := -m pip --disable-pip-version-check --quiet --quiet
 PIP := $(BIN)/python $(QUIET_PIP)
 
-.PHONY: help demo test test-rest test-all check docs bench soak slow inspect
+.PHONY: help demo test test-rest test-all check docs bench soak slow inspect audit
 
 help:
 	@echo "make demo     replay recorded answers of published models and rank them (no key needed)"
 	@echo "make test     run the tests of rules and contracts (four minutes); one room: make test T=tests/store"
 	@echo "make test-all run these and the rest: browsers, pictures, kills, whole runs"
-	@echo "make check    lint, format and types"
+	@echo "make check    lint, format, types, directions of imports, undeclared and unused names"
 	@echo "make docs     build the docs site into site/"
 	@echo "make bench    measure the cost of a call beside bare loops"
 	@echo "make soak     run the long tests"
 	@echo "make slow     run the tests with real servers of S3 and with Ray (downloads them once)"
+	@echo "make audit    look for known holes in what is installed, and list it in dist/sbom.json (needs the network)"
 	@echo "make inspect  have inspect-ai read the logs of export inspect (downloads it once)"
 
 $(VENV)/ready: requirements.lock pyproject.toml
@@ -55,6 +57,9 @@ check: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+	$(BIN)/vulture
 	@$(BIN)/python -c 'from docs.house import large; print(*large(), sep="\n")'
 
 docs: $(VENV)/ready
@@ -85,3 +90,14 @@ $(INSPECT)/ready: tests/upkeep/exchange/inspect-requirements.txt
 
 inspect: $(VENV)/ready $(INSPECT)/ready
 	INSPECT_PYTHON=$(INSPECT)/bin/python $(BIN)/python -m pytest -q -rs -s -m long tests/upkeep/exchange/test_inspect_reader.py
+
+$(AUDIT)/ready: tests/audit-requirements.txt
+	$(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/python $(QUIET_PIP) install --require-hashes --requirement $<
+	@touch $@
+
+# Our own code is looked through by ruff's rules S (bandit's), in `make check`.
+audit: $(VENV)/ready $(AUDIT)/ready
+	@mkdir -p dist
+	$(AUDIT)/bin/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml --output-reproducible -o dist/sbom.json
+	$(AUDIT)/bin/pip-audit --requirement requirements.lock --disable-pip --require-hashes

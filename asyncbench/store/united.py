@@ -41,7 +41,6 @@ class UnitedSnapshot(Snapshot):
     moved: Collection[int]  # the folders whose grades stand in the first
     gave_way: Mapping[str, Sequence[Ids]]  # by table: of each folder, the trials whose rows do not count
     calls: "SharedCalls"
-    source_of: Mapping[Path, int]  # of each part
 
     def read(self, name: str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
         """Return a table's rows, as `Snapshot.read` does."""
@@ -187,12 +186,6 @@ def united(
         moved=moved,
         gave_way=gave_way,
         calls=calls,
-        source_of={
-            path: source
-            for source, seen in enumerate(sources)
-            for files in seen.files.values()
-            for path in files
-        },
     )
 
 

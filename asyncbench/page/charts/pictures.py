@@ -72,7 +72,6 @@ def pair_rows(ranking: Ranking, places: Mapping[Entrant, int]) -> list[Row]:
 
 LONGEST_NAME: Final = 60  # characters of a file's name
 FRONT: Final = "The line joins the models that no other model beats"
-DASH: Final = "–: not asked, or unknown"
 FREE: Final = "; free models stand left of the axis"
 
 
