@@ -14,8 +14,8 @@ from asyncbench.suites.custom import (
     check_expected,
     grade,
     last_letter,
-    last_number,
 )
+from asyncbench.suites.number_reading import last_number
 from tests.suites.made import problem
 
 ENDLESS = r"((?:a|aa|aaa)+)+$"

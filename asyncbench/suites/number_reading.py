@@ -1,0 +1,324 @@
+r"""Numbers as people and models write them, read exactly: 1,234.5, −5, 3/4, 1½, 3.5×10^3, 12,34,567, ٣٫٥.
+
+    last_number("It is 1{,}234 km.")   Decimal("1234")   of a reply: what is in its box, else its last number
+    only_number(r"\frac{3}{4}")        Fraction(3, 4)    of an expected value, which must be one number
+
+A decimal is a `Decimal` and anything with a slash a `Fraction`. Neither is ever rounded, and they compare
+exactly. A comma may stand before decimals or between groups of three digits. Where a number can be read both
+ways, `decimal` is the mark before its decimals.
+
+A text is first rewritten in one spelling (−, – and － are -, 1\,234 and 1’234 are grouped by U+202F, 1½ is
+1 1/2, 10⁶ is 10^6). One pattern then finds the numbers. Time is linear in the length of the text: what a
+pattern repeats is possessive or bounded, and only the number that counts is converted.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
+
+from asyncbench.suites.boxes import last_box
+from asyncbench.suites.numbers import MAX_DIGITS, exact
+
+Number: TypeAlias = Decimal | Fraction
+Mark: TypeAlias = Literal[".", ","]  # what stands before decimals
+
+# ── one spelling
+
+GROUP: Final = "\u202f"  # between groups of digits, whatever stood there
+_CURRENCY: Final = "$€£¥₹₽₩₺₫₴₱₦₪฿"
+_SIGNS: Final = dict.fromkeys(map(ord, "−–‐‑‒﹣－˗➖"), "-") | dict.fromkeys(map(ord, "＋﹢"), "+")
+_MARKS: Final = dict.fromkeys(map(ord, "⁄∕／"), "/") | {ord("٬"): GROUP, ord("＄"): "$", ord("￥"): "¥"}
+_RAISED: Final = dict(zip(map(ord, "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻₀₁₂₃₄₅₆₇₈₉"), "0123456789+-0123456789", strict=True))
+
+_OTHER_DIGIT: Final = re.compile(r"(?![0-9])\d")
+_WIDE_MARK: Final = re.compile(r"(?<=[０-９])[，．](?=[０-９])")
+_NUMERAL: Final = rf"[0-9](?:[0-9.,{GROUP}]*[0-9])?"
+_ARGUMENT: Final = rf"(?:\{{\s*([+-]?{_NUMERAL})\s*\}}|([0-9]))"
+_POWER: Final = r"([+-]?[0-9]++)"
+
+
+def _slashed(fraction: re.Match[str]) -> str:
+    r"""Return 1 1/2 for 1\frac{1}{2} and for 1½: apart from a whole number before it and a digit behind."""
+    vulgar = fraction.re is _VULGAR_FRACTION
+    parts = unicodedata.normalize("NFKC", fraction[0]).replace("⁄", "/") if vulgar else ""
+    over, digit_over, under, digit_under = (None, None, None, None) if vulgar else fraction.groups()
+    text, start, end = fraction.string, fraction.start(), fraction.end()
+    before = " " if start and text[start - 1].isdecimal() else ""
+    after = " " if end < len(text) and text[end].isdecimal() else ""
+    return f"{before}{parts or f'{over or digit_over}/{under or digit_under}'}{after}"
+
+
+_VULGAR_FRACTION: Final = re.compile("[¼-¾⅐-⅞↉]")
+# In this order. What a text must hold for a step to change it stands first: most texts need none.
+_SPELLINGS: Final[tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]] = (
+    ("\\", re.compile(r"\\([A-Za-z]++)(?=[0-9])"), r"\\\1 "),  # \frac12, \approx5
+    ("\\", re.compile(r"\\(?:times|cdot)(?![A-Za-z])"), "×"),
+    ("{,}", re.compile(r"\{,\}"), ","),
+    ("\\!", re.compile(r"(?<=,)\\!(?=[0-9])"), ""),
+    ("\\", re.compile(r"(?<=[0-9])(?:\\[,;:! ]|\{\\,\}|\\thinspace ?)(?=[0-9]{1,3}(?![0-9]))"), GROUP),
+    ("", re.compile(r"(?<=[0-9])[\u00a0\u2006-\u200a\u202f](?=[0-9]{1,3}(?![0-9]))"), GROUP),
+    ("", re.compile(r"(?<=[0-9])(?:['’＇ʼ]|\\?_|~)(?=[0-9]{3}(?![0-9]))"), GROUP),
+    ("\\", re.compile(r"\\[,;:! ]|~"), " "),
+    ("", re.compile(r"[\u00a0\u2006-\u200a]"), " "),
+    ("frac", re.compile(rf"\\(?:[dtcs]?frac|nicefrac)\s*{_ARGUMENT}\s*{_ARGUMENT}"), _slashed),
+    ("", _VULGAR_FRACTION, _slashed),
+    ("^", re.compile(rf"(?<=[0-9])[ ]?\^[ ]?(?:\{{\s*{_POWER}\s*\}}|\({_POWER}\)|{_POWER})"), r"^\1\2\3"),
+    ("**", re.compile(rf"(?<=[0-9])\*\*{_POWER}"), r"^\1"),
+    ("<sup>", re.compile(rf"(?<=[0-9])<sup>{_POWER}</sup>"), r"^\1"),
+)
+_RAISED_FRACTION: Final = re.compile("(?<![⁰¹²³⁴-⁹])([⁰¹²³⁴-⁹]++)/([₀-₉]++)")
+_RAISED_POWER: Final = re.compile("(?<=[0-9])[⁺⁻]?[⁰¹²³⁴-⁹]++")
+
+
+def _one_spelling(text: str, decimal: Mark) -> str:
+    if not text.isascii():
+        text = _WIDE_MARK.sub(lambda mark: unicodedata.normalize("NFKC", mark[0]), text)
+        text = text.translate(_SIGNS | _MARKS | {ord("٫"): decimal})
+        text = _OTHER_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
+        text = _RAISED_FRACTION.sub(lambda raised: f" {raised[0].translate(_RAISED)}", text)
+        text = _RAISED_POWER.sub(lambda raised: f"^{raised[0].translate(_RAISED)}", text)
+    for needed, pattern, spelling in _SPELLINGS:
+        if needed in text:
+            text = pattern.sub(spelling, text)
+    return text
+
+
+# ── finding numbers
+
+# Before a digit: there is no number in H2O, x2 and B12, and one in USD5 and 答案是42.
+_LETTER: Final = "A-Za-zÀ-ÖØ-öø-ɏͰ-ϿЀ-ԯḀ-ỿ"
+_CODES: Final = (
+    *("USD", "EUR", "GBP", "CHF", "JPY", "CNY", "RMB", "INR", "AUD", "CAD", "BRL", "SEK", "NOK", "DKK"),
+    *("Rs", "RM", "kr", "Fr"),
+)
+_NO_CODE: Final = "".join(rf"(?<!\b{code})" for code in _CODES)
+
+
+def _digits(decimal: Mark) -> str:
+    """Return the pattern of digits in groups or not, with decimals or without."""
+    point, comma = re.escape(decimal), "," if decimal == "." else r"\."
+    first = rf"(?!0[.,{GROUP} ])[0-9]{{1,3}}"
+    decimals = rf"(?:[0-9]{{3}}{GROUP}(?=[0-9]))*+[0-9]++"
+    either = r"(?:[.,][0-9]++(?![.,]?[0-9]))?"  # of 1 234,5: the comma groups nothing there
+    ungrouped = rf"{point}{decimals}" if decimal == "." else rf"(?:{point}{decimals}|\.[0-9]++(?![.,][0-9]))"
+    return rf"""(?:
+        {first}(?:{comma}[0-9]{{3}})+(?![0-9])(?:{point}{decimals})?          # 1,234.5
+      | {first}(?:{point}[0-9]{{3}}){{2,}}(?![0-9])(?:{comma}[0-9]++)?        # 1.234.567,8
+      | {first}{point}[0-9]{{3}}{comma}[0-9]++(?![.,]?[0-9])                  # 1.234,56
+      | [0-9]{{1,2}}(?:,[0-9]{{2}}){{1,9}},[0-9]{{3}}(?![0-9])(?:\.[0-9]++)?  # 12,34,567.5
+      | {first}(?:{GROUP}[0-9]{{3}})+(?![0-9]){either}
+      | {first}(?:[ ][0-9]{{3}}){{1,40}}(?![0-9]|[ ][0-9]|[ ]?/){either}      # 1 234 567
+      | [0-9]++(?:{ungrouped})?
+      | (?<![0-9.,]){point}[0-9]++
+    )"""
+
+
+@lru_cache
+def _pattern(decimal: Mark) -> re.Pattern[str]:
+    """Return the pattern that finds numbers, and what only looks like one."""
+    digits = _digits(decimal)
+    return re.compile(
+        rf"""
+        (?=[0-9.,^_\\])(?:
+        (?P<skipped>
+            (?<=[{_LETTER})}}\]|])\^\s*+\{{?\s*+[+-]?[0-9]++\}}?     # the 2 of cm^2
+          | (?<=[\w)}}\]])_\{{?[0-9]++\}}?                           # the 1 of x_1
+          | (?<=[{_LETTER}]){_NO_CODE}[0-9]++(?:[.,][0-9]++)*+       # the 2 of H2O
+        )
+      | (?P<odd>
+            0[xX][0-9A-Fa-f]++ | 0[bo][0-7]++
+          | \\[dtcs]?frac\s*+(?:\{{(?:[^{{}}]|\{{[^{{}}]*+\}}){{1,99}}+\}}\s*+){{2}}
+        )
+      | (?P<whole>[0-9]{{1,3}}(?:[,{GROUP}][0-9]{{3}})++|[0-9]++)[ ]{{1,2}}
+        (?P<over>[0-9]++)[ ]?/[ ]?(?P<under>[0-9]++)(?![.,]?[0-9]|[ ]?/[ ]?[0-9])
+      | (?<!/)(?<!/[ ])(?P<dividend>{digits})[ ]?/[ ]?(?P<divisor>-?{digits})(?![0-9]|[ ]?/[ ]?[0-9])
+      | (?P<base>{digits})\^(?P<power>[+-]?[0-9]++)(?![.,]?[0-9])
+      | (?P<digits>{digits})(?:[eE](?P<exponent>[+-]?[0-9]++)|[ ]?[×xX·⋅∙*][ ]?10\^(?P<scale>[+-]?[0-9]++))?
+        )
+        """,
+        re.VERBOSE,
+    )
+
+
+# ── what a number is worth
+
+_NEAR: Final = 24  # characters beside a number that may change what it is worth
+_NO_VALUE_BEHIND: Final = re.compile(r"(?:[±∓√]|\+/-|\\pm|\\mp|\\sqrt(?:\[[0-9]+\])?)[ ]?[{(]?[ ]?$")
+_NO_VALUE_BEFORE: Final = re.compile(r"[ ]?(?:\\pi(?![A-Za-z])|π|√|\\sqrt)")
+_SIGN: Final = re.compile(rf"([+-])(?:\\?[{_CURRENCY}][ ]?|\\left[(])?$|(?<=[=(\[{{$:≈])[ ]?([+-])[ ]$")
+# Behind it a sign is an operator or a range: 7-3, x-3, (7)-3, 3个-5个.
+_OPERAND: Final = re.compile(rf"(?:[0-9{_LETTER}\u0590-\u07ff)\]}}%°]|[0-9][\u3040-\ud7af]{{1,2}})$")
+
+
+def _sign(before: str) -> str:
+    """Return the sign at the end of what stands before a number."""
+    found = _SIGN.search(before)
+    if found is None or (found[1] and _OPERAND.search(before, 0, found.start())):
+        return ""
+    return found[1] or found[2]
+
+
+def _value(number: re.Match[str], decimal: Mark) -> Number | None:
+    """Return what a number is worth; None where its digits do not say it, as in √2, 2π, ±5, 3/0 and 0x1F."""
+    start, end, text = number.start(), number.end(), number.string
+    before, after = text[max(0, start - _NEAR) : start], text[end : end + _NEAR]
+    if number["odd"] or _NO_VALUE_BEHIND.search(before) or _NO_VALUE_BEFORE.match(after):
+        return None
+    value = _amount(number, decimal)
+    if value is None or _sign(before) != "-":
+        return value
+    return value.copy_negate() if isinstance(value, Decimal) else -value  # unary minus rounds a decimal
+
+
+def _amount(number: re.Match[str], decimal: Mark) -> Number | None:
+    """Return what a number is worth without its sign."""
+    if number["under"] is not None:
+        fraction = _quotient(number["over"], number["under"])
+        if fraction is None or fraction >= 1:  # in 4 10/3 the 4 is another number
+            return fraction
+        return _quotient(re.sub(rf"[,{GROUP}]", "", number["whole"]), "1", plus=fraction)
+    if number["divisor"] is not None:
+        return _quotient(_plain(number["dividend"], decimal), _plain(number["divisor"], decimal))
+    if number["power"] is not None:
+        return _power(_plain(number["base"], decimal), number["power"])
+    digits, exponent = _plain(number["digits"], decimal), number["exponent"] or number["scale"]
+    return exact(digits if exponent is None else f"{digits}e{exponent}")
+
+
+def _plain(digits: str, decimal: Mark) -> str:
+    """Return digits as Python writes them: 1234.5 for 1,234.5."""
+    digits, spaced = re.sub(rf"[ {GROUP}]", "", digits), bool(re.search(rf"[ {GROUP}]", digits))
+    marks = [mark for mark in digits if mark in ".,"]
+    if not marks:
+        return digits
+    last = marks[-1]
+    groups = marks.count(last) > 1  # no number has two points
+    if len(marks) == 1 and last != decimal and not spaced:
+        whole, _, rest = digits.rpartition(last)
+        groups = len(rest) == 3 and len(whole) <= 3 and whole != "0"
+    point = "" if groups else last
+    whole, _, rest = digits.rpartition(point) if point else (digits, "", "")
+    return f"{whole.replace(',', '').replace('.', '')}{'.' if rest else ''}{rest}"
+
+
+def _quotient(over: str, under: str, *, plus: Fraction = Fraction(0)) -> Fraction | None:
+    """Return over / under + plus, exactly; None where that is no number, or too long a one to divide."""
+    if len(over) + len(under) > MAX_DIGITS or not (divisor := Fraction(under)):
+        return None
+    return Fraction(over) / divisor + plus
+
+
+def _power(base: str, exponent: str) -> Number | None:
+    if re.fullmatch("10*", base):  # of any size
+        return exact(f"1e{(len(base) - 1) * int(exponent[:_NEAR])}")
+    if len(base) * abs(int(exponent[:_NEAR])) > MAX_DIGITS or not (value := Fraction(base)):
+        return None
+    return value ** int(exponent)
+
+
+# ── reading a text
+
+
+def last_number(text: str, decimal: Mark = ".") -> Number | None:
+    """Return the number that a reply gives, exactly: the last one in its box, or else its last one.
+
+    None where there is none, or where what stands there is worth no exact number: √2, ±5, 3/0.
+    """
+    box = last_box(text)
+    last = None
+    for found in _pattern(decimal).finditer(_one_spelling(text if box is None else box, decimal)):
+        last = last if found["skipped"] else found
+    return None if last is None else _value(last, decimal)
+
+
+# ── an expected value
+
+
+class NotOneNumberError(ValueError):
+    """A text is not one number; its message says why."""
+
+
+_MONTH: Final = (
+    "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+    "|Mär|Mrz|Mai|Okt|Dez|janv|févr|mars|avr|juin|juil|août|Ene|Abr|Ago|Dic)"
+)
+# What holds one number, or reads like one, and is another thing.
+_OTHER_THINGS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
+    (
+        "it is a date",
+        re.compile(rf"[0-9](?:st|nd|rd|th)?[-. ]{{1,2}}(?:of )?{_MONTH}|{_MONTH}[^\W\d_]*[-. ]{{1,2}}[0-9]"),
+    ),
+    (
+        "it is a time",
+        re.compile(r"[0-9]\s?(?:[aApP]\.?[mM]\b|o['’]clock|Uhr\b)|[0-9]{1,2}:[0-9]{2}(?![0-9])"),
+    ),
+    (
+        "it is a bound",
+        re.compile(
+            r"[<>≤≥]|\\[lg]eq?\b|[0-9]\+|(?i:\b(?:at (?:least|most)|(?:more|less|greater) than|up to)\b)"
+        ),
+    ),
+    ("it holds several values", re.compile(r"[(\[{][^()\[\]{}]*[0-9]\s*[,;][^()\[\]{}]*[)\]}]")),  # (3, 456)
+    (
+        "its unit makes another number of it",
+        re.compile(
+            r"[0-9]\s?(?:dozen|hundred|thousand|lakh|crore|[mb]illion|trillion|Mio|Mrd|[百千万萬億亿천만억])"
+            r"|[0-9](?:k|M|B|bn|mn)\b"
+        ),
+    ),
+    ("it is a part of an expression", re.compile(r"[0-9][ixyz]\b")),
+)
+_MARKUP: Final = re.compile(
+    r"\\(?:text|mathrm|textbf|mathbf|textrm|operatorname|displaystyle|left|right|q?quad)(?![A-Za-z])"
+    r"|\\degree|\^\{?\\circ\}?|\\[%$()\[\]]|[{}*$\"“”„«»`]"
+)
+_UNIT: Final = r"(?:[^\W\d_]++['’.]?(?:\^?-?[1-9]|[²³⁻¹]++)?|[%‰°′″¢$€£¥₹₽₩]++[^\W\d_]*+)"
+_BEHIND: Final = re.compile(rf"\s*+(?:[(\[]?\s*+{_UNIT}[)\]]?(?:\s*+[/·⋅∙.,]?\s*+))*+[\s.,。)\]]*+")
+_AHEAD: Final = re.compile(r"(?:[^\W\d_]|[\s.,:'’()\[#~≈]|(?<=\w)-(?=\w))*+(?:=\s*+)?")
+_FUNCTION: Final = re.compile(r"(?:\b(?:sqrt|log|ln|exp|sin|cos|tan)\b\s*+[({]?|[^\W\d_][(])\s*+$")
+
+
+def only_number(text: str, decimal: Mark = ".") -> Number | None:
+    """Return the number that an expected value is, read as in a reply; None where there is none in it.
+
+    Beside it may stand a unit, a currency, words, or a name with =: 24 cm^2, $5, x = 5, "The answer is 42.".
+    Of a text with a box it is what is in the box, and of GSM8K's solutions what is behind ####.
+
+    Raises:
+        NotOneNumberError: it is several, a part of an expression, a date, a time, a range or a bound.
+    """
+    box = last_box(text)
+    answer = text.rpartition("####")[2] if "####" in text else text if box is None else box
+    spelled = _one_spelling(answer.strip(), decimal)
+    numbers = [found for found in _pattern(decimal).finditer(spelled) if not found["skipped"]]
+    if not numbers:
+        return None
+    for reason, pattern in _OTHER_THINGS:
+        if pattern.search(spelled):
+            raise NotOneNumberError(reason)
+    if len(numbers) > 1:
+        raise NotOneNumberError(f"it holds {len(numbers)} numbers")
+    value, digits = _value(numbers[0], decimal), numbers[0][0].strip()
+    if value is None or _left_over(numbers[0]):
+        raise NotOneNumberError(
+            f"{digits!r} is only a part of it" if digits != spelled else "it has no exact value"
+        )
+    return value
+
+
+def _left_over(number: re.Match[str]) -> bool:
+    """Return whether more stands beside a number than its sign, a unit, words, or a name with =."""
+    ahead, behind = number.string[: number.start()], number.string[number.end() :]
+    if _sign(ahead[-_NEAR:]) and (signed := _SIGN.search(ahead)):
+        ahead = ahead[: signed.start()]
+    ahead = _MARKUP.sub("", ahead.rstrip(f"\\{_CURRENCY} "))
+    mixed = number["under"] is not None and Decimal(number["over"]) >= Decimal(number["under"])  # 4 10/3
+    return mixed or bool(
+        _FUNCTION.search(ahead)
+        or not _AHEAD.fullmatch(ahead)
+        or not _BEHIND.fullmatch(_MARKUP.sub("", behind))
+    )
