@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from asyncbench.errors import ProblemSetError
-from asyncbench.problems.files import NumberAsWritten, text_value
+from asyncbench.problems.text_files import NumberAsWritten, text_value
 
 OPENED: Final = frozenset(
     {"number", "choice", "text", "contains", "math"}

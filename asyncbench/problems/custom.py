@@ -12,17 +12,9 @@ import pyarrow as pa
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.accepted import accepted_in
-from asyncbench.problems.files import (
-    Row,
-    is_text_file,
-    lacking,
-    names_in,
-    opened_parquet,
-    read_batches,
-    text_rows,
-    text_value,
-)
+from asyncbench.problems.files import lacking, opened_columns
 from asyncbench.problems.schema import Column, converted, is_text
+from asyncbench.problems.text_files import Row, is_text_file, names_in, text_rows, text_value
 from asyncbench.records import Draft
 from asyncbench.suites.custom import check_expected
 from asyncbench.suites.own_graders import TAKES, use_grader
@@ -80,8 +72,8 @@ def columns_in(path: Path) -> list[str]:
     """
     if is_text_file(path):
         return names_in(path)
-    with opened_parquet(path) as file:
-        return list(file.schema_arrow.names)
+    with opened_columns(path) as file:
+        return list(file.schema.names)
 
 
 def first_row(path: Path) -> dict[str, str]:
@@ -94,8 +86,8 @@ def first_row(path: Path) -> dict[str, str]:
     if is_text_file(path):
         row = next((row for _, row in text_rows(path)), row)
     else:
-        with opened_parquet(path) as file:
-            for batch in read_batches(file, file.schema_arrow.names, path=path, rows=1):
+        with opened_columns(path) as file:
+            for batch in file.batches(file.schema.names, rows=1):
                 row = batch.to_pylist()[0]
                 break
     if not row:
@@ -210,10 +202,10 @@ def _length(row: Row, column: str, place: str) -> int | None:
 
 def _parquet_rows(path: Path, custom: Custom, rows: int) -> Iterator[tuple[str, Row]]:
     named, several = _named(custom), len(custom.accepted) > 1
-    with opened_parquet(path) as file:
+    with opened_columns(path) as file:
         for name, column in named:
-            _check_column(column, name, file.schema_arrow, path=path)
-        for batch in read_batches(file, sorted({column for _, column in named}), path=path, rows=rows):
+            _check_column(column, name, file.schema, path=path)
+        for batch in file.batches(sorted({column for _, column in named}), rows=rows):
             read = [
                 _converted(batch.column(column), name, place=f"{path}: column {column!r}", nulls=several)
                 for name, column in named

@@ -1,24 +1,22 @@
-"""Files of problems as bytes on a disk, read in bounded memory: Parquet batch by batch, text row by row.
+"""Problem files in columns, Parquet and Arrow, read batch by batch in bounded memory.
 
-A few kilobytes of Parquet can hold gigabytes: a text may stand once, and rows name it a million times. So
-text is read as a dictionary, measured, and written out for as many rows as fit.
-
-Text files of your own are CSV, TSV, JSON and JSON lines. Values stay the text that was written: readers of
-tables make numbers of texts, and lose the zeros of 0012 and 1.50, and the end of a long number.
+A few kilobytes can hold gigabytes: a text may stand once, and rows name it a million times. So text is read
+as a dictionary where the encoding allows it, measured, and written out for as many rows as fit.
 """
 
-import csv
-import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, NoReturn, TypeAlias, cast
+from typing import Any, Final, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from asyncbench.contents import Content, content_of
 from asyncbench.errors import ProblemSetError
 from asyncbench.files import local
 from asyncbench.problems.schema import Column
@@ -26,6 +24,20 @@ from asyncbench.problems.schema import Column
 LONGEST_TEXT: Final = 10_000_000  # bytes: more than the longest context of any model takes
 MOST_AT_ONCE: Final = 16_000_000  # bytes of text in a batch, unless a single row has more
 MOST_IN_A_GROUP: Final = 1_000_000_000  # bytes of a column in a row group: all may be one page
+MOST_DECODED: Final = 256_000_000  # bytes of a column in a batch of which rows may share their bytes
+_SHARED: Final = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY", "DELTA_BYTE_ARRAY"})  # encodings of Parquet
+
+
+def content_in(path: Path) -> Content:
+    """Return what a problem file holds.
+
+    Raises:
+        ProblemSetError: it cannot be read, or holds what asyncbench does not read; with the way out.
+    """
+    try:
+        return content_of(local(path), refuse=ProblemSetError)
+    except OSError as error:
+        raise refusal(path, error) from error
 
 
 @contextmanager
@@ -35,6 +47,8 @@ def opened_parquet(path: Path) -> Iterator[pq.ParquetFile]:
     Raises:
         ProblemSetError: it cannot be opened, or later a part of it cannot be read.
     """
+    if (form := content_in(path).form) != "parquet":
+        raise ProblemSetError(f"{path}: this is {form}, not Parquet. Name a Parquet file.")
     try:
         with pq.ParquetFile(local(path), pre_buffer=False) as file:  # pre-buffered, a row group is held whole
             yield file
@@ -42,39 +56,36 @@ def opened_parquet(path: Path) -> Iterator[pq.ParquetFile]:
         raise refusal(path, error) from error
 
 
+@contextmanager
+def opened_columns(path: Path) -> Iterator["ParquetColumns | ArrowColumns"]:
+    """Yield a Parquet or Arrow file for reading; raises as `opened_parquet` does."""
+    if content_in(path).form != "arrow":
+        with opened_parquet(path) as file:
+            yield ParquetColumns(path, file)
+        return
+    try:
+        with pa.memory_map(str(local(path))) as source:
+            yield ArrowColumns(path, source)
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+        raise refusal(path, error) from error
+
+
 def refusal(path: Path, error: Exception) -> ProblemSetError:
     """Return what it comes to that a file cannot be read, with the way out."""
+    reason = str(error).partition("\n")[0]
     if isinstance(error, FileNotFoundError):
         problem = "no such file. Correct the path, or make the file with `asyncbench generate`."
     elif isinstance(error, PermissionError):
         problem = "permission denied. Get permission to read the file, or name another one."
     elif path.is_dir():
-        problem = "cannot be read as a Parquet file: it is a folder. Name a file in it."
+        problem = "this is a folder. Name a file in it."
+    elif isinstance(error, NotImplementedError):  # Arrow's, too
+        problem = f"it holds what Arrow cannot read ({reason}). Write it again with simpler columns."
+    elif "encrypt" in reason.lower():
+        problem = f"it is encrypted ({reason}). Write it without encryption."
     else:
-        problem = _other_format(path, str(error).partition("\n")[0])
+        problem = f"it is cut short or damaged ({reason}). Download it or make it again."
     return ProblemSetError(f"{path}: {problem}")
-
-
-def _other_format(path: Path, reason: str) -> str:
-    """Return what a file is that is not Parquet, and the way out."""
-    first, ending = _first_line(path), ""
-    if first.startswith(("[", "{")):
-        ending = ".json" if first.startswith("[") else ".jsonl"
-    elif "," in first and first.isprintable():
-        ending = ".csv"
-    if ending:
-        kind = {".json": "JSON", ".jsonl": "JSON lines", ".csv": "CSV"}[ending]
-        return f"this is {kind}, not Parquet. Rename it to {path.with_suffix(ending)}."
-    return (
-        f"cannot be read as a Parquet file ({reason}). If it is cut short or damaged, download it or "
-        "make it again."
-    )
-
-
-def _first_line(path: Path) -> str:
-    with suppress(OSError, UnicodeDecodeError), path.open("rb") as file:
-        return file.readline(4096).decode("utf-8-sig").strip()
-    return ""
 
 
 def lacking(column: str, names: Sequence[str]) -> str:
@@ -84,33 +95,92 @@ def lacking(column: str, names: Sequence[str]) -> str:
     return f"{problem}. Its columns: {', '.join(names)}."
 
 
-def read_batches(
-    file: pq.ParquetFile, columns: Sequence[str], *, path: Path, rows: int, start: int = 0
-) -> Iterator[pa.RecordBatch]:
-    """Yield batches of at most `rows` rows in file order, from row `start` on (the first is 0).
+@dataclass(frozen=True)
+class ParquetColumns:
+    """A Parquet file that is open."""
 
-    Raises:
-        ProblemSetError: a text is too long, or too much of a column is in one row group.
-    """
-    texts = _check_groups(file.metadata, columns, path=path)
-    groups, skip = _from_row(file, start)
-    with pq.ParquetFile(path, metadata=file.metadata, read_dictionary=texts, pre_buffer=False) as encoded:
-        for group in groups:  # each has dictionaries of its own, which lists cannot join
-            for batch in encoded.iter_batches(rows, row_groups=[group], columns=list(columns)):
-                if skip < batch.num_rows:
-                    for part in _parts(batch.slice(skip), path=path):
-                        plain = [_plain(column) for column in part.columns]
-                        yield pa.RecordBatch.from_arrays(plain, names=part.schema.names)
-                skip = max(0, skip - batch.num_rows)
+    path: Path
+    file: pq.ParquetFile
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+        return self.file.schema_arrow
+
+    @property
+    def metadata(self) -> Mapping[bytes, bytes]:
+        """What its writer noted in it."""
+        return self.file.metadata.metadata or {}
+
+    def batches(self, columns: Sequence[str], *, rows: int, start: int = 0) -> Iterator[pa.RecordBatch]:
+        """Yield batches of at most `rows` rows in file order, from row `start` on (the first is 0).
+
+        Raises:
+            ProblemSetError: a text is too long, or too much of a column is in one row group.
+        """
+        metadata = self.file.metadata
+        texts = _check_groups(metadata, columns, path=self.path)
+        coded = [path for i, path in texts.items() if not _deltas(metadata, i)]
+        groups, skip = _from_row(self.file, start)
+        with pq.ParquetFile(self.path, metadata=metadata, read_dictionary=coded, pre_buffer=False) as encoded:
+            for group in groups:  # each has dictionaries of its own, which lists cannot join
+                plain = [i for i, path in texts.items() if path not in coded]
+                decoded = min(rows, _rows_at_once(metadata.row_group(group), plain))
+                for batch in encoded.iter_batches(decoded, row_groups=[group], columns=list(columns)):
+                    if skip < batch.num_rows:
+                        yield from _plain_parts(batch.slice(skip), path=self.path)
+                    skip = max(0, skip - batch.num_rows)
 
 
-def _check_groups(metadata: pq.FileMetaData, columns: Sequence[str], *, path: Path) -> list[str]:
-    """Return the file's columns of text; refuse what its own figures tell is too much."""
+@dataclass(frozen=True)
+class ArrowColumns:
+    """An Arrow file, or a stored stream, that is open."""
+
+    path: Path
+    source: pa.MemoryMappedFile
+
+    @cached_property
+    def _reader(self) -> "pa.RecordBatchFileReader | pa.RecordBatchStreamReader":
+        self.source.seek(0)
+        is_file = self.source.read(6) == b"ARROW1"
+        self.source.seek(0)
+        return pa.ipc.open_file(self.source) if is_file else pa.ipc.open_stream(self.source)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+        return self._reader.schema
+
+    @property
+    def metadata(self) -> Mapping[bytes, bytes]:
+        """What its writer noted in it."""
+        return self.schema.metadata or {}
+
+    def batches(self, columns: Sequence[str], *, rows: int, start: int = 0) -> Iterator[pa.RecordBatch]:
+        """Yield batches as `ParquetColumns.batches` does, and raise likewise."""
+        for whole in self._whole():
+            batch = whole.select(list(columns))
+            for first in range(start, batch.num_rows, rows):
+                yield from _plain_parts(batch.slice(first, rows), path=self.path)
+            start = max(0, start - batch.num_rows)
+
+    def _whole(self) -> Iterator[pa.RecordBatch]:
+        reader = self._reader
+        if isinstance(reader, pa.RecordBatchFileReader):
+            yield from map(reader.get_batch, range(reader.num_record_batches))
+        else:
+            yield from reader
+
+
+def _check_groups(metadata: pq.FileMetaData, columns: Sequence[str], *, path: Path) -> dict[int, str]:
+    """Return the file's leaves of text in some columns; refuse what its own figures tell is too much."""
     leaves = [metadata.schema.column(i) for i in range(len(metadata.schema))]
     texts = {
         i: leaf.path
         for i, leaf in enumerate(leaves)
-        if leaf.path.partition(".")[0] in columns and str(leaf.logical_type) == "String"
+        if leaf.physical_type == "BYTE_ARRAY"
+        and str(leaf.logical_type).partition("(")[0] != "Decimal"
+        and any(leaf.path == column or leaf.path.startswith(f"{column}.") for column in columns)
     }
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for i, name in texts.items():
@@ -123,37 +193,76 @@ def _check_groups(metadata: pq.FileMetaData, columns: Sequence[str], *, path: Pa
                     f"{path}: column {name!r} has {size:,} bytes in one row group; at most "
                     f"{MOST_IN_A_GROUP:,} are allowed. Write smaller row groups (row_group_size=…)."
                 )
-    return list(texts.values())
+    return texts
 
 
-def _parts(batch: pa.RecordBatch, *, path: Path) -> Iterator[pa.RecordBatch]:
+def _deltas(metadata: pq.FileMetaData, leaf: int) -> bool:
+    """Return whether a row group has a leaf in an encoding that Arrow cannot read as a dictionary."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return any("DELTA" in encoding for group in groups for encoding in group.column(leaf).encodings)
+
+
+def _rows_at_once(group: pq.RowGroupMetaData, leaves: Sequence[int]) -> int:
+    """Return how many rows to decode at once where rows may share bytes: each may be as long as the whole."""
+    sizes = (
+        column.total_uncompressed_size
+        for column in map(group.column, leaves)
+        if _SHARED & set(column.encodings)
+    )
+    return max(1, MOST_DECODED // max(1, *sizes, 1))
+
+
+def _plain_parts(batch: pa.RecordBatch, *, path: Path) -> Iterator[pa.RecordBatch]:
     """Yield a batch in halves of halves whose texts, written out, are few enough bytes."""
     size = sum(_bytes_of(batch.column(name), name, path=path) for name in batch.schema.names)
     if size > MOST_AT_ONCE and batch.num_rows > 1:
         half = batch.num_rows // 2
-        yield from _parts(batch.slice(0, half), path=path)
-        yield from _parts(batch.slice(half), path=path)
+        yield from _plain_parts(batch.slice(0, half), path=path)
+        yield from _plain_parts(batch.slice(half), path=path)
     else:
-        yield batch
+        plain = [_plain(column) for column in batch.columns]
+        yield pa.RecordBatch.from_arrays(plain, names=batch.schema.names)
 
 
 def _bytes_of(column: Column, name: str, *, path: Path) -> int:
     """Return how many bytes the texts of a column take, each row by itself."""
+    if isinstance(column, pa.ExtensionArray):
+        return _bytes_of(column.storage, name, path=path)
     if isinstance(column, pa.ListArray | pa.LargeListArray):
         return _bytes_of(column.flatten(), name, path=path)
-    if not isinstance(column, pa.DictionaryArray):
+    rows: pa.Array[Any] | None = None
+    if isinstance(column, pa.DictionaryArray):
+        rows, column = column.indices, column.dictionary
+    if (lengths := _lengths(column)) is None:
         return 0
-    lengths = pc.binary_length(cast("pa.StringArray", column.dictionary))
     if (pc.max(lengths).as_py() or 0) > LONGEST_TEXT:
         raise _too_long(name, path)
-    return pc.sum(lengths.take(column.indices)).as_py() or 0
+    return pc.sum(lengths if rows is None else lengths.take(rows)).as_py() or 0
+
+
+def _lengths(column: Column) -> "pa.Array[Any] | None":
+    """Return the bytes of each text of a column; None: it holds no text."""
+    kind = column.type
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):  # each view begins with its length
+        views = cast("list[Any]", column.buffers())[1]
+        all_lengths = np.frombuffer(views, np.int32)[::4]
+        lengths = pa.array(all_lengths[column.offset : column.offset + len(column)])
+        return cast("pa.Array[Any]", pc.if_else(column.is_valid(), lengths, 0))
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    if not any(is_kind(kind) for is_kind in texts):
+        return None
+    return pc.binary_length(cast("pa.StringArray", column)).cast(pa.int64())
 
 
 def _plain(column: Column) -> Column:
+    if isinstance(column, pa.ExtensionArray):
+        return _plain(column.storage)
     if isinstance(column, pa.ListArray | pa.LargeListArray):
+        if not pa.types.is_dictionary(column.type.value_type):
+            return column
         kind = pa.list_ if isinstance(column, pa.ListArray) else pa.large_list
         own = pa.concat_arrays([column])  # a slice would write out the items of the whole
-        return own.cast(kind(pa.string()))
+        return own.cast(kind(column.type.value_type.value_type))
     return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
 
 
@@ -172,173 +281,3 @@ def _from_row(file: pq.ParquetFile, start: int) -> tuple[list[int], int]:
             return list(range(group, file.num_row_groups)), start
         start -= rows
     return [], 0
-
-
-# ── text files of your own
-
-TABLES: Final = (".csv", ".tsv")
-JSON_LINES: Final = (".jsonl", ".ndjson")
-JSON: Final = ".json"  # one list of objects
-Row: TypeAlias = dict[str, Any]  # Any: text, or whatever else JSON holds but numbers
-
-
-class NumberAsWritten(str):
-    """A number of a JSON file, as it is written there."""
-
-
-_EXAMPLE: Final = '{"question": "1 + 1?", "answer": "2"}'
-_JSON_KINDS: Final = {list: "a list", dict: "an object", bool: "true or false", type(None): "null"}
-
-
-def is_text_file(path: Path) -> bool:
-    """Return whether a file is read as text; any other is read as Parquet."""
-    return path.suffix.lower() in (*TABLES, *JSON_LINES, JSON)
-
-
-def text_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    """Yield each row with its place for messages: the file, and the line that it begins in or its number.
-
-    Raises:
-        ProblemSetError: a line is not what it should be; or the file cannot be read.
-    """
-    ending, lines = path.suffix.lower(), _lines(path)
-    if ending in TABLES:
-        return _table_rows(path, lines, separator="\t" if ending == ".tsv" else ",")
-    return _listed_rows(path, lines) if ending == JSON else _json_rows(path, lines)
-
-
-def names_in(path: Path) -> list[str]:
-    """Return the columns of the first row; raises likewise."""
-    return list(next((row for _, row in text_rows(path)), ()))
-
-
-def text_value(row: Row, column: str, *, place: str) -> str:
-    """Return the text of a column of a row.
-
-    Raises:
-        ProblemSetError: it is no text; `place` says where the row is.
-    """
-    value = row[column]
-    if not isinstance(value, str):
-        kind = _JSON_KINDS.get(type(value), "something else")
-        raise ProblemSetError(f"{place}: column {column!r} is {kind}, not text. Write it as text.")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise ProblemSetError(
-            f"{place}: column {column!r} holds half of a character (\\ud800 to \\udfff). Correct that text."
-        ) from None
-    return value
-
-
-def _lines(path: Path) -> Iterator[str]:
-    try:
-        with local(path).open("rb") as file:
-            for number in range(1, 2**63):
-                line = file.readline(MOST_AT_ONCE + 1)
-                if not line:
-                    return
-                place = f"{path}, line {number}"
-                if len(line) > MOST_AT_ONCE:
-                    raise ProblemSetError(f"{place}: it has more than {MOST_AT_ONCE:,} bytes. Remove it.")
-                yield _decoded(line, first=number == 1, place=place)
-    except OSError as error:
-        raise refusal(path, error) from error
-
-
-def _decoded(line: bytes, *, first: bool, place: str) -> str:
-    try:
-        return line.decode("utf-8-sig" if first else "utf-8")
-    except UnicodeDecodeError as error:
-        raise ProblemSetError(
-            f"{place}: it is not UTF-8 text (byte {error.start + 1:,}: {error.reason}). Save it as UTF-8."
-        ) from None
-
-
-# ── tables
-
-
-def _table_rows(path: Path, lines: Iterator[str], separator: str) -> Iterator[tuple[str, Row]]:
-    csv.field_size_limit(LONGEST_TEXT)  # for all of this process: there is no other way
-    first, header = next(((n, line) for n, line in enumerate(lines) if not line.isspace()), (0, ""))
-    if separator not in header and ";" in header:  # as spreadsheets write it where 1,5 is a number
-        separator = ";"
-    reader = csv.reader(chain([header], lines), delimiter=separator, strict=True)
-    names: list[str] | None = None
-    while True:
-        place = f"{path}, line {first + reader.line_num + 1}"
-        try:
-            values = next(reader, None)
-        except csv.Error as error:
-            raise ProblemSetError(f"{place}: it cannot be read as CSV: {error}. Correct it.") from None
-        if values is None:
-            return
-        if names is None:
-            names = _names(values, place)
-        elif values:  # no empty line
-            if len(values) != len(names):
-                raise ProblemSetError(
-                    f"{place}: {len(values):,} values, but the header has {len(names):,}. Put a value with "
-                    f'{separator!r} or a line break in double quotes ("…").'
-                )
-            yield place, dict(zip(names, values, strict=True))
-
-
-def _names(header: list[str], place: str) -> list[str]:
-    names = [name.strip() for name in header]
-    for name in filter(None, names):
-        if names.count(name) > 1:
-            raise ProblemSetError(f"{place}: two columns are called {name!r}. Rename one.")
-    return names
-
-
-# ── JSON
-
-
-def _json_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row]]:
-    for number, line in enumerate(lines, 1):
-        if not line.isspace():
-            place = f"{path}, line {number}"
-            yield place, _object(_parsed(line, place, "Write one object per line"), place)
-
-
-def _listed_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row]]:
-    content = _parsed(
-        "".join(lines), str(path), f"If it has one object per line, rename it to {path.stem}.jsonl"
-    )
-    if not isinstance(content, list):
-        raise ProblemSetError(f"{path}: it is not a list of JSON objects. Write [{_EXAMPLE}, …].")
-    for number, row in enumerate(content, 1):
-        place = f"{path}, object {number}"
-        yield place, _object(row, place)
-
-
-def _parsed(text: str, place: str, way_out: str) -> object:
-    try:
-        return json.loads(
-            text,
-            parse_int=NumberAsWritten,
-            parse_float=NumberAsWritten,
-            parse_constant=_no_number,
-            object_pairs_hook=_no_key_twice,
-        )
-    except (ValueError, RecursionError) as error:
-        raise ProblemSetError(f"{place}: it cannot be read as JSON: {error}. {way_out}.") from None
-
-
-def _object(row: object, place: str) -> Row:
-    if not isinstance(row, dict):
-        raise ProblemSetError(f"{place}: it is not a JSON object. Write it as {_EXAMPLE}.")
-    return row
-
-
-def _no_key_twice(pairs: list[tuple[str, Any]]) -> Row:  # Any: JSON
-    row = dict(pairs)
-    if len(row) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"an object has {next(name for name in names if names.count(name) > 1)!r} twice")
-    return row
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")

@@ -12,15 +12,19 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import unquote
 
+from asyncbench.contents import PACKED_ENDINGS
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.problems.files import JSON, JSON_LINES, TABLES
+from asyncbench.problems.text_files import ENDINGS as TEXT_ENDINGS
 from asyncbench.store.bucket.fetching import fetched_file
 from asyncbench.store.bucket.objects import s3_address
 
 if TYPE_CHECKING:  # it is an extra, and takes its time
     from huggingface_hub import HfApi
 
-ENDINGS: Final = (".parquet", *TABLES, *JSON_LINES, JSON)
+ENDINGS: Final = (
+    *(".parquet", ".arrow", ".feather"),
+    *(f"{ending}{packed}" for ending in TEXT_ENDINGS for packed in ("", *PACKED_ENDINGS)),
+)
 ABOUT_THE_DATA: Final = ("dataset_info.json", "dataset_infos.json")  # which are no data
 MOST_NAMED: Final = 10  # files in a message
 PATIENCE_S: Final = 10.0  # for an answer that no run needs

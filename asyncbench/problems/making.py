@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.files import replacing, storing, writing
-from asyncbench.problems.files import opened_parquet
+from asyncbench.problems.files import content_in, opened_parquet
 from asyncbench.problems.problem_set import ProblemSet, Survey, metadata_in, metadata_of, state_of
 from asyncbench.problems.schema import DRAFTED, PROBLEM_SCHEMA, ROWS_AT_ONCE, batches_of, drafted, with_ids
 from asyncbench.records import Problem
@@ -271,7 +271,7 @@ def copy_into(
 
 def _is_as_copied(problems: ProblemSet) -> bool:
     """Return whether a set's file is what `_written` would make of it."""
-    if problems.state is None:
+    if problems.state is None or content_in(problems.path).form != "parquet":
         return False
     ours = {b"ARROW:schema", *(key.encode() for key in metadata_of(problems))}
     with opened_parquet(problems.path) as file:

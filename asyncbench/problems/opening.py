@@ -25,7 +25,7 @@ from asyncbench.problems.custom import (
     mapping,
     used_grader,
 )
-from asyncbench.problems.files import is_text_file, lacking, opened_parquet, read_batches
+from asyncbench.problems.files import lacking, opened_columns
 from asyncbench.problems.hub import problem_file
 from asyncbench.problems.problem_set import (
     ProblemSet,
@@ -45,6 +45,7 @@ from asyncbench.problems.schema import (
     identified,
     is_text,
 )
+from asyncbench.problems.text_files import is_text_file
 from asyncbench.records import Draft
 from asyncbench.suites.custom import CUSTOM_GRADERS, check_custom as check_grader
 from asyncbench.suites.plugins import is_in_file
@@ -149,11 +150,11 @@ def _made_of(problems: Iterator[Draft], path: Path, name: str, **known: Any) -> 
 def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
     if is_text_file(path):
         raise _no_contract(path, columns_in(path), "it is a text file.")
-    with opened_parquet(path) as file:
+    with opened_columns(path) as file:
         state = state_of(path)
-        _check_types(file.schema_arrow, path=path)
+        _check_types(file.schema, path=path)
         try:
-            metadata = metadata_in(file.metadata.metadata)
+            metadata = metadata_in(file.metadata)
         except (ValueError, RecursionError) as error:
             raise ProblemSetError(f"{path}: its metadata makes no sense ({error}). Make it again.") from None
     version, digest = metadata.pop("schema_version", SCHEMA_VERSION), metadata.pop("digest", None)
@@ -292,8 +293,8 @@ class _Ids:
 
 def _rows_of(problem_id: object, path: Path) -> list[int]:
     rows, before = [], 0
-    with opened_parquet(path) as file:
-        for batch in read_batches(file, ["problem_id"], path=path, rows=ROWS_AT_ONCE):
+    with opened_columns(path) as file:
+        for batch in file.batches(["problem_id"], rows=ROWS_AT_ONCE):
             ids = batch.column("problem_id").to_pylist()
             rows += [before + i for i, other in enumerate(ids, 1) if other == problem_id]
             before += batch.num_rows

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.problems.custom import Custom, drafts
-from asyncbench.problems.files import opened_parquet, read_batches
+from asyncbench.problems.files import opened_columns
 from asyncbench.problems.hub import HubFile
 from asyncbench.problems.recorded import OneRun, run_drafts
 from asyncbench.problems.schema import (
@@ -215,10 +215,10 @@ class ProblemSet:
                 (problem.suite, (problem.task, problem.variant, problem.representation))
                 for problem in self.read()
             }
-        with opened_parquet(self.path) as file:
+        with opened_columns(self.path) as file:
             return {
                 (row["suite"], (row["task"], row["variant"], row["representation"]))
-                for batch in read_batches(file, KIND, path=self.path, rows=65_536)
+                for batch in file.batches(KIND, rows=65_536)
                 for row in counted(batch, KIND)
             }
 
@@ -244,8 +244,8 @@ def contract_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield batches of a file that has the contract's columns: some of those, in its types."""
     schema = pa.schema(map(PROBLEM_SCHEMA.field, columns))
-    with opened_parquet(path) as file:
-        for batch in read_batches(file, columns, path=path, rows=rows, start=start):
+    with opened_columns(path) as file:
+        for batch in file.batches(columns, rows=rows, start=start):
             arrays = [
                 converted(batch.column(field.name), field.type, place=f"{path}: column {field.name!r}")
                 for field in schema

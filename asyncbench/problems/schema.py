@@ -91,7 +91,10 @@ def is_text(kind: pa.DataType) -> bool:
     """Return whether a column of this type holds text, however it is encoded."""
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    if isinstance(kind, pa.BaseExtensionType):  # such as JSON
+        return is_text(kind.storage_type)
+    of_text = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in of_text)  # some tools call text binary
 
 
 def converted(column: Column, wanted: pa.DataType, *, place: str) -> Column:

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import pyarrow.compute as pc
 
 from asyncbench.config.models import check_alias
+from asyncbench.contents import Content, content_of, text_in
 from asyncbench.errors import ConfigError, ProviderError, StoreError
 from asyncbench.files import local
 from asyncbench.problems.opening import open_set
@@ -30,6 +31,7 @@ from asyncbench.suites.numbers import MAX_DIGITS
 # What cannot be read or made is refused before anything is spent on it.
 
 
+MOST_UNPACKED: Final = 1_000_000_000  # characters of a packed file
 LONGEST: Final = 200  # characters once percent-encoded: a run names a file, with room for an ending
 
 
@@ -159,6 +161,9 @@ def content(path: Path) -> bytes:
         ConfigError: it cannot be read.
     """
     try:
+        kind = content_of(path)
+        if kind.form == "text" and kind != Content("text"):  # packed, or in another encoding
+            return text_in(path, most=MOST_UNPACKED, way_out="Unpack it, and name its parts").encode()
         return path.read_bytes()
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}. Name a file that you can read.") from None

@@ -17,6 +17,7 @@ import orjson
 
 from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import FolderViews, counted
+from asyncbench.contents import text_in
 from asyncbench.errors import ConfigError
 from asyncbench.records import BATCH
 from asyncbench.reports.cost.counts import keep_calls
@@ -482,15 +483,9 @@ def read_export(path: Path, *, columns: str | None = None, shift_h: float = 0.0)
         ConfigError: it cannot be read; names line, column, value, and what would do.
     """
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise ConfigError(
-                f"{path}: the file has more than {MOST_BYTES:,} bytes. Export it by day and model."
-            )
-        text = path.read_bytes().decode("utf-8-sig")
+        text = text_in(path, most=MOST_BYTES, way_out="Export it by day and model, as CSV or JSON")
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}. Name a file that can be read.") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: byte {error.start:,} is not UTF-8. Save the file as UTF-8.") from None
     lines = list(_json(path, text) if text.lstrip()[:1] in ("{", "[") else _csv(path, text))
     head = list(dict.fromkeys(name for _, cells in lines for name in cells))
     if not lines:

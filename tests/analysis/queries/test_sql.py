@@ -1,5 +1,6 @@
 """SQL over a results folder: ready views, the same rows as every reader, read-only."""
 
+import base64
 import csv
 import io
 import json
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from shlex import quote
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -178,6 +180,44 @@ def test_csv_is_read_back_as_it_was(folder):
     assert head == ["text", "real", "nothing", "total", "several", "at"]
     assert row[:5] == ['a,"b"', "1.5", "", "10", "[1,2]"]
     assert row[5].startswith("2026-11-20 18:00:00")
+
+
+# One a line: a reply that readers of CSV are known to trip over. Number 0 is NULL.
+ODD_TEXTS = [
+    *("first line\rsecond", "a\nb", "a\r\nb", "\r", "a\0b", 'say "x"', '"', "\ufeffx", "\u2028", "🙂"),
+    *("NA", "null", "NaN", "None", "", " x", "x ", "=1+1", "007", "9" * 40, "true", "2024-01-01"),
+    *("a,b", "a;b", "a\tb", "a|b", "#x", "'x'", "-", "\\", "\\n", "\\N"),
+]
+
+
+@pytest.mark.parametrize("reader", ["python", "pandas", "duckdb", "polars"])
+def test_what_others_read_in_the_csv_are_the_texts_that_were_written(reader, folder, tmp_path):
+    values = ", ".join(f"('{base64.b64encode(text.encode()).decode()}')" for text in ODD_TEXTS)
+    rows = f"SELECT 'http/m', decode(from_base64(t)) FROM (VALUES {values}) AS v(t)"  # noqa: S608  our own words
+    query = f"SELECT 'no' AS model, NULL AS reply_text UNION ALL {rows}"
+    path = tmp_path / "odd.csv"
+    with asking(folder, query) as answer, path.open("w", newline="", encoding="utf-8") as file:
+        answer.write_csv(file)
+        written = answer.as_table()["reply_text"].to_pylist()
+
+    def texts() -> list[str | None]:
+        match reader:
+            case "python":
+                with path.open(newline="", encoding="utf-8") as file:
+                    return [row["reply_text"] for row in csv.DictReader(file)]
+            case "pandas":
+                pandas = pytest.importorskip("pandas")
+                return list(pandas.read_csv(path, dtype=str, keep_default_na=False)["reply_text"])
+            case "duckdb":
+                found = duckdb.read_csv(str(path), all_varchar=True, allow_quoted_nulls=False)
+                return [text for _, text in found.fetchall()]
+        polars = pytest.importorskip("polars")
+        return list(polars.read_csv(path, infer_schema=False)["reply_text"])
+
+    if reader in ("python", "pandas"):  # which know no NULL
+        written = [text or "" for text in written]
+    assert texts() == written
+    assert sorted(filter(None, written)) == sorted(filter(None, ODD_TEXTS))
 
 
 def test_json_is_an_array_of_objects(folder):

@@ -518,7 +518,7 @@ def test_a_day_that_could_be_another_is_refused(value):
         ("date,date,cost_usd\n1,2,3\n", "column 'date' is there twice"),
         ("a,b\n1,2\n", "--columns day="),
         ("date,cost_usd\n", "has no lines of usage"),
-        ("", "has no lines of usage"),
+        ("", "the file is empty"),
         ("[1]", r"data\[0\] is 1, not an object"),
         ('{"data": 5}', "is not a list"),
         ("{", "line 1"),
@@ -553,8 +553,8 @@ def test_columns_that_cannot_be_are_refused(tmp_path, columns, said):
 def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="Name a file that can be read"):
         read_export(tmp_path / "none.csv")
-    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match="not UTF-8"):
+    (tmp_path / "bytes").write_bytes(b"date,usd\n\xff,1\n")
+    with pytest.raises(ConfigError, match="line 2: it is not UTF-8"):
         read_export(tmp_path / "bytes")
 
 

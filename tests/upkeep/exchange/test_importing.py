@@ -244,9 +244,7 @@ def a_folder_that_is_named_like_a_file(tmp_path):
         pytest.param(
             only_bad_lines, r"Nothing can be imported: .*a\.jsonl, line 1: 7 is not", id="only-bad-lines"
         ),
-        pytest.param(
-            lambda tmp_path: (jsonl(tmp_path / "a.jsonl"),), "the files have no trials", id="no-lines"
-        ),
+        pytest.param(lambda tmp_path: (jsonl(tmp_path / "a.jsonl"),), "the file is empty", id="no-lines"),
         pytest.param(a_name_that_is_too_long, "longer than 200 characters", id="long-name"),
         pytest.param(a_name_that_is_no_text, r"not UTF-8 text\. Rename", id="name-no-text"),
     ],

@@ -1,0 +1,215 @@
+"""Text files of your own, row by row: CSV, TSV, JSON and JSON lines.
+
+Values stay the text that was written: readers of tables make numbers of texts, and lose the zeros of 0012 and
+1.50, and the end of a long number.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Final, NoReturn, TypeAlias
+
+from asyncbench.contents import text_lines, unpacked_name
+from asyncbench.errors import ProblemSetError
+from asyncbench.problems.files import LONGEST_TEXT, content_in, refusal
+
+TABLES: Final = (".csv", ".tsv")
+JSON_LINES: Final = (".jsonl", ".ndjson")
+JSON: Final = ".json"  # one list of objects
+ENDINGS: Final = (*TABLES, *JSON_LINES, JSON)
+Row: TypeAlias = dict[str, Any]  # Any: text, or whatever else JSON holds but numbers
+MOST_IN_A_LIST: Final = 500_000_000  # characters of one JSON list, which is parsed as a whole
+_LISTED: Final = re.compile(r"\s*\[\s*(?:[\[{\"]|$)")
+_OBJECT: Final = re.compile(r"\s*\{\s*(?:[\"}]|$)")
+_EXCEL: Final = re.compile(r"\"?sep=(.)\"?\s*", re.IGNORECASE)  # the line that names the separator
+_SEPARATORS: Final = ",\t;|"
+
+
+class NumberAsWritten(str):
+    """A number of a JSON file, as it is written there."""
+
+
+_EXAMPLE: Final = '{"question": "1 + 1?", "answer": "2"}'
+_JSON_KINDS: Final = {list: "a list", dict: "an object", bool: "true or false", type(None): "null"}
+
+
+def is_text_file(path: Path) -> bool:
+    """Return whether a file holds text; any other has columns.
+
+    Raises:
+        ProblemSetError: it cannot be read, or holds what asyncbench does not read.
+    """
+    return content_in(path).form == "text"
+
+
+def text_rows(path: Path) -> Iterator[tuple[str, Row]]:
+    """Yield each row with its place for messages: the file, and the line that it begins in or its number.
+
+    Raises:
+        ProblemSetError: a line is not what it should be; or the file cannot be read.
+    """
+    match _form(path):
+        case "lines":
+            return _json_rows(path, _lines(path))
+        case "list":
+            return _listed_rows(path, _lines(path))
+    return _table_rows(path, _lines(path))
+
+
+def _form(path: Path) -> str:
+    """Return table, lines or list: by the ending, and where that is of another form, by the first lines."""
+    ending = unpacked_name(path).suffix.lower()
+    if ending in JSON_LINES:
+        return "lines"
+    first, second = [*islice((line for line in _lines(path) if not line.isspace()), 2), "", ""][:2]
+    if ending == JSON:
+        return "lines" if second and _OBJECT.match(first) and _is_whole(first) else "list"
+    return "lines" if _OBJECT.match(first) else "list" if _LISTED.match(first) else "table"
+
+
+def _is_whole(line: str) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def names_in(path: Path) -> list[str]:
+    """Return the columns of the first row; raises likewise."""
+    return list(next((row for _, row in text_rows(path)), ()))
+
+
+def text_value(row: Row, column: str, *, place: str) -> str:
+    """Return the text of a column of a row.
+
+    Raises:
+        ProblemSetError: it is no text; `place` says where the row is.
+    """
+    value = row[column]
+    if not isinstance(value, str):
+        kind = _JSON_KINDS.get(type(value), "something else")
+        raise ProblemSetError(f"{place}: column {column!r} is {kind}, not text. Write it as text.")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ProblemSetError(
+            f"{place}: column {column!r} holds half of a character (\\ud800 to \\udfff). Correct that text."
+        ) from None
+    return value
+
+
+def _lines(path: Path) -> Iterator[str]:
+    try:
+        yield from text_lines(path, content_in(path), refuse=ProblemSetError)
+    except OSError as error:
+        raise refusal(path, error) from error
+
+
+# ── tables
+
+
+def _table_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row]]:
+    csv.field_size_limit(LONGEST_TEXT)  # for all of this process: there is no other way
+    first, separator, header = 0, None, ""
+    for first, header in enumerate(lines):  # noqa: B007  the place of the header is used below
+        if (named := _EXCEL.fullmatch(header)) is not None:
+            separator = named[1]
+        elif not header.isspace():
+            break
+    separator = separator or _separator(header, unpacked_name(path).suffix.lower())
+    reader = csv.reader(chain([header], lines), delimiter=separator, strict=True)
+    names: list[str] | None = None
+    while True:
+        place = f"{path}, line {first + reader.line_num + 1}"
+        try:
+            values = next(reader, None)
+        except csv.Error as error:
+            raise ProblemSetError(f"{place}: it cannot be read as CSV: {error}. Correct it.") from None
+        if values is None:
+            return
+        if names is None:
+            names = _names(values, place)
+        elif values:  # no empty line
+            if len(values) != len(names):
+                raise ProblemSetError(
+                    f"{place}: {len(values):,} values, but the header has {len(names):,}. Put a value with "
+                    f'{separator!r} or a line break in double quotes ("…").'
+                )
+            yield place, dict(zip(names, values, strict=True))
+
+
+def _separator(header: str, ending: str) -> str:
+    """Return what stands between the names of a table: what the ending says, or else what is there."""
+    usual = "\t" if ending == ".tsv" else ","
+    return next((sign for sign in (usual, *_SEPARATORS) if sign in header), usual)
+
+
+def _names(header: list[str], place: str) -> list[str]:
+    names = [name.strip() for name in header]
+    for name in filter(None, names):
+        if names.count(name) > 1:
+            raise ProblemSetError(f"{place}: two columns are called {name!r}. Rename one.")
+    return names
+
+
+# ── JSON
+
+
+def _json_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row]]:
+    for number, line in enumerate(lines, 1):
+        if not line.isspace():
+            place = f"{path}, line {number}"
+            yield place, _object(_parsed(line, place, "Write one object per line"), place)
+
+
+def _listed_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row]]:
+    text, size = list[str](), 0
+    for line in lines:
+        text.append(line)
+        size += len(line)
+        if size > MOST_IN_A_LIST:
+            raise ProblemSetError(
+                f"{path}: one JSON list of more than {MOST_IN_A_LIST:,} characters. Write JSON lines "
+                "(.jsonl), one object a line: they are read one by one."
+            )
+    content = _parsed("".join(text), str(path), "Write one list of objects, or one object per line (.jsonl)")
+    if not isinstance(content, list):
+        raise ProblemSetError(f"{path}: it is not a list of JSON objects. Write [{_EXAMPLE}, …].")
+    for number, row in enumerate(content, 1):
+        place = f"{path}, object {number}"
+        yield place, _object(row, place)
+
+
+def _parsed(text: str, place: str, way_out: str) -> object:
+    try:
+        return json.loads(
+            text,
+            parse_int=NumberAsWritten,
+            parse_float=NumberAsWritten,
+            parse_constant=_no_number,
+            object_pairs_hook=_no_key_twice,
+        )
+    except (ValueError, RecursionError) as error:
+        raise ProblemSetError(f"{place}: it cannot be read as JSON: {error}. {way_out}.") from None
+
+
+def _object(row: object, place: str) -> Row:
+    if not isinstance(row, dict):
+        raise ProblemSetError(f"{place}: it is not a JSON object. Write it as {_EXAMPLE}.")
+    return row
+
+
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> Row:  # Any: JSON
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"an object has {next(name for name in names if names.count(name) > 1)!r} twice")
+    return row
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
