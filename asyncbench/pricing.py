@@ -20,10 +20,15 @@ if TYPE_CHECKING:  # 0.35 s to import: only when a price is looked up
     from genai_prices.types import ModelPrice, PriceCalculation, TieredPrices
 
 SWEEP = "sweep"  # the source of a price given there
-# Served the standard way, in the words of OpenAI, Anthropic and Groq, and anywhere, in those of Anthropic.
-STANDARD = frozenset({"default", "standard", "on_demand", "global", "not_available"})
-# Tiers that a vendor sells at its standard price, though no table lists them.
-AS_STANDARD = frozenset({("groq", "flex")})  # console.groq.com/docs/flex-processing, read 2026-11
+# Served the standard way, in the words of OpenAI, Anthropic, Groq and Google; and anywhere, in Anthropic's.
+STANDARD = frozenset({"default", "standard", "on_demand", "unspecified", "global", "not_available"})
+# What a vendor takes for a tier where no table lists it: whose names begin so, a part of the standard price.
+# console.groq.com/docs/flex-processing; ai.google.dev/gemini-api/docs/pricing, each model's tables (2026-11).
+PARTS = {
+    ("groq", "flex"): ("", Decimal(1)),
+    ("google", "flex"): ("gemini-", Decimal("0.5")),
+    ("google", "priority"): ("gemini-", Decimal("1.8")),
+}
 TIER_KEYS = frozenset({"service_tier", "processing", "speed"})  # what genai-prices calls the ways of serving
 PICO_PLACES = 12  # a picodollar is the millionth part of a price of six places for a million tokens
 PERIOD_S = 900  # prices by the hour of the day change on a quarter of an hour (a test holds the table to it)
@@ -93,7 +98,12 @@ def rates_for(
         return published and _part_of(published, _exactly(price.batch))
     if vendor is None:
         return None
-    return _published(model_id, vendor=vendor, at=at, tier=None if (vendor, tier) in AS_STANDARD else tier)
+    listed = _published(model_id, vendor=vendor, at=at, tier=tier)
+    names, part = PARTS.get((vendor, tier or ""), (None, Decimal(1)))
+    if listed is None and names is not None and model_id.startswith(names):
+        standard = _published(model_id, vendor=vendor, at=at, tier=None)
+        return standard and _part_of(standard, part)
+    return listed
 
 
 def rates_given(price: Price, *, batch: bool = False) -> Rates:
@@ -148,6 +158,11 @@ def charge(reply: Reply, rates: RatesAt, *, at_s: float, provider: str) -> Charg
     )
 
 
+def tier_word(named: str) -> str:
+    """Return the word that all have for a tier: SERVICE_TIER_FLEX of Gemini, ON_DEMAND_FLEX of Vertex → flex."""
+    return named.lower().removeprefix("service_tier_").removeprefix("on_demand_")
+
+
 def tier_of(service_tier: str | None, raw_usage: Mapping[str, object] | None) -> str | None:
     """Return the one word for how a call was served; None: the standard way, or nobody said.
 
@@ -155,7 +170,11 @@ def tier_of(service_tier: str | None, raw_usage: Mapping[str, object] | None) ->
     surcharge; two of them together are a tier of their own, which no table prices.
     """
     account = raw_usage or {}
-    words = (service_tier, account.get("speed"), account.get("inference_geo"))
+    words = (
+        service_tier and tier_word(service_tier),
+        account.get("speed"),
+        account.get("inference_geo"),
+    )
     return " ".join([word for word in words if isinstance(word, str) and word not in STANDARD]) or None
 
 
@@ -233,6 +252,8 @@ def _bracket_of(price: Price, part: Decimal) -> Bracket:
 
 
 def _part_of(rates: Rates, part: Decimal) -> Rates:
+    if part == 1:
+        return rates
     kinds = [name for name in Bracket.__slots__ if name != "above"]
     brackets = (
         replace(bracket, **{kind: part * getattr(bracket, kind) for kind in kinds})

@@ -463,6 +463,28 @@ def test_a_tier_is_paid_for_at_its_own_price_or_the_standard_one_if_that_is_dear
     assert most(service_tier="flex") == pytest.approx(standard, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("entry", "times"),
+    [
+        ({"model": "google/gemini-2.5-flash", "params": {"serviceTier": "priority"}}, 1.8),
+        ({"model": "google/gemini-2.5-flash", "params": {"serviceTier": "SERVICE_TIER_PRIORITY"}}, 1.8),
+        ({"model": "google/gemini-2.5-flash", "params": {"service_tier": "priority"}}, 1.8),
+        ({"model": "gemini/gemini-2.5-flash", "params": {"service_tier": "priority"}}, 1.8),
+        ({"model": "google/gemini-2.5-flash", "params": {"serviceTier": "flex"}}, 1.0),  # it may be refused
+        (
+            {"model": "vertex/gemini-2.5-flash", "headers": {"X-Vertex-AI-LLM-Shared-Request-Type": "TIER"}},
+            1.8,
+        ),
+    ],
+)
+def test_the_dearest_tier_that_gemini_is_asked_for_is_set_aside(entry, times):
+    def most(**keys):
+        (one,) = planned({"max_tokens": 1000, **keys}).models
+        return most_of(one)(requests(1, one)[0], 1.795e9)
+
+    assert most(**entry) == pytest.approx(times * most(model=entry["model"]), rel=0.01)
+
+
 def test_where_no_tier_is_named_the_dearest_is_set_aside_that_a_project_may_be_set_to():
     def most(model, **params):
         (one,) = planned({"model": model, "max_tokens": 1000, "params": params}).models

@@ -263,6 +263,8 @@ def test_the_source_says_which_version_of_the_table():
             id="cached tokens stay at the standard",
         ),
         pytest.param("groq", "openai/gpt-oss-120b", "flex", "0.15", "0.075", "0.6", id="Groq's flex"),
+        pytest.param("google", "gemini-2.5-flash", "flex", "0.15", "0.015", "1.25", id="Gemini's flex"),
+        pytest.param("google", "gemini-2.5-flash", "priority", "0.54", "0.054", "4.5", id="and priority"),
     ],
 )
 def test_a_tier_has_its_own_price(vendor, model_id, tier, input_, cached, output):
@@ -285,6 +287,8 @@ def test_a_tier_has_its_own_price(vendor, model_id, tier, input_, cached, output
         pytest.param("anthropic", "claude-opus-5-5", "batch fast", id="two surcharges"),
         pytest.param("x-ai", "grok-4", "batch", id="no batches of this model"),
         pytest.param("deepseek", "deepseek-chat", "flex", id="another vendor's word"),
+        pytest.param("google", "claude-haiku-4-5", "priority", id="Claude on Vertex"),
+        pytest.param("google", "gemini-2.5-flash", "provisioned_throughput", id="paid by the month"),
         pytest.param("azure", "gpt-5-mini", "flex", id="another vendor's model"),
         pytest.param("perplexity", "perplexity/sonar", "web", id="no way of serving"),
     ],
@@ -333,7 +337,9 @@ def test_every_tier_of_the_table_costs_what_the_table_makes_of_it():
     ("service_tier", "raw_usage", "tier"),
     [
         pytest.param(None, None, None, id="nobody said"),
-        *(pytest.param(word, {}, None, id=word) for word in ("default", "standard", "on_demand")),
+        *(pytest.param(word, {}, None, id=word) for word in ("default", "standard", "on_demand", "ON_DEMAND")),
+        pytest.param("SERVICE_TIER_PRIORITY", {}, "priority", id="Gemini's word"),
+        pytest.param("ON_DEMAND_FLEX", {}, "flex", id="Vertex's word"),
         pytest.param("flex", {}, "flex", id="flex"),
         pytest.param("standard", {"speed": "fast"}, "fast", id="fast"),
         pytest.param("standard", {"speed": "standard", "inference_geo": "global"}, None, id="anywhere"),

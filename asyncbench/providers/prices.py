@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from asyncbench.pricing import Rates, RatesAt, rates_at, rates_for, tier_of
+from asyncbench.pricing import Rates, RatesAt, rates_at, rates_for, tier_of, tier_word
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.wire import at
 from asyncbench.records import BATCH, Condition, Model, Price
@@ -133,6 +133,8 @@ def _exact(match: MatchLogic) -> Iterator[str]:
 
 
 # Tiers that a project's settings may stand on, by vendor: OpenAI's guide to priority processing, 2026-11.
+_TIER_PARAMS: Final = ("service_tier", "serviceTier")  # Gemini reads either
+_VERTEX_TIER: Final = "x-vertex-ai-llm-shared-request-type"  # a header, whose value is no word of the sweep
 _SET_ELSEWHERE: Final[Mapping[str, tuple[str, ...]]] = {"openai": ("priority", "fast")}
 
 
@@ -154,16 +156,23 @@ def tier_asked(model: Model, condition: Condition) -> str | None:
     A batch has no other tier, whatever its requests or replies say.
     """
     params = {**model.params, **condition.params}
-    named = BATCH if model.mode == BATCH else params.get("service_tier")
-    return tier_of(named if isinstance(named, str) and named != "auto" else None, params)
+    named = BATCH if model.mode == BATCH else _tier_named(model, params)
+    return tier_of(named, params)
+
+
+def _tier_named(model: Model, params: Mapping[str, object]) -> str | None:
+    if any(header.lower() == _VERTEX_TIER for header in model.headers):
+        return "priority"  # the dearest of what the variable may hold
+    named = next(filter(None, map(params.get, _TIER_PARAMS)), None)
+    return tier_word(named) if isinstance(named, str) and named != "auto" else None
 
 
 def tiers_set_elsewhere(model: Model, condition: Condition) -> tuple[str, ...]:
     """Return the tiers in which a call that names none may be served, as the vendor's project is set."""
     if model.mode == BATCH:
         return ()
-    named = {**model.params, **condition.params}.get("service_tier")
-    return _SET_ELSEWHERE.get(vendor_of(model) or "", ()) if named in (None, "auto") else ()
+    named = _tier_named(model, {**model.params, **condition.params})
+    return _SET_ELSEWHERE.get(vendor_of(model) or "", ()) if named is None else ()
 
 
 # ── Prices of routers, which choose who serves a call and at what price

@@ -143,6 +143,11 @@ class Response:
         return SIMULATOR if "x-simulated" in self.headers else None
 
     @property
+    def service_tier(self) -> str | None:
+        """How Gemini served the call: `flex`, `priority`, `standard` (ai.google.dev, priority inference)."""
+        return self.headers.get("x-gemini-service-tier")
+
+    @property
     def allowances(self) -> tuple[Allowance, ...]:
         """The limits that the headers tell; read anew each time."""
         return allowances(self.headers, requests_per=self.requests_per)

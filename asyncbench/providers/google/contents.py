@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from asyncbench.pricing import tier_word
 from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.finish_words import (
     BLOCKED,
@@ -54,12 +55,18 @@ class ContentsWire:
             usage=from_contents(used) if used else None,
             raw_usage=used,
             request_id=response.request_id,
-            service_tier=text((used or {}).get("serviceTier")),
+            service_tier=_tier_served(response, used or {}),
             http_status=response.status,
         )
 
     def stream(self, response: Response) -> "_Pieces":
         return _Pieces(self, response)
+
+
+def _tier_served(response: Response, used: Json) -> str | None:
+    """Return how a call was served: Gemini says so in a header, Vertex in its account; None: nobody says."""
+    told = response.service_tier or text(used.get("serviceTier")) or text(used.get("trafficType"))
+    return tier_word(told) if told else None
 
 
 def _config_of(model: Model) -> dict[str, object]:

@@ -76,7 +76,7 @@ def reply_of(payload: Json, response: Response, finish: object, *, piece: Piece)
         request_id=response.request_id,
         fingerprint=text(payload.get("system_fingerprint")),
         upstream=text(payload.get("provider")),
-        service_tier=text(payload.get("service_tier")),
+        service_tier=text(payload.get("service_tier")) or response.service_tier,
         vendor_cost_usd=stated_cost_usd(used) if used else None,
         http_status=response.status,
     )

@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
+from asyncbench.pricing import charge, rates_at
 from asyncbench.providers.error_kinds import refusal
 from asyncbench.providers.google.contents import ContentsWire
 from asyncbench.providers.provider import open_provider
@@ -14,7 +15,7 @@ from asyncbench.providers.quota_details import quota_details
 from asyncbench.providers.streams import finished_reply
 from asyncbench.providers.wire import Response
 from asyncbench.records import Outcome, outcome_of
-from tests.providers.asking import ADAPTERS, asking, failure_of
+from tests.providers.asking import ADAPTERS, CONTENT, asking, failure_of
 from tests.providers.raw_server import answering, events, sending, stream_of
 
 RATINGS = [{"category": "HARM_CATEGORY_HARASSMENT", "probability": "HIGH", "blocked": True}]
@@ -52,6 +53,38 @@ async def test_what_was_blocked_is_a_refusal_and_no_wrong_answer(server, provide
     assert outcome_of(reply, answer=None, exact_match=False) is Outcome.REFUSED
     assert (reply.text, reply.usage.input_tokens, reply.usage.output_tokens) == ("", 8, 0)
     assert f"the {what} was blocked: " in reply.note
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("headers", "used", "tier", "millionths"),
+    [
+        ({"x_gemini_service_tier": "standard"}, {}, "standard", 8 * 0.3 + 2 * 2.5),
+        ({"x_gemini_service_tier": "flex"}, {}, "flex", 8 * 0.15 + 2 * 1.25),
+        ({"x_gemini_service_tier": "priority"}, {}, "priority", 8 * 0.54 + 2 * 4.5),
+        ({}, {"serviceTier": "SERVICE_TIER_FLEX"}, "flex", 8 * 0.15 + 2 * 1.25),
+        ({}, {"trafficType": "ON_DEMAND"}, "on_demand", 8 * 0.3 + 2 * 2.5),
+        ({}, {"trafficType": "ON_DEMAND_PRIORITY"}, "priority", 8 * 0.54 + 2 * 4.5),
+        ({}, {"trafficType": "ON_DEMAND_FLEX"}, "flex", 8 * 0.15 + 2 * 1.25),
+        ({}, {"trafficType": "PROVISIONED_THROUGHPUT"}, "provisioned_throughput", None),
+    ],
+)
+async def test_the_tier_that_served_a_call_prices_it(
+    server, provider, stream, headers, used, tier, millionths
+):
+    piece = orjson.dumps({**CONTENT, "usageMetadata": {**USED, "candidatesTokenCount": 2, "totalTokenCount": 10, **used}})
+    if stream:
+        told = "".join(f"{name.replace('_', '-')}: {word}\r\n" for name, word in headers.items())
+        server.manner = sending(stream_of(events(piece), headers=told.encode()))
+    else:
+        server.manner = answering(body=piece, **headers)
+
+    reply = await provider.ask(asking(stream=stream))
+
+    rates = rates_at("gemini-2.5-flash", price=None, vendor="google")
+    assert reply.service_tier == tier
+    paid = charge(reply, rates, at_s=1.795e9, provider="google").usd
+    assert paid == (None if millionths is None else pytest.approx(millionths / 1e6))
 
 
 def test_a_cut_reply_is_known_as_one_and_thoughts_are_no_part_of_the_answer():
