@@ -159,7 +159,7 @@ def charge(reply: Reply, rates: RatesAt, *, at_s: float, provider: str) -> Charg
 
 
 def tier_word(named: str) -> str:
-    """Return the word that all have for a tier: SERVICE_TIER_FLEX of Gemini, ON_DEMAND_FLEX of Vertex → flex."""
+    """Return a tier's common word: SERVICE_TIER_FLEX (Gemini) and ON_DEMAND_FLEX (Vertex) → flex."""
     return named.lower().removeprefix("service_tier_").removeprefix("on_demand_")
 
 

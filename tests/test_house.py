@@ -27,7 +27,7 @@ SDKS = {  # the only folders of `providers` that import each
     "anthropic": {"anthropic", "bedrock", "vertex_anthropic"},
     "azure": {"azure"},
     "botocore": {"bedrock"},
-    "google": {"google", "vertex_anthropic"},
+    "google": {"google"},
 }
 AT_THE_ROOT = {"__init__", "__main__", "cli", "contents", "errors", "files", "lazy_imports", "pricing"}
 # Names for everyone: records flow through all rooms, and packages of yours build on suites and providers.

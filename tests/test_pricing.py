@@ -337,7 +337,10 @@ def test_every_tier_of_the_table_costs_what_the_table_makes_of_it():
     ("service_tier", "raw_usage", "tier"),
     [
         pytest.param(None, None, None, id="nobody said"),
-        *(pytest.param(word, {}, None, id=word) for word in ("default", "standard", "on_demand", "ON_DEMAND")),
+        *(
+            pytest.param(word, {}, None, id=word)
+            for word in ("default", "standard", "on_demand", "ON_DEMAND")
+        ),
         pytest.param("SERVICE_TIER_PRIORITY", {}, "priority", id="Gemini's word"),
         pytest.param("ON_DEMAND_FLEX", {}, "flex", id="Vertex's word"),
         pytest.param("flex", {}, "flex", id="flex"),

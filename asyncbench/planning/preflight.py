@@ -20,6 +20,8 @@ from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.recorded import run_called, runs_said
 from asyncbench.providers.credentials import Credentials, credentials_of
+from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.environment import OF_LIBRARIES, check_certificates, proxy_of
 from asyncbench.providers.params import ignored
 from asyncbench.records import MOST_IN_FLIGHT, Condition, Model, Reply
 from asyncbench.store.checksums import check, stamp
@@ -102,6 +104,21 @@ def keys_for(models: Iterable[Model], env: Mapping[str, str]) -> dict[str, Crede
             f"{another}."
         )
     return keys
+
+
+def check_environment(models: Iterable[Model]) -> None:
+    """Check what the environment says of the way to the servers of models: proxies and certificates.
+
+    Raises:
+        ConfigError: a proxy or a file of certificates that cannot be used; names the variable.
+    """
+    check_certificates()
+    for model in models:
+        known = known_endpoints()[model.provider]
+        check_certificates(OF_LIBRARIES.get(known.via, ()))
+        address = model.base_url or known.base_url
+        if address is not None or not model.simulated:
+            proxy_of(address or "https://elsewhere")  # the SDK's own address
 
 
 def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]:

@@ -24,6 +24,7 @@ PUBLIC = (
     "batch_calls",
     "credentials",
     "endpoints",
+    "environment",
     "garbage",
     "listing",
     "params",

@@ -1,15 +1,20 @@
 """Calls through a cloud, whose own chain finds the credentials: an SDK signs each call, or gives it a token.
 
-A chain looks where its cloud's own tools look: variables, files, a login of yours, the role of a machine.
-What it finds ends after an hour or so, and is renewed before that. Where a server says sooner that it has
-ended, it is looked for anew, once for all calls in flight. What never let a call in is not: the model stops.
+A chain looks where its cloud's own tools look: variables, files, a program, a login of yours, the role of a
+machine. What it finds ends after an hour or so, and is renewed before that, while calls go on with what is
+there. Where a server says sooner that it has ended, it is looked for anew, once for all calls in flight. What
+never let a call in is not: the model stops.
 """
 
 import asyncio
 import re
+import threading
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.endpoints import Endpoint
@@ -20,39 +25,182 @@ from asyncbench.providers.secrets import withhold_too
 from asyncbench.providers.wire import Json, Wire
 from asyncbench.records import Reply, Request
 
+SOON_S: Final = 300.0  # what ends sooner than that is renewed
+LATER: Final = (408, 429)  # statuses of a server that may answer soon, as all from 500 on
+_LEAST_S: Final = 10.0  # that credentials are used, whatever this machine's clock says of their end
 
-class CloudProvider(SdkProvider, ABC):
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Credentials that a chain found."""
+
+    credentials: Any  # as their library has them
+    secrets: tuple[str, ...]  # what nobody may see of them; the first changes with them
+    ends_s: float | None = None  # UTC, seconds since 1970; None: they do not end
+
+
+class Chain(ABC):
+    """Where a cloud's own library looks for credentials."""
+
+    name: ClassVar[str]
+    unreached: ClassVar[tuple[type[Exception], ...]]  # raised where what would give them does not answer
+
+    @abstractmethod
+    def find(self) -> Found:
+        """Look for credentials anew, whatever was found before; blocks.
+
+        Raises:
+            Exception: of the library, where none are found.
+        """
+
+    def is_down(self, error: Exception) -> bool:
+        """Whether what would give credentials does not answer now, and may do so soon."""
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, self.unreached):
+                return True
+            cause = cause.__cause__ or cause.__context__
+        return False
+
+
+class CloudCredentials:
+    """The credentials of a model's calls: found once for all of them, and renewed beside them."""
+
+    def __init__(
+        self,
+        chain: Chain,
+        use: Callable[[Found], None],
+        *,
+        wait_s: float,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Args:
+        chain: finds them.
+        use: gives them to the client, in the event loop.
+        wait_s: how long a call waits for them at most.
+        now: the time, UTC, seconds since 1970.
+        """
+        self._chain, self._use, self._wait_s, self._now = chain, use, wait_s, now
+        self._found: Found | None = None
+        self._renew_at_s = self._ends_s = 0.0
+        self._renewal: asyncio.Task[None] | None = None
+        self._good = set[str]()  # what let a call in
+
+    async def ask(self, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+        """Make a call; raises ProviderError, one worth another try where new credentials were found."""
+        in_use = await self.current()
+        try:
+            reply = await ask()
+        except ProviderError as error:
+            ended = error.kind is ErrorKind.AUTH and in_use in self._good
+            if ended and await self._anew(in_use) != in_use:
+                error.kind = ErrorKind.SERVER_ERROR  # worth another try
+                error.message = f"{error.message} (new credentials were found)"
+            raise
+        self._good.add(in_use)
+        return reply
+
+    async def current(self) -> str:
+        """Return what calls bring now; waits where there is nothing, or nothing that has not ended.
+
+        Raises:
+            ProviderError: none are found.
+        """
+        if self._found is None or self._now() >= self._ends_s:
+            await self._renewed()
+        elif self._now() >= self._renew_at_s:
+            self._renew()
+        assert self._found is not None, "found, or raised"  # noqa: S101
+        return self._found.secrets[0]
+
+    async def _anew(self, refused: str) -> str:
+        if self._found is not None and self._found.secrets[0] == refused:
+            self._found = None
+        return await self.current()
+
+    async def _renewed(self) -> None:
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await asyncio.shield(self._renew())
+        except TimeoutError as error:
+            raise self._failure(
+                f"nothing within timeouts.total ({self._wait_s:g} s)", passing=True
+            ) from error
+
+    def _renew(self) -> asyncio.Task[None]:
+        """Return the one search that is under way; begins it."""
+        if self._renewal is None or self._renewal.done():
+            self._renewal = asyncio.create_task(self._look(), name=f"credentials of {self._chain.name}")
+            self._renewal.add_done_callback(_noted)
+        return self._renewal
+
+    async def _look(self) -> None:
+        try:
+            found = await _in_thread(self._chain.find)
+        except ProviderError:
+            raise
+        except Exception as error:  # a library's, of files, programs and servers of any kind
+            self._plan(self._ends_s)
+            passing = bool(self._good) or self._chain.is_down(error)  # what let calls in comes back
+            raise self._failure(str(error) or type(error).__name__, passing=passing) from error
+        withhold_too(found.secrets)
+        self._found, self._ends_s = found, float("inf") if found.ends_s is None else found.ends_s
+        self._ends_s = max(self._ends_s, self._now() + _LEAST_S)
+        self._plan(self._ends_s)
+        self._use(found)
+
+    def _plan(self, ends_s: float) -> None:
+        """Set when to look again: some minutes before the end, or half of what is left where that is less."""
+        self._renew_at_s = ends_s - min(SOON_S, (ends_s - self._now()) / 2)
+
+    def _failure(self, why: str, *, passing: bool) -> ProviderError:
+        """Say that nothing is found; `passing`: it will be, when a service answers or somebody logs in."""
+        kind = ErrorKind.UNREACHABLE if passing else ErrorKind.AUTH
+        message = safe_line(f"{self._chain.name} finds no credentials: {why}", key="")
+        return ProviderError(kind, message, may_have_been_billed=False, never_sent=True)
+
+
+def _noted(renewal: asyncio.Task[None]) -> None:
+    """Take note of how a search ended, for which perhaps nobody waited: it is tried again."""
+    if not renewal.cancelled():
+        renewal.exception()
+
+
+async def _in_thread(work: Callable[[], Found]) -> Found:
+    """Do what blocks in a daemon thread: no program or server that hangs keeps this process from ending."""
+    result: Future[Found] = Future()
+    result.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:
+            result.set_exception(error)
+
+    threading.Thread(target=run, name="credentials", daemon=True).start()
+    return await asyncio.wrap_future(result)
+
+
+class CloudProvider(SdkProvider):
     """An SDK's client of a cloud. Where it signs or rewrites each call, it builds them all: `door: sdk`."""
 
     builds_all = True
     # Of Anthropic's format; the one that an SDK gives refuses temperature and top_p, as Anthropic does.
     sampling_version: ClassVar[str | None] = None  # None: the format has no versions
-    chain: ClassVar[str]  # who finds the credentials
-    unfound: ClassVar[tuple[type[Exception], ...]]  # raised where a chain finds none
-    unreached: ClassVar[tuple[type[Exception], ...]]  # where what would give them does not answer
 
     def __init__(
-        self, client: Any, endpoint: Endpoint, wire: Wire, *, options: Callable[[Json], Any]
+        self, client: Any, endpoint: Endpoint, wire: Wire, *, chain: Chain, options: Callable[[Json], Any]
     ) -> None:
         super().__init__(client, endpoint, wire, options=options)
-        self._finding = asyncio.Lock()
-        self._found: str | None = None  # what the calls bring
-        self._good = set[str]()  # what let a call in
+        self._cloud = CloudCredentials(chain, self._bring, wait_s=endpoint.timeouts.total)
 
     @abstractmethod
-    def find(self, *, anew: bool) -> Iterable[str]:
-        """Find credentials and give them to the client; blocks.
+    def give(self, found: Found) -> None:
+        """Give credentials to the client."""
 
-        Args:
-            anew: what was found before was refused: forget it.
-
-        Returns:
-            what nobody may see of them; the first of it changes with them.
-        """
-
-    @abstractmethod
-    def fresh(self) -> bool:
-        """Whether what was found is not about to end."""
+    def _bring(self, found: Found) -> None:
+        self.give(found)
+        self._doors.clear()  # built with what was found before
 
     def addressed(self, body: Json, content: bytes) -> dict[str, Any]:
         if self.sampling_version is None:
@@ -61,41 +209,8 @@ class CloudProvider(SdkProvider, ABC):
         return {"path": "/v1/messages", "body": {**body, **version}}  # the SDK makes an address of it
 
     async def ask(self, request: Request) -> Reply:
-        in_use = await self._credentials()
-        try:
-            reply = await super().ask(request)
-        except ProviderError as error:
-            ended = error.kind is ErrorKind.AUTH and in_use in self._good
-            if ended and await self._credentials(refused=in_use) != in_use:
-                error.kind = ErrorKind.SERVER_ERROR  # worth another try
-                error.message = f"{error.message} (new credentials were found)"
-            raise
-        self._good.add(in_use)
-        return reply
-
-    async def _credentials(self, *, refused: str | None = None) -> str:
-        if self._found is not None and self._found != refused and self.fresh():
-            return self._found
-        async with self._finding:
-            if self._found is None or self._found == refused or not self.fresh():
-                anew, self._found = self._found in (None, refused), None  # it stays so where nothing is found
-                self._found = await self._look(anew=anew)
-            return self._found
-
-    async def _look(self, *, anew: bool) -> str:
-        try:
-            first, *more = await asyncio.to_thread(self.find, anew=anew)
-        except (*self.unreached, *self.unfound) as error:
-            # What has let calls in comes back, when its service does or somebody logs in again.
-            passing = bool(self._good) or isinstance(error, self.unreached)
-            kind = ErrorKind.UNREACHABLE if passing else ErrorKind.AUTH
-            message = safe_line(f"{self.chain} finds no credentials: {error}", key="")
-            failed = ProviderError(kind, message, may_have_been_billed=False)
-            failed.never_sent = True
-            raise failed from error
-        withhold_too((first, *more))
-        self._doors.clear()  # built with what was found before
-        return first
+        ask = super().ask
+        return await self._cloud.ask(lambda: ask(request))
 
 
 def region_in(form: str, base_url: str | None) -> str | None:

@@ -40,6 +40,7 @@ from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.providers.calls import Call, News, under_way
 from asyncbench.providers.credentials import show_certificate
 from asyncbench.providers.endpoints import KEEPALIVE_S, LONGEST_KEEPALIVE_S, Endpoint
+from asyncbench.providers.environment import check_certificates, proxy_of
 from asyncbench.providers.error_kinds import encoded, refusal, safe_line
 from asyncbench.providers.secrets import hush
 from asyncbench.providers.streams import TooLongError, is_json, read_stream, whole_body, whole_reply
@@ -64,12 +65,11 @@ def session(
     *,
     headers: Mapping[str, str] | None = None,
     tls: ssl.SSLContext | bool = True,
-    trust_env: bool = False,
 ) -> aiohttp.ClientSession:
     """Open the connections to an endpoint, inside the running loop, to which they belong.
 
-    Deadlines are those of `Call`, except for a connection that is not made. With `trust_env`, proxies are
-    those of the environment.
+    Deadlines are those of `Call`, except for a connection that is not made. Nothing is read from the
+    environment, where aiohttp finds ~/.netrc, too: a proxy is said with each request (`proxy_of`).
     """
     connector = _Connector(endpoint, tls)
     return aiohttp.ClientSession(
@@ -79,12 +79,12 @@ def session(
         middlewares=(connector.again_if_unread,),
         request_class=_Request,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=endpoint.timeouts.connect),
-        trust_env=trust_env,
     )
 
 
 def tls_of(endpoint: Endpoint) -> ssl.SSLContext | bool:
-    """Return what connections trust and show; raises ConfigError for a certificate that cannot be shown."""
+    """Return what connections trust and show; raises ConfigError for a certificate that cannot be used."""
+    check_certificates()
     if endpoint.pem is None:
         return True
     context = ssl.create_default_context()
@@ -398,10 +398,10 @@ async def _whole_body(content: aiohttp.StreamReader, most: int) -> bytes:
 
 
 class HttpProvider:
-    """Any wire format without an SDK, for self-hosted servers and for speed; no proxies of the environment.
+    """Any wire format without an SDK, for self-hosted servers and for speed.
 
     Raises:
-        ConfigError: no base URL: there is no server to assume.
+        ConfigError: no base URL: there is no server to assume; or a proxy or certificate that cannot be used.
     """
 
     def __init__(self, endpoint: Endpoint, wire: Wire) -> None:
@@ -411,7 +411,7 @@ class HttpProvider:
             )
         self._wire, self._endpoint = wire, endpoint
         self._url = with_query(f"{endpoint.base_url.rstrip('/')}/{wire.path}", endpoint)
-        self._tls = tls_of(endpoint)
+        self._tls, self._proxy = tls_of(endpoint), proxy_of(self._url)
         self._door: Door | None = None
 
     async def ask(self, request: Request) -> Reply:
@@ -421,7 +421,13 @@ class HttpProvider:
             auth = {"Authorization": f"Bearer {key}"} if key else {}
             headers = with_headers({"Content-Type": "application/json", **auth}, self._endpoint)
             connections = session(self._endpoint, headers=headers, tls=self._tls)
-            self._door = Door(session=connections, url=self._url, wire=self._wire, endpoint=self._endpoint)
+            self._door = Door(
+                session=connections,
+                url=self._url,
+                wire=self._wire,
+                endpoint=self._endpoint,
+                ways=self._proxy.arguments if self._proxy else {},
+            )
         return await self._door.ask(content, stream=request.trial.model.stream)
 
     async def aclose(self) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from asyncbench.errors import ConfigError
-from asyncbench.providers.endpoints import Endpoint, KnownEndpoint, known_endpoints, usable_endpoints
+from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints, usable_endpoints
 from asyncbench.providers.prices import Published, published
 from asyncbench.tables.screen import fitted
 
@@ -137,19 +137,24 @@ def models_at(base_url: str, key: str) -> tuple[tuple[str, ...], str]:
     """
     import httpx2
 
-    from asyncbench.providers.sdk import trusts_environment
+    from asyncbench.providers.environment import check_certificates, proxy_of
 
     headers = {"authorization": f"Bearer {key}", "api-key": key} if key else {}
-    proxies = trusts_environment(Endpoint(base_url=base_url, api_key=""))
     try:
-        with httpx2.Client(trust_env=proxies, timeout=WAIT_S, headers=headers) as client:
+        check_certificates()
+        way = proxy_of(base_url)
+        proxy = None if way is None else httpx2.Proxy(way.url, auth=way.login)
+        tls = httpx2.create_ssl_context()
+        with httpx2.Client(
+            trust_env=False, verify=tls, proxy=proxy, timeout=WAIT_S, headers=headers
+        ) as client:
             answer = client.get(f"{base_url}/models")
         if answer.status_code in (401, 403):
             return (), f"it {'refuses the key' if key else 'asks for a key'} ({answer.status_code})"
         if answer.status_code != 200:
             return (), f"it answers {answer.status_code}"
         names = tuple(str(model["id"]) for model in answer.json()["data"])
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+    except (ConfigError, httpx2.HTTPError, httpx2.InvalidURL) as error:
         return (), str(error) or type(error).__name__
     except (ValueError, KeyError, TypeError):
         return (), "its answer is no list of models"

@@ -8,10 +8,8 @@ from contextlib import aclosing, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
-from urllib.parse import urlsplit
 
 import aiohttp
 import httpx2
@@ -21,6 +19,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.providers.calls import Call
 from asyncbench.providers.credentials import PemFiles, show_certificate
 from asyncbench.providers.endpoints import KEEPALIVE_S, Endpoint
+from asyncbench.providers.environment import check_certificates, proxy_of
 from asyncbench.providers.error_kinds import encoded, refusal
 from asyncbench.providers.http import Door, broken, session
 from asyncbench.providers.rate_headers import Span
@@ -288,12 +287,23 @@ def _connections(client: Any, url: httpx2.URL) -> tuple[aiohttp.ClientSession, d
     return session, {"proxy": str(proxy.url), "proxy_headers": {**proxy.headers, **auth}}
 
 
-def http_client(make: Callable[..., httpx2.AsyncClient], endpoint: Endpoint) -> httpx2.AsyncClient:
+def http_client(
+    make: Callable[..., httpx2.AsyncClient], endpoint: Endpoint, base_url: str
+) -> httpx2.AsyncClient:
     """Make an SDK's aiohttp client, with as many connections as calls may be in flight.
 
     `Call` keeps all deadlines but one. A plain number would also limit the wait for a free connection, and
     start a timer at every chunk.
+
+    Args:
+        make: its class.
+        endpoint: a server, and how it is asked.
+        base_url: the server's, or the SDK's own.
+
+    Raises:
+        ConfigError: a certificate or a proxy cannot be used.
     """
+    proxy = proxy_of(base_url)
     client = make(
         verify=_trusted(endpoint.pem, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
         limits=httpx2.Limits(
@@ -302,7 +312,8 @@ def http_client(make: Callable[..., httpx2.AsyncClient], endpoint: Endpoint) -> 
             keepalive_expiry=KEEPALIVE_S,
         ),
         timeout=httpx2.Timeout(None, connect=endpoint.timeouts.connect),
-        trust_env=trusts_environment(endpoint),
+        trust_env=False,
+        proxy=None if proxy is None else httpx2.Proxy(proxy.url, auth=proxy.login),
         follow_redirects=False,
     )
     return pooled(client, endpoint)
@@ -311,19 +322,11 @@ def http_client(make: Callable[..., httpx2.AsyncClient], endpoint: Endpoint) -> 
 @cache
 def _trusted(pem: PemFiles | None, *_of_environment: str | None) -> ssl.SSLContext:
     """Return what clients trust and show, read once: so many certificates take longer than all else."""
+    check_certificates()
     context = httpx2.create_ssl_context()
     if pem is not None:
         show_certificate(context, pem)
     return context
-
-
-def trusts_environment(endpoint: Endpoint) -> bool:
-    """Return whether proxies of the environment are used: none reaches a server on this machine."""
-    host = urlsplit(endpoint.base_url or "").hostname or ""
-    try:
-        return not ip_address(host).is_loopback
-    except ValueError:  # a name
-        return host != "localhost" and not host.endswith(".localhost")
 
 
 def pooled(client: httpx2.AsyncClient, endpoint: Endpoint) -> httpx2.AsyncClient:

@@ -20,7 +20,7 @@ from asyncbench.config.sweep import AnySweep, load_sweep, sweep_from
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.files import discard
 from asyncbench.planning.modes import check_servers
-from asyncbench.planning.preflight import check_replays, chosen_models, keys_for
+from asyncbench.planning.preflight import check_environment, check_replays, chosen_models, keys_for
 from asyncbench.pricing import charge
 from asyncbench.providers.credentials import Credentials
 from asyncbench.providers.endpoints import known_endpoints
@@ -71,6 +71,7 @@ async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[C
         env: where keys are looked up by variable name.
     """
     check_servers(models)
+    check_environment(models)
     async with AsyncExitStack() as stack:
         logs = Path(mkdtemp(prefix="asyncbench-doctor-"))  # stays where a server fails: its message names it
         await stack.enter_async_context(running_servers(models, logs, notify=lambda _: None))

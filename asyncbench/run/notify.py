@@ -26,6 +26,7 @@ from asyncbench.config.sweep import Sweep
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.lanes.batches.status import PartStanding
+from asyncbench.providers.environment import Proxy, proxy_of
 from asyncbench.providers.workers.process import PROXY, without_keys
 from asyncbench.records import Model
 from asyncbench.run.costs import costs_text, phrases
@@ -54,7 +55,7 @@ def channels_of(notify: Notify, models: Iterable[Model], env: Mapping[str, str])
         channels["the command"] = partial(_run, notify.command, _inherited(keys))
     address = notify.address(env)
     if address is not None and is_address(address):
-        channels[f"the webhook at {urlsplit(address).hostname}"] = partial(_post, address)
+        channels[f"the webhook at {urlsplit(address).hostname}"] = partial(_post, address, proxy_of(address))
     elif notify.webhook_env is not None:
         problem = "is not set" if address is None else f"does not hold {ADDRESS_RULE}"
         raise ConfigError(f"notify.webhook_env: the environment variable {notify.webhook_env} {problem}")
@@ -111,15 +112,17 @@ def _variables(message: Message) -> dict[str, str]:
     }
 
 
-async def _post(address: str, message: Message) -> str | None:
+async def _post(address: str, proxy: Proxy | None, message: Message) -> str | None:
     """Post a message as JSON; Slack and others show its `text`, Discord its `content`."""
     body = orjson.dumps({**message, "content": message["text"], "allowed_mentions": {"parse": []}})
     headers = {"content-type": "application/json"}
     connector = aiohttp.TCPConnector(resolver=_Resolver())
     try:
         async with (
-            aiohttp.ClientSession(connector=connector, trust_env=True) as session,
-            session.post(address, data=body, headers=headers, allow_redirects=False) as response,
+            aiohttp.ClientSession(connector=connector) as session,
+            session.post(
+                address, data=body, headers=headers, allow_redirects=False, **proxy.arguments if proxy else {}
+            ) as response,
         ):
             return None if response.status < 300 else f"answered with HTTP {response.status}"
     except (aiohttp.ClientError, OSError, ValueError) as error:  # their words may hold the address

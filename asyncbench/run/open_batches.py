@@ -17,7 +17,7 @@ from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
 from asyncbench.lanes.batches.polling import how_it_ended
 from asyncbench.lanes.batches.spending import abandon, most_usd_of
 from asyncbench.lanes.batches.status import part_status
-from asyncbench.planning.preflight import keys_for
+from asyncbench.planning.preflight import check_environment, keys_for
 from asyncbench.providers.credentials import Credentials
 from asyncbench.providers.provider import open_batches
 from asyncbench.records import Model
@@ -55,6 +55,7 @@ async def refresh_batches(folder: Path | str, *, env: Mapping[str, str] | None =
     path = run_folder(Path(folder))
     sweep, open_parts = sweep_in(path), _open_of(BatchLedger(path))
     models = [model for model in sweep.models if model.alias in open_parts]
+    check_environment(models)
     keys = keys_for(models, os.environ if env is None else env)
     with Store.reopen(path) as store:
         ledger = BatchLedger(store.folder)

@@ -46,6 +46,7 @@ from asyncbench.planning.preflight import (
     HUB,
     cautions_on,
     check_conditions,
+    check_environment,
     check_replays,
     check_sets,
     chosen_models,
@@ -184,6 +185,7 @@ async def open_run(
         models = tuple(replace(model, mode=REALTIME) for model in models)  # who plans does not wait a day
     check_budget(sweep, models)
     check_servers(models)
+    check_environment(models)
     models = budgeted_models(sweep, models)
     env = os.environ if env is None else env
     screen = screen or Quiet()

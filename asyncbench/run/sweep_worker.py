@@ -21,7 +21,7 @@ from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.planning.budget_bounds import most_of, most_usd_of
-from asyncbench.planning.preflight import keys_for, raise_file_limit
+from asyncbench.planning.preflight import check_environment, keys_for, raise_file_limit
 from asyncbench.providers.credentials import secrets_of
 from asyncbench.providers.garbage import rare_garbage_collection
 from asyncbench.providers.provider import Provider
@@ -98,6 +98,7 @@ class SweepWorker:
 
     def __init__(self, brief: WorkerBrief, name: str) -> None:
         self._brief, self._name = brief, name
+        check_environment(brief.models)
         self._keys = keys_for(brief.models, os.environ)
         self._lag = LoopLag()
         self._obeys = ClusterWorker(

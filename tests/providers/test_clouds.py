@@ -3,8 +3,9 @@
 import asyncio
 import json
 import sys
+import time
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import aiohttp
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ import pytest
 from asyncbench.config.sweep import sweep_from
 from asyncbench.errors import ConfigError, ErrorKind
 from asyncbench.providers.bedrock.answers import as_events
+from asyncbench.providers.clouds import SOON_S
 from asyncbench.providers.listing import models_of
 from asyncbench.providers.prices import rates_of, same_model
 from asyncbench.providers.provider import open_provider
@@ -93,12 +95,25 @@ async def test_a_cloud_lets_in_who_signs_or_brings_a_token_of_its_chain(clouds, 
 
 
 @CLOUDS
-async def test_what_ends_soon_is_renewed_before_the_next_call(clouds, at, cloud):
-    clouds.lives_s = 60
+async def test_what_ends_soon_is_renewed_beside_the_calls_once(clouds, at, cloud):
     provider, request = at(cloud)
-    for _ in range(3):
-        assert (await provider.ask(request)).text
-    assert len(clouds.lent) >= 3
+    await provider.ask(request)
+    provider._cloud._now = lambda: time.time() + 3600 - SOON_S  # its end is near
+    calls = [provider.ask(request) for _ in range(4)]
+    assert all([(await call).text for call in calls])
+    while provider._cloud._renewal is None or not provider._cloud._renewal.done():  # noqa: ASYNC110  a thread
+        await asyncio.sleep(0.01)
+    assert len(clouds.lent) == 2
+
+
+@CLOUDS
+async def test_what_has_ended_is_not_brought_again(clouds, at, cloud):
+    provider, request = at(cloud)
+    await provider.ask(request)
+    clouds.revoke_all()
+    provider._cloud._now = lambda: time.time() + 3600
+    await asyncio.gather(*(provider.ask(request) for _ in range(4)))
+    assert len(clouds.lent) == 2
 
 
 @CLOUDS
@@ -126,6 +141,28 @@ async def test_what_cannot_be_renewed_at_once_is_worth_another_try(clouds, at, c
 
 
 @CLOUDS
+async def test_who_gives_credentials_may_be_down_for_a_while(clouds, at, cloud):
+    clouds.unable = True
+    provider, request = at(cloud)
+    failed = await failure_of(provider, request)
+    assert (failed.kind, failed.never_sent) == (ErrorKind.UNREACHABLE, True)
+    clouds.unable = False
+    assert (await provider.ask(request)).text
+
+
+@CLOUDS
+async def test_who_gives_credentials_may_be_away_for_a_while(clouds, at, cloud, monkeypatch, tmp_path):
+    provider, request = at(cloud)
+    with monkeypatch.context() as away:
+        for name, value in machine(replace(clouds, url="http://127.0.0.1:9"), tmp_path).items():
+            away.setenv(name, value)
+        failed = await failure_of(provider, request)
+        assert (failed.kind, failed.never_sent) == (ErrorKind.UNREACHABLE, True)
+    machine(clouds, tmp_path)
+    assert (await provider.ask(request)).text
+
+
+@CLOUDS
 async def test_what_a_server_repeats_of_it_is_withheld(clouds, at, cloud):
     provider, request = at(cloud)
     await provider.ask(request)
@@ -144,6 +181,56 @@ async def test_a_chain_that_finds_nothing_says_so_and_nothing_is_sent(clouds, at
     assert (failed.kind, failed.never_sent) == (ErrorKind.AUTH, True)
     assert "chain finds no credentials: " in failed.message
     assert clouds.counts == {}
+
+
+GIVES = """echo x >> {folder}/runs; sleep 0.1
+echo '{{"Version": 1, "AccessKeyId": "AKIAPL4NTED", "SecretAccessKey": "s3cr3t", "Expiration": "{ends}"}}'"""
+
+
+@pytest.fixture
+def program(monkeypatch, tmp_path, server, opened):
+    """What opens Bedrock's provider on a machine with a `credential_process`, and counts its runs."""
+
+    def opening(script, **within):
+        ends = f"{datetime.now(UTC) + timedelta(**within):%Y-%m-%dT%H:%M:%SZ}"
+        (tmp_path / "program.sh").write_text(script.format(folder=tmp_path, ends=ends))
+        (tmp_path / "config").write_text(
+            f"[default]\nregion = us-east-1\ncredential_process = bash {tmp_path}/program.sh\n"
+        )
+        model = model_at(server.url, "bedrock")
+        return opened(open_provider(model, key="", simulator_url=None)), asking_of(model)
+
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    return opening
+
+
+@pytest.mark.parametrize("minutes", [60, 14, 6])
+async def test_a_program_that_gives_credentials_runs_once_for_many_calls(program, tmp_path, server, minutes):
+    provider, request = program(GIVES, minutes=minutes)
+    for _ in range(3):
+        await asyncio.gather(*(failure_of(provider, request) for _ in range(4)))  # it answers with nothing
+    assert len(server.received) == 12
+    assert (tmp_path / "runs").read_text().split() == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("echo no login >&2; exit 3", "no login"),
+        ("echo no JSON", "Expecting value"),
+        ("echo '{{\"Version\": 2}}'", "Unsupported version"),
+        ("echo '{{\"Version\": 1}}'", "Missing required key"),
+        ("sleep 60", "credential_process did not end within 0.2 s"),
+    ],
+)
+async def test_a_program_that_gives_none_is_told_of(program, server, monkeypatch, script, why):
+    monkeypatch.setattr("asyncbench.providers.bedrock.client.PROGRAM_S", 60 if "sleep" not in script else 0.2)
+    failed = await failure_of(*program(script, minutes=60))
+    assert (failed.kind, failed.never_sent) == (ErrorKind.AUTH, True)
+    assert why in failed.message
+    assert server.received == []
 
 
 async def test_a_wrong_signature_is_final(clouds, at, monkeypatch):
@@ -283,9 +370,7 @@ def test_a_model_is_the_same_under_a_cloud_s_name():
     ],
 )
 def test_a_missing_extra_says_how_to_get_it(monkeypatch, provider, module, extra):
-    for name in [
-        name for name in sys.modules if name.startswith("asyncbench.providers.") and "client" in name
-    ]:
+    for name in [name for name in sys.modules if name.endswith((".client", ".chain"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
     model = replace(asking().trial.model, provider=provider, base_url="http://127.0.0.1:1")

@@ -97,6 +97,7 @@ class Clouds:
     revoked: set[str] = field(default_factory=set)
     revokes_at: int | None = None  # how many calls came when all that was lent ends
     lives_s: int = 3600  # of what is lent from now on
+    unable: bool = False  # whoever asks for credentials is told to come back
     counts: defaultdict[str, Count] = field(default_factory=lambda: defaultdict(Count))
     refusals: deque[Turned] = field(default_factory=deque)  # for the next calls
     breaks: deque[tuple[str, str]] = field(
@@ -110,12 +111,18 @@ class Clouds:
 
     # ── credentials
 
+    def _check_up(self) -> None:
+        """Turn away who asks for credentials, where they cannot be given now."""
+        if self.unable:
+            raise Turned(503, {"error": "temporarily_unavailable"})
+
     def _lend(self, kind: str, secret: str = "") -> str:
         token = f"{kind}-PL4NTED-{len(self.lent):04}"
         self.lent[token] = secret
         return token
 
     async def aws(self, request: web.Request) -> web.Response:
+        self._check_up()
         assert request.headers["authorization"] == LENT_BY
         secret = f"secret-PL4NTED-{len(self.lent):04}"
         ends = datetime.now(UTC) + timedelta(seconds=self.lives_s)
@@ -127,12 +134,14 @@ class Clouds:
         return web.json_response({**given, "Expiration": f"{ends:%Y-%m-%dT%H:%M:%SZ}"})
 
     async def google(self, request: web.Request) -> web.Response:
+        self._check_up()
         asked = await request.post()
         assert asked["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer"
         token = self._lend("ya29.google")
         return web.json_response({"access_token": token, "expires_in": self.lives_s, "token_type": "Bearer"})
 
     async def entra(self, request: web.Request) -> web.Response:
+        self._check_up()
         assert request.headers["x-identity-header"] == LENT_BY
         assert request.query["resource"] == "https://cognitiveservices.azure.com"
         ends = int(datetime.now(UTC).timestamp()) + self.lives_s

@@ -36,7 +36,7 @@ class AnthropicProvider(SdkProvider):
             api_key=endpoint.api_key or NO_KEY,
             max_retries=0,
             open_telemetry=False,
-            http_client=http_client(AnthropicConnections, endpoint),
+            http_client=http_client(AnthropicConnections, endpoint, endpoint.base_url or ANTHROPIC_URL),
         )
         super().__init__(client, endpoint, wire, options=_options)
 

@@ -1,23 +1,45 @@
 """GPT on Azure with Entra ID, through OpenAI's own SDK and tokens of azure-identity."""
 
-import time
-from collections.abc import Iterable
+import os
 from typing import Final
 
 import openai
-from azure.core.credentials import AccessToken
-from azure.core.exceptions import AzureError, ServiceRequestError, ServiceResponseError
+from azure.core.exceptions import ServiceRequestError, ServiceResponseError
+from azure.core.pipeline.transport import RequestsTransport
 from azure.identity import DefaultAzureCredential
 
 from asyncbench.errors import ConfigError
-from asyncbench.providers.clouds import CloudProvider
+from asyncbench.providers.clouds import Chain, CloudProvider, Found
 from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.openai.client import NEEDLESS, OpenAIConnections
 from asyncbench.providers.sdk import http_client
+from asyncbench.providers.token_servers import TokenSession
 from asyncbench.providers.wire import Wire
 
+_SERVICES: Final = ("IDENTITY_ENDPOINT", "MSI_ENDPOINT", "AZURE_TENANT_ID")  # set: there is one
 _SCOPE: Final = "https://cognitiveservices.azure.com/.default"
-_SOON_S: Final = 300.0  # a token that ends sooner than that is renewed
+
+
+class EntraChain(Chain):
+    """Entra ID's: variables, a workload's or a managed identity, a login of yours."""
+
+    name = "Entra ID's chain"
+    unreached = (ServiceRequestError, ServiceResponseError)
+
+    def __init__(self) -> None:
+        self._session = TokenSession()
+
+    def find(self) -> Found:
+        self._session.status = None
+        transport = RequestsTransport(session=self._session, session_owner=False)
+        with DefaultAzureCredential(transport=transport) as lent:
+            token = lent.get_token(_SCOPE)
+        return Found(credentials=token.token, secrets=(token.token,), ends_s=token.expires_on)
+
+    def is_down(self, error: Exception) -> bool:
+        # Its chain passes over what does not answer, as nothing does where no such service is.
+        named = any(map(os.environ.get, _SERVICES))
+        return super().is_down(error) or self._session.is_down or (named and self._session.broke_off)
 
 
 class AzureEntraProvider(CloudProvider):
@@ -30,32 +52,22 @@ class AzureEntraProvider(CloudProvider):
     client_class = openai.AsyncAzureOpenAI
     refusals, errors, stream_class = openai.APIStatusError, openai.OpenAIError, openai.AsyncStream[object]
     builds_all = False
-    chain = "Entra ID's chain"
-    unreached = (ServiceRequestError, ServiceResponseError)
-    unfound = (AzureError,)
 
     def __init__(self, endpoint: Endpoint, wire: Wire) -> None:
         if endpoint.base_url is None:
             raise ConfigError("provider azure-entra: no base_url. Set that of your resource.")
-        self._entra: DefaultAzureCredential | None = None
-        self._token = AccessToken("", 0)
+        self._token = ""
         client = openai.AsyncAzureOpenAI(
             base_url=endpoint.base_url,
             api_version="v1",  # demanded by the SDK; not sent, for the v1 surface needs none
-            azure_ad_token_provider=lambda: self._token.token,  # called for each call
+            azure_ad_token_provider=lambda: self._token,  # called for each call
             max_retries=0,
-            http_client=http_client(OpenAIConnections, endpoint),
+            http_client=http_client(OpenAIConnections, endpoint, endpoint.base_url),
         )
         # None, if given above, would mean: from the environment.
         client.organization = client.project = client.admin_api_key = None
         options: openai.RequestOptions = {"headers": dict.fromkeys(NEEDLESS, openai.Omit())}
-        super().__init__(client, endpoint, wire, options=lambda _: options)
+        super().__init__(client, endpoint, wire, chain=EntraChain(), options=lambda _: options)
 
-    def find(self, *, anew: bool) -> Iterable[str]:
-        if self._entra is None or anew:
-            self._entra = DefaultAzureCredential()
-        self._token = self._entra.get_token(_SCOPE)
-        return (self._token.token,)
-
-    def fresh(self) -> bool:
-        return time.time() < self._token.expires_on - _SOON_S
+    def give(self, found: Found) -> None:
+        self._token = found.credentials

@@ -1,30 +1,95 @@
 """Claude on Amazon Bedrock, through Anthropic's own SDK, which signs each call (SigV4)."""
 
 import os
-from collections.abc import Iterable
-from typing import Final
+import subprocess
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
 
 import anthropic
 import boto3  # noqa: F401  the SDK signs with it: what is missing is to be told before the first call
-from botocore.credentials import Credentials as AwsCredentials, RefreshableCredentials
-from botocore.exceptions import BotoCoreError, HTTPClientError, MetadataRetrievalError
+from botocore.credentials import ProcessProvider
+from botocore.exceptions import (
+    ClientError,
+    ConnectionError as BotoConnectionError,
+    HTTPClientError,
+    MetadataRetrievalError,
+)
 from botocore.session import Session
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers.anthropic.client import NEEDLESS, AnthropicConnections
 from asyncbench.providers.bedrock.answers import as_events, in_common_form
-from asyncbench.providers.clouds import CloudProvider, region_in
+from asyncbench.providers.clouds import LATER, Chain, CloudProvider, Found, region_in
 from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.sdk import http_client
 from asyncbench.providers.wire import Response, Wire
 
 ADDRESS: Final = "https://bedrock-runtime.REGION.amazonaws.com"
+PROGRAM_S: Final = 60.0  # for a `credential_process`
 BEARER: Final = "AWS_BEARER_TOKEN_BEDROCK"  # an API key of Bedrock's own; then nothing is signed
 _OPTIONS: Final[anthropic.RequestOptions] = {"headers": NEEDLESS}
 
 
 class NoAwsCredentialsError(Exception):
     """AWS's chain came to its end."""
+
+
+class _Program(subprocess.Popen[bytes]):
+    """A `credential_process`, which may hang."""
+
+    def communicate(self, *args: Any, **how: Any) -> tuple[bytes, bytes]:
+        """Wait for its output; see `subprocess.Popen`."""
+        try:
+            return super().communicate(*args, **{"timeout": PROGRAM_S, **how})
+        except subprocess.TimeoutExpired:
+            self.kill()
+            for pipe in filter(None, (self.stdout, self.stderr)):
+                pipe.close()  # whatever it started may hold the other end
+            self.wait()
+            raise NoAwsCredentialsError(f"credential_process did not end within {PROGRAM_S:g} s") from None
+
+
+class AwsChain(Chain):
+    """AWS's: variables, files, a `credential_process`, SSO, the role of a container or of a machine."""
+
+    name = "AWS's chain"
+    unreached = (BotoConnectionError, HTTPClientError, MetadataRetrievalError)
+
+    def find(self) -> Found:
+        if (bearer := os.environ.get(BEARER)) is not None:
+            return Found(credentials=bearer, secrets=(bearer,))
+        session = Session()
+        programs = session.get_component("credential_provider").get_provider(ProcessProvider.METHOD)
+        programs._popen = _Program
+        found = session.get_credentials()
+        if found is None:
+            raise NoAwsCredentialsError("log in (aws sso login), or set AWS_PROFILE")
+        # Those that were found just now are read as they are: botocore would make those anew at once that end
+        # within a quarter of an hour.
+        keys = getattr(found, "_frozen_credentials", None) or found.get_frozen_credentials()
+        ends: datetime | None = getattr(found, "_expiry_time", None)
+        # A renewed role keeps no key, and a user of AWS has no token.
+        secrets = filter(None, (keys.token or keys.access_key, keys.secret_key, keys.access_key))
+        return Found(credentials=keys, secrets=tuple(secrets), ends_s=ends.timestamp() if ends else None)
+
+    def is_down(self, error: Exception) -> bool:
+        if isinstance(error, ClientError):  # of STS or SSO
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            return status >= 500 or status in LATER
+        # botocore passes over a machine's metadata service that does not answer.
+        return super().is_down(error) or (isinstance(error, NoAwsCredentialsError) and _on_ec2())
+
+
+def _on_ec2() -> bool:
+    """Return whether a machine of AWS's would give credentials by its metadata service."""
+    if os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
+        return False
+    with suppress(OSError):
+        if Path("/sys/class/dmi/id/sys_vendor").read_text().strip() == "Amazon EC2":
+            return True
+    return bool(os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT"))
 
 
 class BedrockProvider(CloudProvider):
@@ -38,41 +103,27 @@ class BedrockProvider(CloudProvider):
     refusals, errors = anthropic.APIStatusError, anthropic.AnthropicError
     stream_class = anthropic.AsyncStream[object]
     sampling_version = "bedrock-2023-05-31"
-    chain = "AWS's chain"
-    unreached = (HTTPClientError, MetadataRetrievalError)
-    unfound = (BotoCoreError, NoAwsCredentialsError)
 
     def __init__(self, endpoint: Endpoint, wire: Wire) -> None:
-        self._session = Session()
-        self._aws: AwsCredentials | None = None
-        region = region_in(ADDRESS, endpoint.base_url) or _region_of(self._session)
+        region = region_in(ADDRESS, endpoint.base_url) or _region_of(Session())
+        # Said, or ANTHROPIC_BEDROCK_BASE_URL would lead calls elsewhere unseen.
+        base_url = endpoint.base_url or ADDRESS.replace("REGION", region)
         client = anthropic.AsyncAnthropicBedrock(
             aws_region=region,
-            # Said, or ANTHROPIC_BEDROCK_BASE_URL would lead calls elsewhere unseen.
-            base_url=endpoint.base_url or ADDRESS.replace("REGION", region),
+            base_url=base_url,
             max_retries=0,
             open_telemetry=False,
-            http_client=http_client(AnthropicConnections, endpoint),
+            http_client=http_client(AnthropicConnections, endpoint, base_url),
         )
-        super().__init__(client, endpoint, wire, options=lambda _: _OPTIONS)
+        super().__init__(client, endpoint, wire, chain=AwsChain(), options=lambda _: _OPTIONS)
 
-    def find(self, *, anew: bool) -> Iterable[str]:
-        if (bearer := os.environ.get(BEARER)) is not None:
-            self._client.api_key = bearer
-            return (bearer,)
-        if anew:
-            self._session, self._aws = Session(), None
-        self._aws = self._aws or self._session.get_credentials()
-        if self._aws is None:
-            raise NoAwsCredentialsError("log in (aws sso login), or set AWS_PROFILE")
-        frozen = self._aws.get_frozen_credentials()
-        self._client.aws_access_key, self._client.aws_secret_key = frozen.access_key, frozen.secret_key
-        self._client.aws_session_token = frozen.token
-        # A renewed role keeps no key, and a user of AWS has no token.
-        return filter(None, (frozen.token or frozen.access_key, frozen.secret_key, frozen.access_key))
-
-    def fresh(self) -> bool:
-        return not (isinstance(self._aws, RefreshableCredentials) and self._aws.refresh_needed())
+    def give(self, found: Found) -> None:
+        keys = found.credentials
+        if isinstance(keys, str):
+            self._client.api_key = keys
+            return
+        self._client.aws_access_key, self._client.aws_secret_key = keys.access_key, keys.secret_key
+        self._client.aws_session_token = keys.token
 
     def told(self, refused: Response) -> Response:
         return in_common_form(refused)

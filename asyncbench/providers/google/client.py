@@ -10,19 +10,20 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import aiohttp
-import google.auth
 import orjson
 from google import genai
-from google.auth.credentials import Credentials
-from google.auth.exceptions import GoogleAuthError, TransportError
 from google.genai import errors, types
+from google.oauth2.credentials import Credentials as GivenToken
 
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.providers.calls import Call
+from asyncbench.providers.clouds import CloudCredentials, Found
 from asyncbench.providers.endpoints import Endpoint
+from asyncbench.providers.environment import proxy_of
 from asyncbench.providers.error_kinds import encoded, refusal, safe_line
+from asyncbench.providers.google.chain import GoogleChain
 from asyncbench.providers.http import Door, broken, session, tls_of, with_headers, with_query
-from asyncbench.providers.sdk import NO_KEY, PAUSE_S, trusts_environment
+from asyncbench.providers.sdk import NO_KEY, PAUSE_S
 from asyncbench.providers.streams import TooLongError, whole_body
 from asyncbench.providers.wire import Response, Wire
 from asyncbench.records import Reply, Request
@@ -30,7 +31,6 @@ from asyncbench.records import Reply, Request
 # Said, or GOOGLE_GEMINI_BASE_URL would lead calls elsewhere unseen.
 GEMINI_URL: Final = "https://generativelanguage.googleapis.com"
 VERSION: Final = "v1beta"  # of which its pages tell; thinking and batches are there
-_SCOPES: Final = ("https://www.googleapis.com/auth/cloud-platform",)
 _LOCATION: Final = re.compile(r"//([a-z0-9-]+)-aiplatform\.")  # of an address of Vertex
 _ANY: Final = "any"  # a model, of a call whose address is not used but for its beginning
 _CHUNK: Final = 2**16
@@ -92,26 +92,14 @@ class GoogleProvider:
     async def ask(self, request: Request) -> Reply:
         model = request.trial.model
         content = encoded(self._wire.body(request))
-        door = self._doors.get((model.model_id, model.stream)) if self._valid() else None
+        door = self._doors.get((model.model_id, model.stream))
         if door is None:
-            door = await self._opened(model.model_id, stream=model.stream)
+            door = await self._open(model.model_id, stream=model.stream)
         return await door.ask(content, stream=model.stream)
-
-    async def _opened(self, model_id: str, *, stream: bool) -> Door:
-        """Do so within the deadline of a call: a token may be long in coming."""
-        total_s = self._endpoint.timeouts.total
-        try:
-            async with asyncio.timeout(total_s):
-                return await self._open(model_id, stream=stream)
-        except TimeoutError:
-            why = f"no call could be built within timeouts.total ({total_s:g} s)"
-            raise ProviderError(ErrorKind.TIMEOUT, why, may_have_been_billed=False, never_sent=True) from None
 
     async def _open(self, model_id: str, *, stream: bool) -> Door:
         """Return what sends a model's calls, built by the SDK."""
         async with self._opening:
-            if not self._valid():
-                self._doors.clear()
             if (door := self._doors.get((model_id, stream))) is not None:
                 return door
             address = await self.address(model_id, stream=stream)
@@ -121,33 +109,29 @@ class GoogleProvider:
                 wire=self._wire,
                 endpoint=replace(self._endpoint, api_key=address.secret),
                 headers=address.headers,
+                ways=_way_to(address.url),
                 error_of=_error_of,
             )
             if not self._endpoint.sdk_only:
                 self._doors[model_id, stream] = door
             return door
 
-    def _valid(self) -> bool:
-        """Return whether the headers that were built are good for another call."""
-        return True
-
     def connections(self) -> aiohttp.ClientSession:
         """Return the session that all calls go through."""
         if self._session is None:
-            trust_env = trusts_environment(self._endpoint)
-            self._session = session(self._endpoint, tls=self._tls, trust_env=trust_env)
+            self._session = session(self._endpoint, tls=self._tls)
         return self._session
 
     async def address(self, model_id: str, *, stream: bool = False) -> Address:
         """Let the SDK build a call to a model; return where it would go.
 
         Raises:
-            ProviderError: no credentials are found or renewed, or the SDK refuses the call.
+            ProviderError: the SDK refuses the call, or no credentials are found for it.
         """
         try:
             if self._client is None:
                 self._rehearsal = aiohttp.ClientSession(middlewares=(_meet,))
-                self._client = await self._made(types.HttpOptions(aiohttp_client=self._rehearsal))
+                self._client = self._made(types.HttpOptions(aiohttp_client=self._rehearsal))
             models: Any = self._client.aio.models
             if stream:
                 async for _ in await models.generate_content_stream(model=model_id, contents="?"):
@@ -157,11 +141,9 @@ class GoogleProvider:
         except _BuiltError as built:
             url, headers = with_query(built.url, self._endpoint), with_headers(built.headers, self._endpoint)
             return Address(url, headers, self._secret())
-        except (GoogleAuthError, ValueError) as error:
-            passing = isinstance(error, TransportError) or getattr(error, "retryable", False)
-            kind = ErrorKind.UNREACHABLE if passing else ErrorKind.AUTH
+        except ValueError as error:
             why = safe_line(str(error), key=self._endpoint.api_key)
-            raise ProviderError(kind, f"no call can be built: {why}", never_sent=True) from error
+            raise ProviderError(ErrorKind.AUTH, f"no call can be built: {why}", never_sent=True) from error
         raise ConfigError(
             "the SDK sends its calls past the session that it is given. Install the versions that "
             "`pip install 'asyncbench[google]'` asks for."
@@ -190,6 +172,7 @@ class GoogleProvider:
                     headers={**address.headers, **headers},
                     data=encoded(arguments["body"]) if "body" in arguments else arguments.get("content"),
                     allow_redirects=False,
+                    **_way_to(url),
                 ) as response:
                     call.flows()
                     if response.status >= 300:
@@ -204,7 +187,7 @@ class GoogleProvider:
     def _secret(self) -> str:
         return self._endpoint.api_key
 
-    async def _made(self, options: types.HttpOptions) -> genai.Client:
+    def _made(self, options: types.HttpOptions) -> genai.Client:
         options.base_url, options.api_version = self._endpoint.base_url or GEMINI_URL, VERSION
         return genai.Client(vertexai=False, api_key=self._endpoint.api_key or NO_KEY, http_options=options)
 
@@ -220,31 +203,46 @@ class GoogleProvider:
 class VertexProvider(GoogleProvider):
     """The same models on Vertex: the project and a token that lasts an hour are those of the machine."""
 
-    credentials: Credentials | None = None  # as soon as a call was built
+    def __init__(self, endpoint: Endpoint, wire: Wire) -> None:
+        super().__init__(endpoint, wire)
+        chain = GoogleChain("GOOGLE_CLOUD_PROJECT")
+        self._cloud = CloudCredentials(chain, self._bring, wait_s=endpoint.timeouts.total)
+        self._project, self._token = "", GivenToken(None)  # type: ignore[no-untyped-call]  # its signature has none
 
-    def _valid(self) -> bool:
-        return self.credentials is not None and not self.credentials.expired
+    def _bring(self, found: Found) -> None:
+        self._project, given = found.credentials
+        self._token.token = given.token  # the client has it, who asks for it at each call that it builds
+        self._doors.clear()  # built with what was found before
+
+    async def ask(self, request: Request) -> Reply:
+        ask = super().ask
+        return await self._cloud.ask(lambda: ask(request))
+
+    async def address(self, model_id: str, *, stream: bool = False) -> Address:
+        await self._cloud.current()
+        return await super().address(model_id, stream=stream)
 
     def _secret(self) -> str:
-        token: str | None = None if self.credentials is None else self.credentials.token
-        return token or ""
+        return str(self._token.token)
 
-    async def _made(self, options: types.HttpOptions) -> genai.Client:
-        self.credentials, own_project = await asyncio.to_thread(google.auth.default, scopes=_SCOPES)
-        project = os.environ.get("GOOGLE_CLOUD_PROJECT") or own_project
-        if not project:
-            raise ValueError("no project is known. Set GOOGLE_CLOUD_PROJECT")
+    def _made(self, options: types.HttpOptions) -> genai.Client:
         url = self._endpoint.base_url
         named = _LOCATION.search(url or "")
         location = named[1] if named else os.environ.get("GOOGLE_CLOUD_LOCATION") or _EVERYWHERE
         options.base_url, options.api_version = url, f"{VERSION}1"
         return genai.Client(
             vertexai=True,
-            credentials=self.credentials,
-            project=project,
+            credentials=self._token,
+            project=self._project,
             location=location,
             http_options=options,
         )
+
+
+def _way_to(url: str) -> dict[str, Any]:
+    """Return the proxy before an address, in the words of `session.post`."""
+    proxy = proxy_of(url)
+    return proxy.arguments if proxy else {}
 
 
 def _response(response: aiohttp.ClientResponse, body: bytes) -> Response:

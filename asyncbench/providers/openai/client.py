@@ -33,7 +33,7 @@ class OpenAIProvider(SdkProvider):
             base_url=endpoint.base_url or OPENAI_URL,
             api_key=endpoint.api_key or NO_KEY,
             max_retries=0,
-            http_client=http_client(OpenAIConnections, endpoint),
+            http_client=http_client(OpenAIConnections, endpoint, endpoint.base_url or OPENAI_URL),
         )
         # None, if given above, would mean: from the environment.
         client.organization = client.project = client.admin_api_key = None

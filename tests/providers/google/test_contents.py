@@ -72,7 +72,9 @@ async def test_what_was_blocked_is_a_refusal_and_no_wrong_answer(server, provide
 async def test_the_tier_that_served_a_call_prices_it(
     server, provider, stream, headers, used, tier, millionths
 ):
-    piece = orjson.dumps({**CONTENT, "usageMetadata": {**USED, "candidatesTokenCount": 2, "totalTokenCount": 10, **used}})
+    piece = orjson.dumps(
+        {**CONTENT, "usageMetadata": {**USED, "candidatesTokenCount": 2, "totalTokenCount": 10, **used}}
+    )
     if stream:
         told = "".join(f"{name.replace('_', '-')}: {word}\r\n" for name, word in headers.items())
         server.manner = sending(stream_of(events(piece), headers=told.encode()))

@@ -1,6 +1,8 @@
 """Gemini on Vertex, with application-default credentials: a loopback server gives a token, and renews it."""
 
+import asyncio
 import json
+import time
 from dataclasses import replace
 
 import pytest
@@ -61,7 +63,7 @@ async def test_a_token_serves_many_calls_and_another_follows_when_it_ends(server
     for _ in range(3):
         assert (await provider.ask(request)).text == "42"
     given(tokens, "ya29.second-0123456789")
-    provider.credentials.expiry = provider.credentials.expiry.replace(year=2020)
+    provider._cloud._now = lambda: time.time() + SECONDS
     await provider.ask(request)
 
     said = [received.headers["authorization"].rpartition("-")[0] for received in server.received]
@@ -91,7 +93,39 @@ async def test_a_token_that_does_not_come_holds_no_call_up_for_longer_than_its_d
 
     error = await failure_of(provider, request)
 
-    assert (error.kind, error.may_have_been_billed) == (ErrorKind.TIMEOUT, False)
+    assert (error.kind, error.may_have_been_billed) == (ErrorKind.UNREACHABLE, False)
+
+
+async def test_a_token_that_is_refused_in_the_middle_is_renewed_once(server, opened, tokens):
+    server.manner = answering(body=CONTENT)
+    provider, request = vertex(server)
+    opened(provider)
+    await provider.ask(request)
+    given(tokens, "ya29.second-0123456789")
+    server.manner = answering(
+        401, {"error": {"code": 401, "status": "UNAUTHENTICATED", "message": "revoked"}}
+    )
+
+    ended = await asyncio.gather(*(failure_of(provider, request) for _ in range(3)))
+
+    assert [error.kind for error in ended] == [ErrorKind.SERVER_ERROR] * 3  # worth another try
+    server.manner = answering(body=CONTENT)
+    assert (await provider.ask(request)).text == "42"
+    assert server.received[-1].headers["authorization"] == "Bearer ya29.second-0123456789"
+    assert len(tokens.received) == 2
+
+
+async def test_a_server_of_tokens_that_is_down_ends_no_model(server, opened, tokens):
+    server.manner = answering(body=CONTENT)
+    provider, request = vertex(server)
+    opened(provider)
+    tokens.manner = answering(503, b"later")
+
+    error = await failure_of(provider, request)
+
+    assert (error.kind, error.never_sent) == (ErrorKind.UNREACHABLE, True)
+    given(tokens, "ya29.second-0123456789")
+    assert (await provider.ask(request)).text == "42"
 
 
 async def test_a_token_that_is_not_given_stops_the_model(server, opened, tokens):
