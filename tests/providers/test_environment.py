@@ -102,6 +102,7 @@ def test_some_addresses_are_reached_past_the_proxy(monkeypatch, no_proxy, url, s
 def test_a_proxy_s_login_is_told_apart_from_its_address(monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", "http://me%40corp:p%3Aw@proxy.corp:3128")
     proxy = proxy_of("https://a.test")
+    assert proxy is not None
     assert (proxy.url, proxy.login) == (PROXY, ("me@corp", "p:w"))
     assert proxy.with_login == "http://me%40corp:p%3Aw@proxy.corp:3128"
     assert "p:w" not in repr(proxy)
