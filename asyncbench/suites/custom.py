@@ -7,7 +7,6 @@ too long), `empty` or `error` (no reply came).
 """
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -15,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.records import Grade, Problem, Reply, outcome_of
+from asyncbench.suites.choice_reading import last_letter
 from asyncbench.suites.json_match import equal_json, json_value
 from asyncbench.suites.judgement import Judgement, accepted_answers
 from asyncbench.suites.number_reading import NotOneNumberError, Number, last_number, only_number
@@ -25,10 +25,6 @@ from asyncbench.suites.text_match import contained_text, equal_text
 
 GRADER_VERSION = 1
 SEARCH_LIMIT_S = 0.1  # for one search: a pattern may be one that never ends
-
-_ALONE = r"(?<![^\W_])(?<![^\W_]['’])%s(?!['’]?[^\W_])"  # neither a part of a word nor of I'm or don't
-_CAPITAL_ALONE = re.compile(_ALONE % r"(?!I[ ]+[a-z])[A-Z]")
-_LETTER_ALONE = re.compile(_ALONE % "[a-z]")
 
 Answer = str | Number
 
@@ -101,16 +97,6 @@ def _is_number(text: str) -> bool:
 
 def _is_letter(text: str) -> bool:
     return len(text.strip(" ().")) == 1 and last_letter(text) is not None
-
-
-def last_letter(text: str) -> str | None:
-    """Return the last letter A-Z that stands alone, as a capital; None when there is none.
-
-    A small letter counts only where no capital stands alone, for it may be the article; nor does the I of
-    "I am", an I before a word in small letters.
-    """
-    letters = _CAPITAL_ALONE.findall(text) or _LETTER_ALONE.findall(text)
-    return letters[-1].upper() if letters else None
 
 
 def _trimmed(text: str) -> str | None:
@@ -252,10 +238,11 @@ GRADERS: Final[Mapping[str, OurGrader]] = {
         version=2,
     ),
     "choice": OurGrader(
-        reads="the last letter that stands alone",
+        reads="the [letter](#what-choice-reads) that it chooses",
         right="it is the expected letter, in upper or lower case",
         judge=by_reading(last_letter),
         read=last_letter,
+        version=2,
     ),
     "regex": OurGrader(
         reads="the first group of your pattern",

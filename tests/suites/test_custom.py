@@ -7,13 +7,13 @@ from hypothesis import given, strategies as st
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.records import Grade, Outcome, Reply
+from asyncbench.suites.choice_reading import last_letter
 from asyncbench.suites.custom import (
     CUSTOM_GRADERS,
     SUITE,
     check_custom,
     check_expected,
     grade,
-    last_letter,
 )
 from asyncbench.suites.number_reading import last_number
 from tests.suites.made import problem

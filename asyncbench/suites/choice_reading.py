@@ -1,0 +1,170 @@
+"""The letter that a reply chooses, beside text in any script: 答案是B。, 정답은 B입니다, 【Ｂ】.
+
+A letter counts where it stands alone: it touches no digit and no letter of a script with capitals. Chinese,
+Japanese, Korean and Thai set no space beside it. Of several letters the first rule that finds one decides:
+
+    1. the letter in the last box that holds one
+    2. the last one that the reply calls its answer     "Answer: B. A is tempting", 答案是B
+    3. the last one that it does not reject             "B, not A", 选项 A 不对
+    4. the last one
+
+Each letter is judged by the few words beside it, so time is linear in the length of the text.
+"""
+
+import re
+import unicodedata
+from typing import Final, NamedTuple
+
+from asyncbench.suites.boxes import last_box
+
+_WORD: Final = r"0-9A-Za-zÀ-ÖØ-öø-ɏ\u0300-\u036fͰ-ϿЀ-ԯ\u0530-\u058fḀ-ỿ"
+_ALONE: Final = rf"(?<![{_WORD}])(?<![{_WORD}]['’])%s(?!['’]?[{_WORD}])"
+_CAPITAL: Final = re.compile(_ALONE % "(?!I[ ]+[a-z])[A-Z]")
+_SMALL: Final = re.compile(_ALONE % "[a-z]")
+# Ａ, Ⓐ, 🄰, 𝐀 and so on are letters; 🅐 and 🅰 have no plain form in Unicode.
+_STYLED: Final = re.compile(
+    r"[\uff21-\uff3a\uff41-\uff5a\u249c-\u24e9\U0001d400-\U0001d6a3\U0001f110-\U0001f189]"
+)
+
+_NEAR: Final = 48  # characters beside a letter that may judge it
+_MARKUP: Final = re.compile(
+    r"[*_`$\"“”„«»「」『』【】\[\](){}]|\\(?:text|mathrm|textbf|mathbf)(?![A-Za-z])|\\[(\[)\]]"
+)
+_NOUN: Final = (
+    "(?:(?:the |la |le |die |el )?(?:option|choice|answer|letter|opción|antwort|réponse|ответ|вариант"
+    "|选项|選項|選択肢|選択|보기|선택지|ข้อ|ตัวเลือก) *)?"
+)
+_ANSWER: Final = (  # its word, and what leads from it to the letter
+    r"(?:\b(?:answer|choice|option|solution|respuesta|opción|resposta|risposta|réponse|antwort|lösung|antwoord"
+    r"|svar(?:et)?|vastaus|odpowied[zź]|odpově[dď]|ответ|відповідь|cevap|yanıt|đáp án|jawaban|απάντηση)\b"
+    r"[^.!?\n]{0,30}?(?:[:=→—–-]|\b(?:is|be|lautet|ist|est|es|è|é|là|adalah|jest|är|er|on|είναι|это)\b)"
+    r"[^.!?\n]{0,16}"
+    r"|\b(?:cevap|yanıt|ответ|đáp án|jawaban)\b *"
+    r"|(?:الجواب|الإجابة|إجابة|תשובה|उत्तर|答案|正解|解答|回答|答え|答|정답|답변|답|คำตอบ|ตอบ)[^.!?。！？\n]{0,20})$"
+)
+# At the end of what stands before a letter.
+_CHOSEN_BEFORE: Final = re.compile(
+    rf"{_ANSWER}"
+    r"|(?:选择|選擇|选|選)[^.!?。！？\n选選]{0,4}$(?<![项項] )(?<![项項])"
+    r"|\b(?:choose|select|pick|chose|selected|picked|go with|going with|opt for|vote for|wähle|elijo|escojo"
+    r"|choisis|scelgo|escolho|выбираю|wybieram)\b[^.!?\n]{0,16}$"
+    r"|\b(?:therefore|thus|hence|so|actually|wait|no|rather|correction|daher|also|donc|entonces|поэтому)"
+    r"[,:]? *(?:it(?:'s| is) )?$"
+    r"|\b(?:must|should|has to|best) (?:be|is) *$"
+    r"|(?:因此|所以|故|よって|したがって|따라서)[,，、]? *$",
+    re.IGNORECASE,
+)
+_REJECTED_BEFORE: Final = re.compile(
+    r"(?:\b(?:not|nicht|non|no|pas|не|nie|não|niet|ikke|inte|değil|never|neither|nor|unlike|except|excluding)"
+    r"|n['’]t(?: be)?|\b(?:rather than|instead of|statt|rules? out|ruled out|eliminat(?:e|es|ed|ing)"
+    r"|reject(?:s|ed)?|discard(?:s|ed)?)"
+    rf"|而?不是|并非|並非|而?非|不选|不選|排除|ไม่ใช่)[:：]? *{_NOUN}$",
+    re.IGNORECASE,
+)
+# At the start of what stands behind a letter.
+_NEGATED: Final = r"(?:cannot|can['’]t|isn['’]t|doesn['’]t|n['’]est pas|no es|non è|não é|не)"
+_REJECTED_BEHIND: Final = re.compile(
+    rf"[\s,:：]*(?:(?:{_NEGATED}|is|are|was|seems|would be|does|can|ist|est|es|è|é|—|-|=|это)\s+"
+    r"(?:\w+\s){0,2}?(?:wrong|incorrect|false|not|ruled out|eliminated|falsch|nicht|faux|fausse|incorrecte?"
+    r"|pas|incorrect[oa]|fals[oa]|sbagliat[oa]|errad[oa]|неверн\w*|неправильн\w*)"
+    rf"|(?:{_NEGATED}|неверн\w*|неправильн\w*|wrong|incorrect|falsch)\b"
+    r"|[^,，、.。;；!！?？\n]{0,12}?(?:不对|不對|不正确|不正確|不是|错|錯|不符|不成立|不適|間違|誤り|不正解"
+    r"|ではな|ではあり|でない|じゃな|じゃあり|아니|아닙|아님|틀|오답|ไม่ใช่|ไม่ถูก|ผิด))",
+    re.IGNORECASE,
+)
+_CHOSEN_BEHIND: Final = re.compile(
+    r"[\s:：]*(?:(?:is|est|ist|es|è|é)\s+(?:\w+\s){0,2}?"
+    r"(?:correct|right|best|richtig|korrekt|correcte|correct[oa]|corret[oa]|giust[oa])\b"
+    r"|[^,，、.。;；!！?？\n]{0,8}?(?:正确|正確|が正し|正解|정답|맞|ถูกต้อง))",
+    re.IGNORECASE,
+)
+_ASKED: Final = re.compile(r"\s*[?？]")
+# At the start of a sentence these are words, where a word in small letters follows that is no verb.
+_ARTICLE: Final = re.compile(
+    r"[AEIOUWYZ] (?!(?:is|isn|was|are|has|would|will|can|could|should|does|seems|looks|and|or|because|since"
+    r"|for|as|but|here|ist|und|oder|weil|est|et|ou|car|es|y|o|porque|é|e|ou|è|är|och|jest|i|lub)\b)[a-zà-ÿ]"
+)
+_SMALL_ENDS: Final = re.compile(r"\s*(?:[.,;:)]|\n|$)")
+_LINE: Final = re.compile(r"(?:^|\n)[ \t>#.]*$")
+_LINE_END: Final = re.compile(r"[ \t.。:]*(?:\n|$)")
+_BOXED: Final = re.compile(
+    rf"\s*(?:{_NOUN})?[:：]?\s*([A-Za-z])(?![{_WORD}])(?!\s*[=^+<>|\\])", re.IGNORECASE
+)
+
+
+class _Letter(NamedTuple):
+    """A letter of a reply, and what the words beside it say of it."""
+
+    letter: str
+    chosen: bool  # "the answer is B"
+    asserted: bool  # "B is correct", or it has a line of its own
+    rejected: bool  # "not B", "B is wrong"
+
+
+def last_letter(text: str) -> str | None:
+    """Return the letter A-Z that a reply chooses, as a capital; None where none stands alone.
+
+    A small letter counts only where no capital stands alone or where it is called the answer, for it may be
+    the article. So may the A of "A dog" or the I of "I am".
+    """
+    if not text.isascii():
+        text = _STYLED.sub(_plain, text)
+    if (box := last_box(text)) is not None and (boxed := _BOXED.match(_MARKUP.sub(" ", box))):
+        return boxed[1].upper()
+    letters = _letters(text)
+    asserted = {one.letter for one in letters if one.asserted and not one.rejected}
+    for fits in (
+        [one for one in letters if one.chosen and not one.rejected],
+        [one for one in letters if asserted == {one.letter} and one.asserted],
+        [one for one in letters if not one.rejected],
+        letters,
+    ):
+        if fits:
+            return fits[-1].letter
+    return None
+
+
+def _plain(styled: re.Match[str]) -> str:
+    """Return a letter in a circle, a square or another width as (B)."""
+    number = ord(styled[0])
+    if 0x1F150 <= number <= 0x1F189:
+        return f"({chr(ord('A') + (number - 0x1F150) % 32)})" if (number - 0x1F150) % 32 < 26 else styled[0]
+    plain = unicodedata.normalize("NFKC", styled[0]).strip("()")
+    return f"({plain})" if (len(plain) == 1 and number >= 0x1F100) or 0x249C <= number <= 0x24E9 else plain
+
+
+def _letters(text: str) -> list[_Letter]:
+    """Return the letters that stand alone and are no words, in order."""
+    found = [*_CAPITAL.finditer(text)]
+    capitals = [letter for letter in found if not _is_word(text, letter.start())] or found
+    found = sorted([*capitals, *_SMALL.finditer(text)], key=re.Match.start)
+    letters = []
+    for i, letter in enumerate(found):
+        start = max(found[i - 1].end() if i else 0, letter.start() - _NEAR)
+        end = min(found[i + 1].start() if i + 1 < len(found) else len(text), letter.end() + _NEAR)
+        before = _MARKUP.sub("", text[start : letter.start()])
+        behind = _MARKUP.sub("", text[letter.end() : end])
+        if end < len(text):
+            behind = f"{_REJECTED_BEFORE.sub('', behind)}…"  # of "B, not A" the not belongs to A
+        asked = bool(_ASKED.match(behind))
+        chosen = not asked and bool(_CHOSEN_BEFORE.search(before))
+        alone = bool(
+            _LINE.search(before if start == 0 or i else text[start - 1] + before) and _LINE_END.match(behind)
+        )
+        if letter[0].islower() and capitals and not (chosen and _SMALL_ENDS.match(behind)):
+            continue
+        letters.append(
+            _Letter(
+                letter=letter[0].upper(),
+                chosen=chosen,
+                asserted=alone or bool(_CHOSEN_BEHIND.match(behind)),
+                rejected=bool(_REJECTED_BEFORE.search(before) or _REJECTED_BEHIND.match(behind)),
+            )
+        )
+    return letters
+
+
+def _is_word(text: str, start: int) -> bool:
+    """Return whether a capital begins a sentence as a word: A dog, I am, Y también."""
+    before = text[max(0, start - _NEAR) : start].rstrip(" \t")
+    return bool(_ARTICLE.match(text, start)) and (not before or before[-1] in ".!?:\n")
