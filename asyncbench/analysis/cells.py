@@ -16,10 +16,10 @@ from asyncbench.analysis.views import HEADLINE_GRADES, cells_of
 from asyncbench.engine.stopping import CellCounts, still_stopped
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
-from asyncbench.stats.proportions import wilson
+from asyncbench.stats.proportions import mean_interval, wilson
 from asyncbench.store.manifest import kept_sweep_file
 from asyncbench.store.schema import CELL
-from asyncbench.tables.numbers import count, percent
+from asyncbench.tables.numbers import MISSING, count, percent
 from asyncbench.tables.report import Columns, Sheet
 
 # Columns of the view `cells`.
@@ -28,6 +28,7 @@ COUNTS: Final = (
     *("known_tokens", "reasoning_known", "priced", "priced_correct", "latencies"),
     *("format_ok", "format_known", "digits_right", "digits_total"),
     *("measured", "exact", "length_error", "digit_match"),
+    *("scored", "score", "score_squares"),
 )
 SUMS: Final = ("input_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "latency_s", "independent")
 
@@ -143,6 +144,12 @@ METRICS: Final[Mapping[str, Metric]] = {
         higher_is_better=False,
         log=True,
     ),
+    "score": Metric(
+        title="Mean score",
+        unit="from 0 to 1",
+        over=("score",),
+        under=("scored",),  # without interval: that of `mean_interval` needs the squares, too
+    ),
     "output_tokens": Metric(
         title="Output tokens per trial",
         unit="tokens",
@@ -216,6 +223,25 @@ def repeats_of(cells: Sequence[Sums]) -> float:
     """Return how often the problems of cells were asked, in the mean; 1 where there are no trials."""
     independent = sum(cell["independent"] or 0 for cell in cells)
     return sum(cell["trials"] for cell in cells) / independent if independent else 1
+
+
+def has_scores(views: FolderViews) -> bool:
+    """Return whether a grader of somebody's own gave any reply a score."""
+    return bool(views.rows("SELECT count(score) AS scored FROM grades")[0]["scored"])
+
+
+def mean_score(sums: Sums) -> Value | None:
+    """Return the mean of the scores of a group, with its 95 % interval; None: no grader gave one."""
+    if not (scored := sums["scored"]):
+        return None
+    mean = min(1.0, sums["score"] / scored)  # a sum of floats may be a hair above
+    low, high = mean_interval(mean, sums["score_squares"], scored, repeats=repeats_of([sums]))
+    return Value(value=mean, low=low, high=high, trials=scored)
+
+
+def score_text(score: Value | None) -> str:
+    """Return a mean score with its interval; `-` where there is none."""
+    return MISSING if score is None else f"{score.value:.3f} ({score.low:.3f}-{score.high:.3f})"
 
 
 def summed(cells: Iterable[Sums], keys: tuple[str, ...]) -> dict[tuple[Any, ...], dict[str, Any]]:

@@ -36,6 +36,7 @@ _CELL = ", ".join(CELL)
 _JUDGED = (
     *("format_ok", "format_known", "digits_right", "digits_total"),
     *("measured", "exact", "length_error", "digit_match"),
+    *("scored", "score", "score_squares"),
 )
 
 # Counts are of trials: `known_tokens` with a count of output tokens, `priced` with a cost, and so on. Sums
@@ -87,8 +88,11 @@ _OF_GRADES = ", ".join(name for name in CELL if name != "condition")
 _SUMS_OF_GRADES = """count(*) FILTER (format_ok) AS format_ok, count(format_ok) AS format_known,
     sum(digits_right)::BIGINT AS digits_right, sum(digits_total)::BIGINT AS digits_total,
     count(digits_total) AS measured, count(digits_total) FILTER (exact_match) AS exact,
-    sum(length_error)::BIGINT AS length_error, fsum(digits_right / digits_total) AS digit_match"""
-_ADDED = {"digit_match": "fsum(digit_match)"}  # of a share of each answer; all others are whole
+    sum(length_error)::BIGINT AS length_error, fsum(digits_right / digits_total) AS digit_match,
+    CASE WHEN count(score) > 0 THEN count(*) FILTER (score IS NOT NULL OR reason IN ('empty', 'error'))
+        ELSE 0 END AS scored,
+    fsum(score) AS score, fsum(score * score) AS score_squares"""
+_ADDED = {name: f"fsum({name})" for name in ("digit_match", "score", "score_squares")}  # all others are whole
 HEADLINE_GRADES = f"""
 SELECT {_OF_GRADES}, grader, grader_version, {_SUMS_OF_GRADES}
 FROM grades WHERE headline AND load IS NULL GROUP BY ALL

@@ -24,7 +24,7 @@ CHUNK: Final = 256  # trials that a worker may hold beside those that it has beg
 AHEAD: Final = 2 * CHUNK  # trials of a model that wait to be dealt
 FIGURES: Final = (
     *("attempts", "in_flight", "rate_limited", "input_tokens", "output_tokens", "cost_usd", "unpriced"),
-    *("lost", "grader_errors", "faults"),
+    *("lost", "scored", "score", "grader_errors", "faults"),
 )  # of `Counters`, that a worker counts
 
 

@@ -261,6 +261,9 @@ class Closing:
         )
         headline, stopping = grades[0], self._client.stopping
         self._counters.outcomes[headline.outcome] += 1
+        if headline.score is not None:
+            self._counters.scored += 1
+            self._counters.score += headline.score
         self._counters.grader_errors += headline.reason == GRADER_ERROR
         if stopping is not None:
             stopping.close(trial.trial_id, right=right_of(headline.outcome))

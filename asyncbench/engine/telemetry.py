@@ -153,6 +153,8 @@ class Counters:
     cost_usd: float = 0.0  # of attempts whose cost is known
     unpriced: int = 0  # attempts whose cost is not
     lost: int = 0  # those of them without a reply: billed or not, whatever the price
+    scored: int = 0  # replies to which a grader of somebody's own gave a score
+    score: float = 0.0  # the sum of these
     grader_errors: int = 0  # replies that a grader stumbled over: kept, and counted as no answer
     faults: int = 0  # replies that asyncbench stumbled over: each a bad reply of its call
     suspended: str | None = None  # why this model was given up before its work was done
@@ -228,7 +230,7 @@ OTHER_NOTES: Final = "other notes, as `attempts` has them"
 SUMMED = (
     *("planned", "done_before", "failed_before", "cost_before_usd", "unpriced_before", "skipped"),
     *("attempts", "in_flight", "in_batches", "rate_limited", "input_tokens", "output_tokens", "cost_usd"),
-    *("unpriced", "lost", "grader_errors", "faults"),
+    *("unpriced", "lost", "scored", "score", "grader_errors", "faults"),
 )  # the figures of `Counters` that models have together
 
 REMEMBERED = 1_000  # readings of the event loop's lag, each worse than all after it

@@ -41,7 +41,7 @@ _SHOWN: Final = (
 _PROBLEM: Final = ("problem_set", "problem_id", "question", "operands", "answer_type")
 _GRADES: Final = (
     *("grader", "grader_version", "headline", "answer", "classification", "reason", "outcome", "format_ok"),
-    *("digits_right", "digits_total", "flags"),
+    *("digits_right", "digits_total", "flags", "score"),
 )
 
 PROBLEMS: Final = "problems"  # what views have made: the rows of problems by id, to be read once

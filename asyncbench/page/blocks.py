@@ -74,6 +74,7 @@ from asyncbench.tables.headings import (
     HEADINGS,
     LOST,
     MAJORITY_AT_K,
+    MEAN_SCORE,
     MEDIAN_LATENCY,
     PASS_AT_K,
     PASS_HAT_K,
@@ -95,6 +96,7 @@ _HEADINGS: Final = {
     "right_90": RIGHT_90,
     "right_50": RIGHT_50,
     "per_correct": PER_CORRECT,
+    "score": MEAN_SCORE,
     "format": FORMAT,
     "median_latency": MEDIAN_LATENCY,
     "pass_at_k": PASS_AT_K,
@@ -288,6 +290,7 @@ def _figures(line: RankingRow) -> Values:
         "at_50": line.at_50 and _in_two(line.at_50),
         "cost_usd": line.cost_usd,
         "per_correct": line.cost_per_correct,
+        "score": line.score and (line.score.value, line.score.low, line.score.high),
         "format": line.format_ok / line.format_known if line.format_known else None,
         "p50_s": line.latency_p50_s,
         "at_k": [

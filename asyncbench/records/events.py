@@ -126,6 +126,7 @@ class Grade:
     abs_error: str | None = None  # exact decimal text
     rel_error: float | None = None
     flags: tuple[str, ...] = ()
+    score: float | None = None  # from 0 to 1, of a grader of somebody's own
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,12 +8,18 @@ from typing import Any, Final
 
 from asyncbench.analysis.cells import (
     STOPPED_MARK,
+    Value,
+    cells_in,
+    has_scores,
     keep_skips,
     lapsed_notes,
+    mean_score,
     outcomes_of,
+    score_text,
     stopped_cells_in,
     stopped_note,
     stopped_sheet,
+    summed,
 )
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
@@ -42,6 +48,7 @@ from asyncbench.tables.headings import (
     ACCURACY,
     ANSWERED,
     COST_KNOWN,
+    MEAN_SCORE,
     MEDIAN_LATENCY,
     MEDIAN_TTFT,
     P95_LATENCY,
@@ -82,6 +89,7 @@ class OverviewLine:
     accuracy_interval: tuple[float, float] | None  # 95 %, in which a problem counts once
     accuracy_of_answered: float | None  # correct over trials in whose reply an answer was read
     accuracy_of_answered_interval: tuple[float, float] | None
+    score: Value | None  # the mean of scores by a grader of one's own; trials without a reply count as 0
     input_tokens: int | None  # of the trials whose tokens are known; None when none are
     output_tokens: int | None
     reasoning_tokens: int | None  # a part of the output
@@ -161,7 +169,8 @@ class Overview(FolderReport):
 
     def _accuracy(self, title: str, lines: Sequence[OverviewLine]) -> Sheet:
         """Return a table of accuracies; what was planned, skipped and is open, where trials were skipped."""
-        hidden = () if self.stopped or self.lapsed else ("planned", "skipped", "open")
+        hidden = [] if self.stopped or self.lapsed else ["planned", "skipped", "open"]
+        hidden += [MEAN_SCORE] * all(line.score is None for line in lines)
         columns = {name: cell for name, cell in ACCURACIES.items() if name not in hidden}
         return Sheet.of(title, columns, lines, labels=2)
 
@@ -204,8 +213,9 @@ def _overview(views: FolderViews) -> Overview:
     rows = views.rows(_LINES)
     names = names_of(in_order({(row["run"], row["model"], row["condition"]) for row in rows}, manifest))
     places = {name: place for place, name in enumerate(names.values())}
+    scores = _scores(views)
     lines = sorted(
-        (_line(row, names, skipped, plan) for row in rows),
+        (_line(row, names, skipped, plan, scores) for row in rows),
         key=lambda line: (line.model, places[line.name], line.suite, line.task or ""),
     )
     empty = views.rows("SELECT count(*) AS empty FROM grades WHERE headline AND reason = 'empty'")
@@ -246,11 +256,22 @@ FROM attempts GROUP BY model ORDER BY model
 """
 
 
+def _scores(views: FolderViews) -> dict[Key, Value | None]:
+    """Return mean scores by entrant, suite and task; nothing where no grader gave a score."""
+    if not has_scores(views):
+        return {}
+    by_task = summed(cells_in(views), (*ENTRANT, "suite", "task"))
+    by_suite = summed(cells_in(views), (*ENTRANT, "suite"))
+    sums = {**by_task, **{(*key, None): of_suite for key, of_suite in by_suite.items()}}
+    return {key: mean_score(of_key) for key, of_key in sums.items()}
+
+
 def _line(
     row: dict[str, Any],  # Any: names, counts and sums
     names: Mapping[Entrant, str],
     skipped: Counter[Key],
     plan: Mapping[Key, int],
+    scores: Mapping[Key, Value | None],
 ) -> OverviewLine:
     key = (*(entrant := (row["run"], row["model"], row["condition"])), row["suite"], row["task"])
     outcomes, own = outcomes_of(row), {name: row[name] for name in OverviewLine.__slots__ if name in row}
@@ -268,6 +289,7 @@ def _line(
         open=None if all_planned is None else max(0, all_planned - row["trials"] - skipped[key]),
         outcomes=outcomes,
         priced_trials=row["priced"],
+        score=scores.get(key),
         accuracy=over_all.share,
         accuracy_interval=over_all.interval,
         accuracy_of_answered=of_answered.share,
@@ -300,6 +322,7 @@ ACCURACIES: Final[Columns[OverviewLine]] = {
     "open": lambda line: count(line.open),
     ACCURACY: lambda line: _marked(line, line.accuracy, line.accuracy_interval),
     ANSWERED: lambda line: _marked(line, line.accuracy_of_answered, line.accuracy_of_answered_interval),
+    MEAN_SCORE: lambda line: score_text(line.score),
     **{outcome: _ended(outcome) for outcome in Outcome},
 }
 COSTS: Final[Columns[OverviewLine]] = {

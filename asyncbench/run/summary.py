@@ -253,6 +253,7 @@ class Summary:
             done_text(total): True,
             _besides(total): True,
             f"Accuracy {accuracy}": accuracy,
+            f"Mean score {_mean_score(total)}": total.scored and len(self.models) == 1,
             costs_text(total): True,
             duration(self.seconds): True,
         }
@@ -263,7 +264,9 @@ class Summary:
         if self.steps is not None:
             return self._why_of_load()
         models = self.models.values()
-        failed, remaining = (sum(getattr(one, name) for one in models) for name in ("failed", "open"))
+        failed, remaining, ungraded = (
+            sum(getattr(one, name) for one in models) for name in ("failed", "open", "grader_errors")
+        )
         lines = [self.limit] if self.limit and self.exit in (Exit.COMPLETE, Exit.UNFINISHED) else []
         if self.exit is Exit.BUDGET and self.budget is not None:
             lines += self._why_spent(self.budget)
@@ -274,6 +277,7 @@ class Summary:
                 f"{stopped} of {len(models)} models stopped.": self.exit is Exit.UNFINISHED and stopped,
                 f"{_trials(remaining)} left.": remaining,
                 f"{_trials(failed)} without a usable reply.": failed,
+                f"{_replies(ungraded)} not graded.": ungraded,
             }
             lines.append(phrases(parts, by=" "))
             lines += [f"To continue: {self.command}"] * (remaining > 0)
@@ -365,6 +369,7 @@ def counts_of(counters: Counters) -> dict[str, object]:
         "done_before": counters.done_before,
         "skipped": counters.skipped,  # by `stop_when`
         "failed": counters.failed,
+        "mean_score": counters.score / counters.scored if counters.scored else None,
         "grader_errors": counters.grader_errors,
         "faults": counters.faults,
         "outcomes": {outcome.value: counters.outcomes[outcome] for outcome in Outcome},
@@ -428,6 +433,11 @@ def _accuracy(counters: Counters, conditions: int) -> str:
     return f"{whole_percent(share)} %{' of answers' if counters.loaded else ''}{now}{together}"
 
 
+def _mean_score(counters: Counters) -> str:
+    """Return the mean of the scores that replies of this run got."""
+    return f"{counters.score / counters.scored:.3f}" if counters.scored else ""
+
+
 def _besides(counters: Counters) -> str:
     """Return what became of trials that are not simply done; empty: nothing else."""
     return phrases(
@@ -450,6 +460,7 @@ def _figures(counters: Counters, conditions: int) -> str:
             done_text(counters): True,
             _besides(counters): True,
             f"accuracy {accuracy}": accuracy,
+            f"mean score {_mean_score(counters)}": counters.scored,
             cost_text(counters) + (f" ({in_all} in all)" if in_all else ""): True,
             f"stopped ({(counters.suspended or '').partition(':')[0]})": counters.suspended,
         }

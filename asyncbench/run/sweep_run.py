@@ -175,6 +175,8 @@ def _causes(run: RunState, driven: Driven) -> frozenset[Exit]:
     sent = sent if run.options.detach or run.options.pilot is not None else set()
     for alias, counters in driven.counters.items():
         lacks = not is_load and not counters.complete
+        if counters.grader_errors:  # the replies are kept, but not what they are worth
+            causes.add(Exit.UNFINISHED)
         if lacks and (alias not in sent or counters.failed or counters.suspended is not None):
             causes.add(Exit.UNFINISHED)
     return frozenset(causes)

@@ -47,6 +47,25 @@ def wilson(share: float, trials: float) -> tuple[float, float]:
     return 0.0 if share == 0 else centre - half, 1.0 if share == 1 else centre + half
 
 
+def mean_interval(mean: float, squares: float, values: int, *, repeats: float = 1) -> tuple[float, float]:
+    """Return the 95 % interval of a mean of values between 0 and 1.
+
+    It is Wilson's, of as many trials as would vary by as much if each were right or wrong. One value of the
+    greatest variance is added, so that few values that are all the same have an interval, too. For values
+    that are 0 or 1 it is exactly `wilson`.
+
+    Args:
+        mean: of the values.
+        squares: the sum of their squares.
+        values: how many they are, above 0.
+        repeats: how often each independent one is among them.
+    """
+    most = mean * (1 - mean)  # the variance of values that are 0 or 1
+    variance = (max(0.0, squares - values * mean * mean) + most) / (values + 1)
+    worth = values if not 0 < variance < most else values * most / variance
+    return wilson(min(1.0, mean), worth / repeats)
+
+
 def newcombe(
     a: float, interval_a: tuple[float, float], b: float, interval_b: tuple[float, float]
 ) -> tuple[float, float]:

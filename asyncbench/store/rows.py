@@ -114,6 +114,7 @@ def grade_rows(result: Result) -> list[Row]:
             "abs_error": grade.abs_error,
             "rel_error": None if grade.rel_error is None else repr(grade.rel_error),  # JSON has no infinity
             "flags": grade.flags,
+            "score": grade.score,
         }
         for grade in result.grades
     ]

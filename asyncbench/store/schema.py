@@ -197,6 +197,10 @@ _GRADES = (
         rel_error="Distance relative to the right answer. NULL: no answer, no number, or the right one is 0.",
     ),
     *_always(LABELS, flags="What else the grader noticed. May be empty."),
+    *_maybe(
+        REAL,
+        score="Score from 0 to 1 that a grader of your own gave beside right and wrong. NULL: it gave none.",
+    ),
 )
 GRADES = _schema(_GRADES)
 

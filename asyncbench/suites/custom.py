@@ -139,6 +139,7 @@ def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[
             outcome=outcome_of(reply, answer=verdict.answer, exact_match=verdict.correct),
             exact_match=verdict.correct,
             format_ok=verdict.format_ok,
+            score=verdict.score,
         ),
     )
 

@@ -13,6 +13,7 @@ class Judgement(NamedTuple):
     answer: str | None
     format_ok: bool | None = None
     reason: str | None = None  # why there is no answer; None: none was read
+    score: float | None = None  # from 0 to 1; None: the grader gives none
 
 
 def accepted_answers(problem: Problem) -> tuple[str, ...]:

@@ -1,15 +1,18 @@
 """Graders of somebody's own: functions that are called in their time, and whose verdicts are checked.
 
-    def grade(reply: str, problem: Problem) -> bool | dict
+    def grade(reply: str, problem: Problem) -> bool | float | dict
 
-It returns True or False, or a dict: `correct` (True or False), and if it likes `answer` (what was read; None:
-nothing) and `format_ok` (True or False). With True or False alone the whole reply is the answer.
+It returns True or False, or a score between 0 and 1, or a dict: `correct` or `score` or both, and if it likes
+`answer` (what was read; None: nothing) and `format_ok` (True or False). Without an `answer` it is the whole
+reply. A score alone is correct if it is 1. Numbers and truths of numpy are taken as those of Python.
 """
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextvars import copy_context
+from decimal import Decimal
+from numbers import Real
 from threading import Thread
 from typing import Any, Final
 
@@ -20,8 +23,10 @@ from asyncbench.suites.plugins import Origin, OwnFunction, checked_callable
 
 TIME_LIMIT_S = 10.0  # for one reply
 TAKES: Final = ("reply", "problem")  # what such a function is called with
-_KEYS: Final = {"correct": bool, "answer": str | None, "format_ok": bool | None}
-_RULE: Final = "Return True, False or {'correct': True or False, 'answer': text, 'format_ok': True or False}"
+_RULE: Final = (
+    "Return True, False, a score between 0 and 1, or {'correct': True or False, 'score': a number between 0 "
+    "and 1, 'answer': text, 'format_ok': True or False} with `correct` or `score` or both"
+)
 _LOADED: dict[tuple[str, str], OwnFunction] = {}  # by name and source: a process may run several sweeps
 
 
@@ -90,12 +95,44 @@ def _interrupt(thread: Thread) -> None:
 
 def by_function(grader: OwnFunction, reply: str, problem: Problem) -> Judgement:
     """Return what somebody's function says of a reply, once it was checked."""
-    verdict = _verdict_of(grader, reply, problem)
-    if isinstance(verdict, bool):
-        verdict = {"correct": verdict}
-    if not isinstance(verdict, Mapping) or "correct" not in verdict:
-        raise TypeError(f"{grader.name} returned {verdict!r:.80}. {_RULE}.")
+    returned = _verdict_of(grader, reply, problem)
+    verdict = returned
+    if not isinstance(returned, Mapping):
+        key = "correct" if _truth(returned) is not None else "score"
+        verdict = {key: returned}
+    checked: dict[str, Any] = {}
     for key, value in verdict.items():
-        if key not in _KEYS or not isinstance(value, _KEYS[key]):
+        read = _READ.get(key)
+        checked[key] = None if read is None else read(value)
+        if checked[key] is None and not (key in ("answer", "format_ok") and value is None):
             raise TypeError(f"{grader.name} returned {key!r}: {value!r:.80}. {_RULE}.")
-    return Judgement(**{"answer": reply.strip(), **verdict})
+    if not {"correct", "score"} & checked.keys():
+        raise TypeError(f"{grader.name} returned {returned!r:.80}. {_RULE}.")
+    correct = checked.get("correct", checked.get("score") == 1)
+    return Judgement(**{"answer": reply.strip(), **checked, "correct": correct})
+
+
+def _truth(value: object) -> bool | None:
+    """Return what is True or False, also of numpy; None: it is neither."""
+    is_numpy = type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_")
+    return bool(value) if is_numpy or isinstance(value, bool) else None
+
+
+def _score(value: object) -> float | None:
+    """Return a number from 0 to 1; None: it is none."""
+    if _truth(value) is not None or not isinstance(value, Real | Decimal):
+        return None
+    number = float(value)
+    return number if 0 <= number <= 1 else None  # NaN is neither
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+_READ: Final[Mapping[str, Callable[[object], Any]]] = {  # each returns None for what it refuses
+    "correct": _truth,
+    "score": _score,
+    "answer": _text,
+    "format_ok": _truth,
+}

@@ -10,6 +10,7 @@ BEST_CASE: Final = "best case (lost counted right)"
 RIGHT_90: Final = "90 % right up to"
 RIGHT_50: Final = "50 % right up to"
 PER_CORRECT: Final = "cost per correct answer"
+MEAN_SCORE: Final = "mean score (95 % CI)"
 FORMAT: Final = "follows format"
 COST_KNOWN: Final = "cost known"
 MEDIAN_TTFT, P95_TTFT = "median TTFT", "p95 TTFT"
@@ -56,6 +57,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     BEST_CASE: "the accuracy if every lost trial had been right",
     RIGHT_90: "the length at which accuracy drops to 90 %, in the model's hardest task",
     RIGHT_50: "the length at which accuracy drops to 50 %, in the model's hardest task",
+    MEAN_SCORE: "mean of the scores from 0 to 1 that a grader of your own gave; no reply counts as 0",
     FORMAT: "replies in the format that the question asks for",
     "k": "how many answers to each problem are looked at",
     PASS_AT_K: "chance that at least one of k answers to a problem is right",

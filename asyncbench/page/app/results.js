@@ -113,6 +113,7 @@ function rankingField(rankings, ranking) {
 function standingColumns(headings) {
   return [
     [headings.accuracy, (line) => [percent(line.value), element("small", { class: "below muted" }, interval(line.low, line.high))]],
+    [headings.score, (line) => (line.score ? [line.score[0].toFixed(3), element("small", { class: "below muted" }, line.score.slice(1).map((end) => end.toFixed(3)).join(" – "))] : "–")],
     ["trials", (line) => count(line.trials)],
     [headings.answered, (line) => percent(line.answered)],
     [headings.lost, (line) => count(line.lost)],

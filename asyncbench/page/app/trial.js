@@ -79,6 +79,7 @@ function gradesTable(grades) {
     ["class", (grade) => text(grade.classification)],
     ["reason", (grade) => text([grade.reason, ...grade.flags ?? []].filter(Boolean).join(", "))],
     ["follows format", (grade) => ({ true: "yes", false: "no" }[grade.format_ok] ?? null)],
+    ["score", (grade) => (typeof grade.score === "number" ? String(grade.score) : null)],
     ["digits", (grade) => (grade.digits_total ? `${grade.digits_right} of ${grade.digits_total}` : null)],
   ].filter(([, cell]) => grades.some((grade) => cell(grade) !== null));
   const rows = grades.map((grade) => element("tr", {},

@@ -12,7 +12,7 @@ from itertools import combinations
 from operator import or_
 from typing import Any, Final
 
-from asyncbench.analysis.cells import cells_in, outcomes_of, summed
+from asyncbench.analysis.cells import Value, cells_in, mean_score, outcomes_of, summed
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.curves import GROUP, Curve, Hardest, curves_by, hardest_at
 from asyncbench.analysis.entrants import Entrant, finest, in_order, names_of
@@ -70,6 +70,7 @@ class RankingRow:
     cost_per_correct: float | None  # USD, of the priced trials
     format_ok: int  # of those whose format the headline grader judged
     format_known: int
+    score: Value | None  # the mean of scores by a grader of one's own; trials without a reply count as 0
     latency_p50_s: float | None
     output_tokens: int | None  # of the trials whose tokens are known; None when none are
     reasoning_tokens: int | None
@@ -389,6 +390,7 @@ class _Counts:
             at_90=at_90,
             at_50=at_50,
             cost_per_correct=per_correct(sums["cost_usd"], sums["priced_correct"]),
+            score=mean_score(sums),
             **{name: sums[name] for name in _OWN},
         )
 

@@ -39,6 +39,7 @@ from asyncbench.tables.headings import (
     FORMAT,
     LOST,
     MAJORITY_AT_K,
+    MEAN_SCORE,
     MEDIAN_LATENCY,
     PASS_AT_K,
     PASS_HAT_K,
@@ -295,6 +296,7 @@ def _sheets(title: str, lines: Collection[RankingRow], *, placed: bool) -> Itera
 
 ACCURACIES: Final[Columns[RankingRow]] = {
     ACCURACY: lambda line: percent(line.share, line.interval),
+    MEAN_SCORE: lambda line: score_text(line.score),
     ANSWERED: lambda line: percent(line.accuracy.over_answered.share),
     LOST: lambda line: count(line.accuracy.lost),
     BEST_CASE: lambda line: percent(line.accuracy.highest),

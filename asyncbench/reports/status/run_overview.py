@@ -9,6 +9,7 @@ from typing import Final
 
 from rich.cells import cell_len
 
+from asyncbench.analysis.cells import has_scores, score_text
 from asyncbench.analysis.choosing import Chosen
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import FolderReport, lost_briefly, no_trials, note_of_simulated
@@ -307,7 +308,7 @@ def run_overview_of(views: FolderViews, *, after_run: bool = False) -> RunOvervi
         chosen=of,
         simulated_note=note_of_simulated(views, known=status.simulated),
         load=views.rows(_CALL_LOAD)[0] if few else None,
-        standings=standings_of(views, formats=False),
+        standings=standings_of(views, formats=has_scores(views)),
         status=status,
         imported=bool(views.manifest.get(IMPORTED)),
         after_run=after_run,
@@ -351,9 +352,12 @@ def _legend(ranking: Ranking | None) -> Iterator[str]:
 def _columns(rankings: Sequence[Ranking]) -> Figures:
     """Return the figures, those that may give way last."""
     suites = _by_suite(rankings)
+    scored = any(line.score for ranking in rankings for line in ranking.lines)
+    scores: Figures = {"mean score\n(95 % CI)": lambda line: score_text(line.score)} if scored else {}
     digits: Figures = {} if suites else {"50 % right up to\n(hardest task)": _digits}
     return {
         "accuracy\n(95 % CI)": lambda line: percent(line.share, line.interval),
+        **scores,
         **digits,
         "\ncost": lambda line: _usd(line.cost_usd, dollars(line.cost_usd)),
         "per correct\nanswer": lambda line: _usd(
