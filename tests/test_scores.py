@@ -1,6 +1,7 @@
 """Scores from 0 to 1 that a grader of one's own gives: checked, stored, averaged, and never an accuracy."""
 
 import asyncio
+import json
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -38,7 +39,7 @@ VERDICTS = {  # what is returned: whether it is correct, and the score
     "a score in a dict": ({"score": np.float64(1)}, True, 1.0),
     "no score": ({"correct": True}, True, None),
 }
-REFUSED = [
+REFUSED: list[object] = [
     *(1.5, -0.1, 2, math.nan, math.inf, "0.5", None, [], {}, {"answer": "4"}, 1j, Decimal("NaN")),
     *({"score": None}, {"score": True}, {"correct": 1}, {"correct": True, "score": 7}, {"correct": 0.5}),
     *({"correct": True, "points": 1}, {"correct": True, "answer": 4}, np.array([0.5, 0.5])),
@@ -96,9 +97,10 @@ def test_scores_go_from_the_run_to_the_grades_and_the_report(tmp_path):
     assert sorted(row["score"] for row in rows) == [0.75, 1.0]
     assert {row["outcome"] for row in rows} == {Outcome.CORRECT}
     assert "Accuracy 100 %. Mean score 0.875." in summary.as_text()
-    (line,) = ab.report(tmp_path / "out", style="standings").rankings[0].lines
-    assert line.score is not None
-    assert (line.score.value, line.score.trials, line.share) == (0.875, 2, 1.0)
+    shown = ab.report(tmp_path / "out", style="standings")
+    assert "0.875 (0." in shown.as_text(width=200)
+    (line,) = json.loads(shown.as_json())["rankings"][0]["lines"]
+    assert (line["score"]["value"], line["score"]["trials"], line["share"]) == (0.875, 2, 1.0)
     assert ab.report(tmp_path / "out").as_text(width=200).count("0.875 (0.") == 1
     assert ab.regrade_folder(tmp_path / "out").graders[0].changed == 0
     assert ab.sql(tmp_path / "out", "SELECT sum(score) FROM grades").to_pylist() == [{"sum(score)": 1.75}]
@@ -116,8 +118,8 @@ def test_a_run_with_replies_that_are_not_graded_is_not_complete(tmp_path):
 
 def test_without_scores_no_table_has_their_column(tmp_path):
     (tmp_path / "sweep.yaml").write_text(
-        "name: s\nproblems: [{suite: string_reversal, per_length: 1}]\nmodels: [simulated/oracle]\n"
-        f"out: {tmp_path / 'out'}\n"
+        "name: s\nproblems: [{suite: string_reversal, min_length: 4, max_length: 5}]\n"
+        f"models: [simulated/oracle]\nout: {tmp_path / 'out'}\n"
     )
     asyncio.run(ab.run_sweep(tmp_path / "sweep.yaml", limit=3))
     assert "mean score" not in ab.report(tmp_path / "out").as_text(width=300)

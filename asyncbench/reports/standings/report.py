@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
 
-from asyncbench.analysis.cells import keep_skips, lapsed_notes
+from asyncbench.analysis.cells import keep_skips, lapsed_notes, score_text
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, KindKey
 from asyncbench.analysis.notes import (
