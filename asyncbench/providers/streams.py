@@ -9,14 +9,15 @@ from typing import Final
 
 import aiohttp
 import httpx2
+import orjson
 
 from asyncbench.errors import ProviderError
 from asyncbench.providers.calls import Call
 from asyncbench.providers.error_kinds import LONGEST_MESSAGE, bad_reply, payload, safe_line, withhold
 from asyncbench.providers.secrets import WORDS, keyless, may_hold
 from asyncbench.providers.usage import doubts, kept_account
-from asyncbench.providers.wire import Assembly, Json, Response, UnreadableError, Wire, body_id, read
-from asyncbench.records import Reply, ReplyTimes
+from asyncbench.providers.wire import Assembly, Json, Response, UnreadableError, Wire, body_id, items, read
+from asyncbench.records import FOREIGN_EVENTS, Reply, ReplyTimes
 
 # ── Server-sent events, from chunks of any size
 # After the standard (html.spec.whatwg.org, Server-sent events), and kinder than it in what servers were
@@ -24,6 +25,7 @@ from asyncbench.records import Reply, ReplyTimes
 
 
 _DONE: Final = b"[DONE]"
+_ERROR: Final = b"error"  # the name of an event whose data is an error, however it is written
 _BOM: Final = b"\xef\xbb\xbf"  # some put it before a stream; it is no part of a line
 
 
@@ -34,7 +36,7 @@ class TooLongError(ValueError):
 class Scanner:
     """Finds the events of one stream; each byte is looked at a bounded number of times."""
 
-    __slots__ = ("_after_cr", "_at_start", "_data", "_line", "_most", "_size", "done")
+    __slots__ = ("_after_cr", "_at_start", "_data", "_line", "_most", "_name", "_size", "done")
 
     def __init__(self, most: int) -> None:
         self._most = most  # bytes of an event; the last one of a response may repeat the whole reply
@@ -42,6 +44,7 @@ class Scanner:
         self._at_start = True  # no line was read yet
         self._line: list[bytes] = []  # the pieces of a line that has not ended yet
         self._data: list[bytes] = []  # the data lines of an event that has not ended yet
+        self._name = b""  # of that event
         self._size = 0  # bytes in both, and one for each piece
         self._after_cr = False  # a line feed that follows belongs to it
 
@@ -81,12 +84,14 @@ class Scanner:
         for line in lines:
             if line:
                 self._take(line)
-            elif self._data:
-                data = b"\n".join(self._data)
-                self._data.clear()
-                self._size = 0
-                if data.strip() and not self.done:
-                    events.append(data)
+            else:
+                if self._data:
+                    data = b"\n".join(self._data)
+                    self._data.clear()
+                    self._size = 0
+                    if data.strip() and not self.done:
+                        events.append(_as_error(data) if self._name == _ERROR else data)
+                self._name = b""
         return events
 
     def _take(self, line: bytes) -> None:
@@ -94,8 +99,10 @@ class Scanner:
             data = line[5:]
         elif line.startswith(_DONE):
             data = line
-        else:
-            return  # a comment, which is how servers keep a connection alive, or a field such as `event`
+        else:  # a comment, which is how servers keep a connection alive, or a field
+            if line.startswith(b"event:"):
+                self._name = line[6:].strip()[: len(_ERROR) + 1]
+            return
         if not self._data and data.strip() == _DONE:
             self.done = True
         else:
@@ -108,12 +115,21 @@ class Scanner:
         pieces.append(piece)
 
 
+def _as_error(data: bytes) -> bytes:
+    """Return the data of an event of the name `error` as an object that tells one."""
+    return b'{"error":%s}' % (
+        data if data.lstrip()[:1] == b"{" else orjson.dumps(data.decode(errors="replace"))
+    )
+
+
 # ── Replies from streams and bodies
 
 PATIENCE_AFTER_DONE_S: Final = 0.1  # for the end of the body, after which the connection can be used again
 # A stream may have so many times the bytes of the longest body: a few letters come in hundreds of them.
 STREAM_SHARE: Final = 16
 _NO_STREAM: Final = (b"{", b"<")  # how an object or a web page begins
+_SIGNS_OF_LIFE: Final = frozenset({"ping", "heartbeat", "keepalive", "keep_alive", "keep-alive"})
+_SHOWN: Final = 40  # bytes of an event that is none of the API's
 PIECE: Final = 48  # bytes that a piece of a text takes beside its letters
 _BREAKS: Final = (OSError, aiohttp.ClientError, httpx2.HTTPError)  # of a connection, or of what is packed
 
@@ -217,6 +233,7 @@ async def read_stream(
         await _to_its_end(capped(chunks, STREAM_SHARE * most), reading, call)
         if body := reading.body():
             return whole_reply(replace(response, body=body), wire, call, key=key)
+        reading.note_foreign()
         reply, latency_s, ttft_s = reading.assembly.complete(), reading.latest_s, reading.ttft_s
         times = _times(call, ttfo_s=reading.ttfo_s, chunks_s=reading.chunks_s)
         return finished_reply(
@@ -233,7 +250,7 @@ async def read_stream(
 
 class _Reading:
     __slots__ = (
-        *("_begun", "_body", "_call", "_flows", "_held", "_most", "_notes", "_scanner"),
+        *("_begun", "_body", "_call", "_flows", "_foreign", "_held", "_most", "_notes", "_scanner"),
         *("assembly", "chunks_s", "latest_s", "ttfo_s", "ttft_s"),
     )
 
@@ -243,6 +260,7 @@ class _Reading:
         self._most, self._held = most, 0  # bytes that may be kept, and that are
         self._flows = False  # the body has begun
         self._begun = False  # an event came
+        self._foreign: list[bytes] = []  # how events began that are none of the API's
         self._body: list[bytes] = []  # what may be no stream, and no event yet
         self.ttft_s: float | None = None
         self.ttfo_s: float | None = None  # the same of the answer, whatever was thought before
@@ -266,6 +284,12 @@ class _Reading:
     def end(self) -> None:
         self._feed(self._scanner.end())
 
+    def note_foreign(self) -> None:
+        """Note how many events were passed over, if there were any."""
+        if self._foreign:
+            first = self._foreign[0].decode(errors="replace").replace(";", ",")
+            self._notes.append(f"{FOREIGN_EVENTS} ({len(self._foreign):,}, the first: {first!r})")
+
     def body(self) -> bytes:
         """Return the body that was no stream, whatever its headers say; else nothing."""
         return b"" if self._begun else b"".join(self._body)
@@ -280,15 +304,39 @@ class _Reading:
         for data in events:
             if self.assembly.ended:
                 return
-            event = read(data, self._notes)
-            if not isinstance(event, dict):
-                raise UnreadableError("an event is not a JSON object")
-            self._note(event)
+            for event in self._objects(data):
+                self._note(event)
+        if self._scanner.done:
+            self.assembly.end()
+
+    def _objects(self, data: bytes) -> list[Json]:
+        """Return the object that an event holds, or those of its list; none where it is none of the API's.
+
+        Such is what keeps a connection alive: a word, a time, `null`. What began as an object or a web page
+        was to be read, and so was what tells of an error.
+
+        Raises:
+            UnreadableError: it cannot be read.
+        """
+        notes = list[str]()
+        try:
+            event = read(data, notes)
+        except UnreadableError:
+            if data.lstrip()[:1] in _NO_STREAM or b"error" in data.lower():
+                raise
+            event = None
+        listed = [event] if isinstance(event, dict) else items(event)
+        objects: list[Json] = [each for each in listed if isinstance(each, dict)]
+        if objects:
+            self._notes += notes
+        else:
+            self._foreign.append(data.strip()[:_SHOWN])
+        return objects
 
     def _note(self, event: Json) -> None:
         self._begun = True
-        if event.get("type") == "ping":
-            return  # Anthropic's way to keep a connection alive: no word
+        if not event or event.get("type") in _SIGNS_OF_LIFE:
+            return  # no word
         self._call.heard()
         if self._call.body_id is None:
             self._call.body_id = body_id(event)

@@ -3,15 +3,17 @@
 Of counts that do not fit together the larger is believed: what is missing from a bill is found too late.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 
 import orjson
 
 from asyncbench.providers.wire import count_in, items, mapping_in
-from asyncbench.records import Usage
+from asyncbench.records import UNTRUE_USAGE, Usage
 
 MOST_TOKENS = 10**9  # of one call; more is a fault of who counted
+LONGEST_TOKEN = 256  # characters; those of today's vocabularies have up to 128, blanks in a row
 MOST_USD = 1_000  # likewise: several times what the longest call of the dearest model costs
 MOST_WRITTEN, MOST_NESTED = 50_000, 100  # bytes of an account, and objects and lists in it
 XAI_TICKS_IN_A_DOLLAR = 10**10  # docs.x.ai, cost tracking, read 2026-11
@@ -66,6 +68,55 @@ def _inclusive(
         output_tokens=output,
         reasoning_tokens=reasoning,
     )
+
+
+Read = Callable[[Mapping[str, object]], Usage]
+
+
+def believed(usage: Usage, notes: list[str], *texts: str | None, counted: bool = True) -> Usage | None:
+    """Return usage without what cannot be true, which is unknown and never 0; None: nothing is left of it.
+
+    A prompt of no tokens is none, nor is an answer of none, or of one, beside a long text. Without any text,
+    an output of 0 is true: a blocked answer costs its input alone.
+
+    Args:
+        usage: as the provider told it.
+        notes: is told what is unknown of it.
+        texts: what was said, thought and refused.
+        counted: the account was told with the end of the text; else it tells the input alone.
+    """
+    length = sum(len(words) for words in texts if words)
+    doubts = []
+    if not usage.input_tokens:
+        doubts.append(f"input {_count_text(usage.input_tokens)}")
+        usage = replace(usage, input_tokens=None, cached_input_tokens=usage.cached_input_tokens or None)
+    if usage.output_tokens is None or not counted or length > LONGEST_TOKEN * usage.output_tokens:
+        early = "" if counted else ", told before their end"
+        doubts.append(f"output {_count_text(usage.output_tokens)} beside {length:,} characters{early}")
+        usage = replace(usage, output_tokens=None, reasoning_tokens=usage.reasoning_tokens or None)
+    if doubts:
+        notes.append(f"{UNTRUE_USAGE} ({', '.join(doubts)})")
+    return None if usage.input_tokens is usage.output_tokens is None else usage
+
+
+def _count_text(count: int | None) -> str:
+    return "not told" if count is None else f"of {count:,}"
+
+
+def latest(
+    before: Mapping[str, object] | None, account: Mapping[str, object], read: Read
+) -> Mapping[str, object]:
+    """Return the account of a stream that holds: the one told last, unless it counts less than one before.
+
+    Counts only grow, so that noughts after a count are none. What stands beside them is kept, such as a cost.
+    """
+    if before is None or _size(read(account)) >= _size(read(before)):
+        return account
+    return {**account, **before}
+
+
+def _size(usage: Usage) -> int:
+    return (usage.input_tokens or 0) + (usage.output_tokens or 0)
 
 
 def _tokens(value: object) -> int | None:
@@ -131,6 +182,11 @@ def merged(start: Mapping[str, object], delta: Mapping[str, object]) -> dict[str
     if not any(_tokens(counts.get(name)) for name in _INPUT):
         counts = {name: value for name, value in counts.items() if name not in _INPUT}
     return {**start, **counts}
+
+
+def believed_cost_usd(raw: Mapping[str, object], usage: Usage | None) -> float | None:
+    """Return `stated_cost_usd`; None for a cost of 0 beside an account of which nothing is believed."""
+    return stated_cost_usd(raw) or (None if usage is None else stated_cost_usd(raw))
 
 
 def stated_cost_usd(raw: Mapping[str, object]) -> float | None:

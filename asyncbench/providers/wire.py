@@ -178,6 +178,10 @@ class Assembly(Protocol):
         """
         ...
 
+    def end(self) -> None:
+        """Note that the stream says that it is complete: what came of a reply by then is all of it."""
+        ...
+
     def complete(self) -> Reply:
         """Return the whole reply, at the end of the stream; changes nothing.
 

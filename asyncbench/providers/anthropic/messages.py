@@ -5,7 +5,7 @@ from typing import Final
 
 from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.finish_words import finish_in, judged
-from asyncbench.providers.usage import from_anthropic, merged
+from asyncbench.providers.usage import believed, from_anthropic, merged
 from asyncbench.providers.wire import (
     Json,
     Response,
@@ -50,18 +50,19 @@ class MessagesWire:
         }
         return finished(body, model, request.trial.condition)
 
-    def reply(self, payload: Json, response: Response) -> Reply:
+    def reply(self, payload: Json, response: Response, *, counted: bool = True) -> Reply:
         content = payload.get("content")
         if not isinstance(content, list):
             raise bad_reply(response, "it holds no content")
         answer, thinking = text_and_thinking(content)
         used = mapping_in(payload.get("usage")) or None
+        texts = answer, thinking
         return Reply(
             text=answer,
             reasoning=thinking,
             finish_reason=judged(finish_in(payload, "stop_reason"), response, answer=answer),
             model_served=text(payload.get("model")),
-            usage=from_anthropic(used) if used else None,
+            usage=believed(from_anthropic(used), response.notes, *texts, counted=counted) if used else None,
             raw_usage=used,
             request_id=response.request_id,
             service_tier=text((used or {}).get("service_tier")),
@@ -81,6 +82,7 @@ class _MessageEvents:
         self._message: dict[str, object] = {}
         self._blocks: dict[tuple[str, object], list[str]] = {}  # type and index → its pieces
         self._stopped = False
+        self._counted = False  # an event after the message's start told its output
 
     @property
     def ended(self) -> bool:
@@ -106,11 +108,17 @@ class _MessageEvents:
             changes = {
                 name: value for name, value in mapping_in(event.get("delta")).items() if value is not None
             }
-            used = merged(mapping_in(self._message.get("usage")), mapping_in(event.get("usage")))
-            self._message |= {**changes, "usage": used}
+            used, before = mapping_in(event.get("usage")), mapping_in(self._message.get("usage"))
+            if self._counted and not used.get("output_tokens"):  # a nought after a count is none
+                used = {name: value for name, value in used.items() if name != "output_tokens"}
+            self._counted |= used.get("output_tokens") is not None
+            self._message |= {**changes, "usage": merged(before, used)}
         elif kind == "message_stop":
             self._stopped = True
         return 0
+
+    def end(self) -> None:
+        self._stopped |= self.answers
 
     def complete(self) -> Reply:
         if not self._stopped:
@@ -118,7 +126,8 @@ class _MessageEvents:
         content = [
             {"type": kind, _WORDS[kind]: "".join(pieces)} for (kind, _), pieces in self._blocks.items()
         ]
-        return self._wire.reply({**self._message, "content": content}, self._response)
+        message = {**self._message, "content": content}
+        return self._wire.reply(message, self._response, counted=self._counted)
 
     def _add(self, kind: str | None, index: object, holder: Mapping[str, object]) -> int:
         words = text(holder.get(_WORDS[kind])) if kind in _WORDS else None

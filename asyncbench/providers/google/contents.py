@@ -12,7 +12,7 @@ from asyncbench.providers.finish_words import (
     finish_word,
     judged,
 )
-from asyncbench.providers.usage import from_contents
+from asyncbench.providers.usage import believed, from_contents, latest
 from asyncbench.providers.wire import Json, Response, finished, items, mapping_in, text
 from asyncbench.records import Finish, Model, Reply, Request, finish_of
 
@@ -39,7 +39,7 @@ class ContentsWire:
         }
         return finished(body, model, request.trial.condition)
 
-    def reply(self, payload: Json, response: Response) -> Reply:
+    def reply(self, payload: Json, response: Response, *, counted: bool = True) -> Reply:
         candidates = items(payload.get("candidates"))
         candidate = mapping_in(candidates[0]) if candidates else {}
         blocked = blocked_prompt(payload)
@@ -47,12 +47,15 @@ class ContentsWire:
             raise bad_reply(response, "it holds no candidates")
         answer, thinking = _said(candidate)
         used = mapping_in(payload.get("usageMetadata")) or None
+        usage = None
+        if used:
+            usage = believed(from_contents(used), response.notes, answer, thinking, counted=counted)
         return Reply(
             text=answer,
             reasoning=thinking or None,
             finish_reason=_finish_of(candidate, blocked, response),
             model_served=text(payload.get("modelVersion")),
-            usage=from_contents(used) if used else None,
+            usage=usage,
             raw_usage=used,
             request_id=response.request_id,
             service_tier=_tier_served(response, used or {}),
@@ -112,6 +115,8 @@ class _Pieces:
         self._candidate: dict[str, object] = {}
         self._parts: list[object] = []
         self._answers = False
+        self._complete = False  # the stream said so
+        self._counted = False  # the account came after, or with, the last text
 
     @property
     def ended(self) -> bool:
@@ -124,17 +129,28 @@ class _Pieces:
     def feed(self, event: Json) -> int:
         if event.get("error"):
             raise stream_error(event, self._response)
-        self._fields |= {name: event[name] for name in _BESIDE if event.get(name)}
+        told = {name: event[name] for name in _BESIDE if event.get(name)}
+        if used := mapping_in(told.get("usageMetadata")):
+            before = mapping_in(self._fields.get("usageMetadata")) or None
+            told["usageMetadata"] = latest(before, used, from_contents)
+        self._fields |= told
         candidates = items(event.get("candidates"))
         candidate = mapping_in(candidates[0]) if candidates else {}
         answer, thinking = _said(candidate)
         self._answers |= bool(answer)
         self._parts += items(mapping_in(candidate.get("content")).get("parts"))
         self._candidate |= _set({name: candidate.get(name) for name in ("finishReason", "finishMessage")})
-        return len(answer) + len(thinking)
+        length = len(answer) + len(thinking)
+        self._counted = bool(used) or (self._counted and not length)
+        return length
+
+    def end(self) -> None:
+        self._complete = bool(self._parts)
 
     def complete(self) -> Reply:
-        if not self._candidate.get("finishReason") and not blocked_prompt(self._fields):
+        ended = self._complete or finish_word(self._candidate.get("finishReason"))
+        if not ended and not blocked_prompt(self._fields):
             raise bad_reply(self._response, CUT_STREAM)
         candidate = {**self._candidate, "content": {"parts": self._parts}}
-        return self._wire.reply({**self._fields, "candidates": [candidate]}, self._response)
+        whole = {**self._fields, "candidates": [candidate]}
+        return self._wire.reply(whole, self._response, counted=self._counted)

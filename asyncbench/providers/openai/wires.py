@@ -13,7 +13,14 @@ from asyncbench.providers.finish_words import (
     finish_word,
     judged,
 )
-from asyncbench.providers.usage import from_openai, from_responses, raw_usage, stated_cost_usd
+from asyncbench.providers.usage import (
+    believed,
+    believed_cost_usd,
+    from_openai,
+    from_responses,
+    latest,
+    raw_usage,
+)
 from asyncbench.providers.wire import (
     Json,
     Response,
@@ -58,26 +65,29 @@ def ended_early(finish: object) -> bool:
     return finish_of(finish_word(finish)) not in (None, Finish.ENDED)
 
 
-def reply_of(payload: Json, response: Response, finish: object, *, piece: Piece) -> Reply:
-    """Return the reply: what was read of the choice, and what stands beside it.
+def reply_of(
+    payload: Json, response: Response, finish: object, *, piece: Piece, counted: bool = True
+) -> Reply:
+    """Return the reply: what was read of the choice, and what stands beside it; `counted` as for `believed`.
 
     Raises:
         ProviderError: the finish reason is that of a generation that broke.
     """
     used = raw_usage(payload)
+    usage = believed(from_openai(used), response.notes, *piece, counted=counted) if used else None
     answer, thinking, refusal = piece
     return Reply(
         text=answer or refusal,
         reasoning=thinking or None,
         finish_reason=judged(finish, response, answer=answer, refusal=refusal),
         model_served=text(payload.get("model")),
-        usage=from_openai(used) if used else None,
+        usage=usage,
         raw_usage=used,
         request_id=response.request_id,
         fingerprint=text(payload.get("system_fingerprint")),
         upstream=text(payload.get("provider")),
         service_tier=text(payload.get("service_tier")) or response.service_tier,
-        vendor_cost_usd=stated_cost_usd(used) if used else None,
+        vendor_cost_usd=believed_cost_usd(used, usage) if used else None,
         http_status=response.status,
     )
 
@@ -97,6 +107,8 @@ class Chunks:
         self._thought: list[str] = []
         self._refused: list[str] = []
         self._finish: object = None
+        self._complete = False  # the stream said so
+        self._counted = False  # the account came after, or with, the last text
 
     @property
     def ended(self) -> bool:
@@ -113,7 +125,7 @@ class Chunks:
             if value := event.get(name):
                 self._fields[name] = value
         if used := raw_usage(event):
-            self._fields["usage"] = used
+            self._fields["usage"] = latest(raw_usage(self._fields), used, from_openai)
         choice = first_choice(event, self._response)
         if choice.get("index"):
             return 0  # another answer to the same question: only the first is asked for
@@ -123,17 +135,24 @@ class Chunks:
         for piece, pieces in zip(brought, (self._said, self._thought, self._refused), strict=True):
             if piece:
                 pieces.append(piece)
-        return sum(map(len, brought))
+        length = sum(map(len, brought))
+        self._counted = bool(used) or (self._counted and not length)
+        return length
+
+    def end(self) -> None:
+        self._complete = True
 
     def complete(self) -> Reply:
         finish = finish_of_choice({"finish_reason": self._finish}, self._fields, self._response)
-        if not finish_word(finish):
+        whole = self._complete and bool(self._said or self._thought or self._refused)
+        if not finish_word(finish) and not whole:
             raise bad_reply(self._response, CUT_STREAM)
         return reply_of(
             self._fields,
             self._response,
             finish,
             piece=("".join(self._said), "".join(self._thought), "".join(self._refused)),
+            counted=self._counted,
         )
 
 
@@ -288,17 +307,19 @@ class ResponsesWire:
             raise bad_reply(response, "it holds no output")
         used = raw_usage(payload)
         answer, refusal = "".join(_parts(payload, "output_text")), "".join(_parts(payload, "refusal"))
+        reasoning = "\n\n".join(_parts(payload, *_THOUGHT)) or None  # each a paragraph
+        usage = believed(from_responses(used), response.notes, answer, reasoning, refusal) if used else None
         return Reply(
             text=answer or refusal,
-            reasoning="\n\n".join(_parts(payload, *_THOUGHT)) or None,  # each a paragraph
+            reasoning=reasoning,
             finish_reason=judged(finish, response, answer=answer, refusal=refusal),
             model_served=text(payload.get("model")),
-            usage=from_responses(used) if used else None,
+            usage=usage,
             raw_usage=used,
             request_id=response.request_id,
             upstream=text(payload.get("provider")),
             service_tier=text(payload.get("service_tier")),
-            vendor_cost_usd=stated_cost_usd(used) if used else None,
+            vendor_cost_usd=believed_cost_usd(used, usage) if used else None,
             http_status=response.status,
         )
 
@@ -340,6 +361,10 @@ class _ResponseEvents:
         if kind in _ENDS:
             self._last = {"status": _ENDS[kind], **mapping_in(event.get("response"))}
         return 0
+
+    def end(self) -> None:
+        if self._last is None and self._parts:
+            self._last = {}
 
     def complete(self) -> Reply:
         if self._last is None:
