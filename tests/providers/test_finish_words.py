@@ -227,6 +227,15 @@ def test_an_object_that_says_why_a_generation_broke_is_believed():
     assert caught.value.kind is ErrorKind.TOO_LONG
 
 
+def test_an_error_beside_a_chunk_ends_its_stream_whatever_follows():
+    """Groq tells it so, and then `[DONE]`."""
+    assembly = WIRES["chat"].stream(response())
+    assembly.feed({"choices": [{"delta": {"content": "4"}}]})
+
+    with pytest.raises(ProviderError, match="over capacity"):
+        assembly.feed({"choices": [], "x_groq": {"error": "over capacity"}})
+
+
 BLOCKED_CHATS = [
     {"choices": [{"index": 0, "finish_reason": "content_filter: PROHIBITED_CONTENT"}]},
     {"choices": [{"index": 0, "message": None, "finish_reason": "SAFETY"}]},

@@ -182,6 +182,12 @@ STREAMS = [
     ),
     pytest.param(
         "messages",
+        [START, BLOCK, {"type": "message_delta", "delta": {"usage": {"output_tokens": 400}}}, STOP],
+        (10, 400),
+        id="told within the delta",
+    ),
+    pytest.param(
+        "messages",
         [START, BLOCK, delta(output_tokens=400), delta(input_tokens=0, output_tokens=0), STOP],
         (10, 400),
         id="noughts after a count of a message",

@@ -121,6 +121,8 @@ class Chunks:
     def feed(self, event: Json) -> int:
         if holds_error(event):
             raise stream_error(event, self._response)
+        if error := mapping_in(event.get("x_groq")).get("error"):
+            raise stream_error({"error": error}, self._response)
         for name in _BESIDE:
             if value := event.get(name):
                 self._fields[name] = value
