@@ -33,6 +33,7 @@ from asyncbench.store.schema import (
     STEPS,
 )
 from asyncbench.suites.requests import recorded_parameters
+from asyncbench.suites.thinking import reasoning_of
 
 Row = dict[str, object]
 
@@ -71,7 +72,7 @@ def trial_row(result: Result) -> Row:
         "params": params,
         "expected": problem.expected,
         "reply_text": reply and reply.text,
-        "reasoning_text": reply and reply.reasoning,
+        "reasoning_text": reply and reasoning_of(reply),
         "finish_reason": reply and reply.finish_reason,
         "grader": headline.grader,
         "answer": headline.answer,

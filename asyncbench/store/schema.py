@@ -114,7 +114,7 @@ _TRIALS = (
     *_maybe(
         TEXT,
         reply_text="The reply, unchanged. Empty if it held no text. NULL: no reply.",
-        reasoning_text="The reasoning, if the provider shows it. NULL: not shown.",
+        reasoning_text="The reasoning that the provider shows, or the thinking in `reply_text`. NULL: none.",
         finish_reason="Why the reply ended, in the provider's word. NULL: not said, or no reply.",
     ),
     *_always(TEXT, grader="The grader that decides `outcome`."),

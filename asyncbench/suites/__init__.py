@@ -26,4 +26,5 @@ PUBLIC = (
     "requests",
     "suite",
     "table",
+    "thinking",
 )

@@ -22,8 +22,9 @@ from asyncbench.suites.own_graders import added_grader, by_function, grader_in_f
 from asyncbench.suites.plugins import WithPackages, is_in_file
 from asyncbench.suites.suite import Suite
 from asyncbench.suites.text_match import contained_text, equal_text
+from asyncbench.suites.thinking import THINKING_VERSION, answer_of
 
-GRADER_VERSION = 1
+GRADER_VERSION = 1 + THINKING_VERSION
 SEARCH_LIMIT_S = 0.1  # for one search: a pattern may be one that never ends
 
 Answer = str | Number
@@ -115,7 +116,7 @@ def grader_of(extra: str) -> str | None:
 
 
 def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[Grade, ...]:
-    """Grade a reply by the grader that the problem names; without a text it is not called.
+    """Grade the answer of a reply by the grader that the problem names; without one it is not called.
 
     Raises:
         ConfigError: the problem names a grader that `check_custom` refuses, or that is not loaded.
@@ -123,7 +124,7 @@ def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[
             long, or tried to end the process.
         Exception: whatever such a function raises.
     """
-    grader = _grader(problem.extra)
+    grader, reply = _grader(problem.extra), answer_of(reply)
     verdict = Judgement(correct=False, answer=None, reason="error" if reply is None else "empty")
     if reply is not None and reply.text.strip():
         verdict = grader.judge(reply.text, problem)

@@ -23,9 +23,10 @@ from typing import Any, NamedTuple, cast
 from asyncbench.records import Draft, Grade, Problem, Reply, outcome_of
 from asyncbench.suites.numbers import EXACT, MAX_DIGITS, relative_error
 from asyncbench.suites.suite import Parameter, Suite, ascending, one_of, whole_number
+from asyncbench.suites.thinking import THINKING_VERSION, answer_of
 
 GENERATOR_VERSION = 1
-GRADER_VERSION = 1
+GRADER_VERSION = 1 + THINKING_VERSION
 
 # ── sums
 
@@ -83,10 +84,11 @@ def read_int(text: str) -> Decimal | None:
 def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[Grade, ...]:
     """Grade a reply by `int`: `success` when Python's `int()` reads the sum in it, trimmed, else `fail`.
 
-    The reason of a fail is `wrong`, `not_a_number`, `empty` or `error` (no reply came). `format_ok`: the
-    trimmed reply is ASCII digits alone, without leading zeros. Digits are compared from the last one on; a
-    reply without a number has none right.
+    Thinking is left out. The reason of a fail is `wrong`, `not_a_number`, `empty` or `error` (no reply came).
+    `format_ok`: the trimmed reply is ASCII digits alone, without leading zeros. Digits are compared from the
+    last one on; a reply without a number has none right.
     """
+    reply = answer_of(reply)
     answer = None if reply is None else read_int(reply.text)
     return _graded(
         "int",
@@ -171,6 +173,7 @@ def grade_string(problem: Problem, reply: Reply | None, _style: str = "chat") ->
     The reason of a fail is `wrong`, `empty` or `error` (no reply came). `format_ok`: the trimmed reply is
     letters and digits of the alphabet alone, as any right answer is.
     """
+    reply = answer_of(reply)
     text = "" if reply is None else reply.text.strip()
     measures = {} if reply is None else {"format_ok": text.isascii() and text.isalnum()}
     return _graded("exact", reply, text or None, right=text == problem.expected, measures=measures)

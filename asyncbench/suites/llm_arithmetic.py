@@ -17,6 +17,7 @@ from typing import NamedTuple, cast
 from asyncbench.records import Draft, Grade, Problem, Reply, outcome_of
 from asyncbench.suites.numbers import EXACT, MAX_DIGITS, exact, fixed, relative_error
 from asyncbench.suites.suite import Parameter, Suite, some_of, whole_number, whole_numbers
+from asyncbench.suites.thinking import THINKING_VERSION, split_thinking
 
 GENERATOR_VERSION = 1
 QUESTION = (
@@ -295,7 +296,11 @@ def _grouping(text: str) -> str:
 
 # ── grading
 
-ARITHMETIC_GRADERS: Mapping[str, int] = {"layered": 1, "legacy": 1, "strict": 1}  # versions; headline first
+ARITHMETIC_GRADERS: Mapping[str, int] = {  # versions; headline first
+    "layered": 1 + THINKING_VERSION,
+    "legacy": 1,  # reads the whole reply, thinking included
+    "strict": 1 + THINKING_VERSION,
+}
 _PUBLISHED_DIGITS = 24  # before the dot of a decimal, answer or error: more is NaN in the published results
 
 
@@ -326,23 +331,24 @@ def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[
     """Grade a reply by `layered` (the headline), `legacy` and `strict`; they differ in what they read.
 
     The classification is Correct, Deviate (a number, another one) or NaN, whose reason is `no_number`,
-    `out_of_range` (too long to be compared), `empty` or `error` (no reply came). `format_ok`: the reply is
-    one bare number, which is all that `strict` reads.
+    `out_of_range` (too long to be compared), `empty` or `error` (no reply came). `format_ok`: the answer is
+    one bare number, which is all that `strict` reads. `legacy` reads the whole reply, the others its answer.
     """
     if reply is None:
         return _grades(reply, (_Verdict("NaN", reason="error"),) * 3, format_ok=None)
-    bare = bare_number(reply.text)
-    if bare is not None:  # then all three read the same
+    split = split_thinking(reply.text)
+    bare = bare_number(split.answer)
+    if bare is not None and split.thought is None:  # then all three read the same
         return _grades(reply, (_verdict(bare, problem),) * 3, format_ok=True)
-    answered, cut_off = without_thinking(reply.text)
+    answered, cut_off = without_thinking(split.answer)
     missing = _Verdict("NaN", reason="no_number" if reply.text.strip() else "empty")
-    layered, legacy = (
+    layered, legacy, strict = (
         missing if value is None else _verdict(value, problem)
-        for value in (layered_number(answered), trailing_number(reply.text))
+        for value in (layered_number(answered), trailing_number(reply.text), bare)
     )
-    if cut_off:
+    if cut_off or not split.ended:
         layered = layered._replace(flags=(*layered.flags, "think_unclosed"))
-    return _grades(reply, (layered, legacy, missing), format_ok=False)
+    return _grades(reply, (layered, legacy, strict), format_ok=bare is not None)
 
 
 def _verdict(value: Decimal, problem: Problem) -> _Verdict:

@@ -10,6 +10,7 @@ from asyncbench.suites import custom, integer_addition, llm_arithmetic, nupa
 from asyncbench.suites.numbers import plain
 from asyncbench.suites.plugins import Origin, WithPackages
 from asyncbench.suites.suite import Suite
+from asyncbench.suites.thinking import answer_of
 
 _OURS = (
     llm_arithmetic.SUITE,
@@ -24,7 +25,11 @@ _OURS = (
 def _added(suite: object, origin: Origin) -> Suite:
     if not isinstance(suite, Suite) or suite.name != origin.name:
         raise ValueError(f"it must be a Suite called {origin.name!r}, as its entry point is")
-    return suite
+
+    def grade_answer(problem: Problem, reply: Reply | None, style: str) -> tuple[Grade, ...]:
+        return suite.grade(problem, answer_of(reply), style)
+
+    return replace(suite, grade=grade_answer)
 
 
 SUITES: Final = WithPackages("suites", {suite.name: suite for suite in _OURS}, _added)

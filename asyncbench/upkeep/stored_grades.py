@@ -25,6 +25,7 @@ from asyncbench.suites.custom import grader_of
 from asyncbench.suites.plugins import is_in_file
 from asyncbench.suites.requests import digits_stored
 from asyncbench.suites.table import SUITES, graded
+from asyncbench.suites.thinking import reasoning_of
 
 MOST_READY = 65_536  # problems as records, which take ten times the memory of the columns they are made of
 Column: TypeAlias = "pa.ChunkedArray[Any]"  # of any type: what its values are is known at run time alone
@@ -164,7 +165,10 @@ def regraded(trials: pa.Table, problems: Sequence[Problem | None], earlier: pa.T
         problems: the problem of each; without one, or of a suite that is not known, it stays as it is.
         earlier: the rows of `grades` that stand for them.
     """
-    grades = _grades(trials, problems)
+    replies = [
+        _reply(*stored) for stored in zip(*(trials[name].to_pylist() for name in REPLY[1:]), strict=True)
+    ]
+    grades = _grades(trials, problems, replies)
     kept = pa.chunked_array([pa.array([not of_trial for of_trial in grades], pa.bool_())])
     rows = _grade_rows(trials, grades)
     if pc.any(kept).as_py():
@@ -172,19 +176,21 @@ def regraded(trials: pa.Table, problems: Sequence[Problem | None], earlier: pa.T
         rows = pa.concat_tables([rows, standing])
         places = pc.index_in(rows["trial_id"], value_set=trials["trial_id"])
         rows = rows.take(pc.sort_indices(places))  # stable: a trial's grades keep their order
-    anew = _trial_rows(trials, problems, grades, kept)
+    anew = _trial_rows(trials, problems, replies, grades, kept)
     changed = not (anew.equals(trials) and rows.equals(earlier))
     return Regrade(trials=anew, grades=rows, kept=kept, changed=changed)
 
 
-def _grades(trials: pa.Table, problems: Sequence[Problem | None]) -> list[tuple[Grade, ...]]:
+def _grades(
+    trials: pa.Table, problems: Sequence[Problem | None], replies: Sequence[Reply | None]
+) -> list[tuple[Grade, ...]]:
     """Return the grades of each trial; none of one that cannot be graded."""
-    replies = zip(*(trials[name].to_pylist() for name in REPLY), strict=True)
+    asked = (trials[name].to_pylist() for name in ("style", "condition_params"))
     return [
         ()
         if problem is None or problem.suite not in SUITES
-        else graded(problem, _reply(*stored), Condition(style=style, digits=digits_stored(stored[-1])))
-        for problem, (style, *stored) in zip(problems, replies, strict=True)
+        else graded(problem, reply, Condition(style=style, digits=digits_stored(params)))
+        for problem, reply, style, params in zip(problems, replies, *asked, strict=True)
     ]
 
 
@@ -217,14 +223,16 @@ def _grade_rows(trials: pa.Table, grades: Sequence[Sequence[Grade]]) -> pa.Table
 def _trial_rows(
     trials: pa.Table,
     problems: Sequence[Problem | None],
+    replies: Sequence[Reply | None],
     grades: Sequence[Sequence[Grade]],
     kept: "pa.ChunkedArray[pa.BooleanScalar]",
 ) -> pa.Table:
-    """Return the trials with what their headline grade says, and the answer it was compared with."""
+    """Return the trials with what their headline grade says, the right answer, and their reasoning."""
     nothing = (None,) * len(HEADLINE)
     stored = zip(*(_headline(of_trial[0]) if of_trial else nothing for of_trial in grades), strict=True)
     values = dict(zip(HEADLINE, stored, strict=True))
     values["expected"] = tuple(problem.expected if problem else None for problem in problems)
+    values["reasoning_text"] = tuple(reply and reasoning_of(reply) for reply in replies)
     for name, new in values.items():
         place = trials.schema.get_field_index(name)
         field = trials.schema.field(name)

@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ import pyarrow.parquet as pq
 from asyncbench.analysis.anatomy.error import anatomy
 from asyncbench.problems.schema import identified
 from asyncbench.records import Draft, Problem, Reply
-from asyncbench.suites.llm_arithmetic import draft_arithmetic
+from asyncbench.suites.llm_arithmetic import bare_number, draft_arithmetic
 from asyncbench.suites.nupa.generation import draft_nupa
+from asyncbench.suites.nupa.grading import GRADERS
 from asyncbench.suites.nupa.tasks import TASKS
 from asyncbench.suites.table import grade, grade_text
 from tests.golden import FACTS
@@ -136,9 +138,10 @@ def _typed(text: str) -> str:
 
 
 def _read(problem: Problem, text: str) -> tuple[object, object]:
-    """Return what all graders read, and what is wrong with it."""
-    grades = grade(problem, Reply(text=text))
-    headline = grades[0]
+    """Return what the documents' graders read, whether it is a bare number, and what is wrong with it."""
+    headline, legacy, _ = grade(problem, Reply(text=text))
+    bare = bare_number(text) is not None
+    grades = [replace(one, format_ok=bare) for one in (headline, legacy)]
     wrong = anatomy(
         problem.expected,
         headline.answer,
@@ -170,8 +173,11 @@ def _readings(golden: Path) -> Iterator[dict[str, Any]]:
 
 
 def _reads_as(problem: Problem, row: Mapping[str, Any], form: str) -> bool:
-    invented = output_of({**row, "form": form})
-    return grade_text(problem, invented) == grade_text(problem, row["output"])
+    invented, recorded = (
+        [replace(one, headline=False) for one in grade_text(problem, text) if one.grader in GRADERS]
+        for text in (output_of({**row, "form": form}), row["output"])
+    )
+    return invented == recorded
 
 
 # ── printed tables ───────────────────────────────────────────────────────────────────────────

@@ -177,7 +177,7 @@ assert read_int("7" * 4301) is None
         pytest.param("6", "fail", "wrong", Outcome.WRONG, id="another-number"),
         pytest.param("-5", "fail", "wrong", Outcome.WRONG, id="another-sign"),
         pytest.param("5.0", "fail", "not_a_number", Outcome.NO_ANSWER, id="not-an-integer"),
-        pytest.param("<think>2+3</think>5", "fail", "not_a_number", Outcome.NO_ANSWER, id="thinking-aloud"),
+        pytest.param("<think>2+3</think>5", "success", None, Outcome.CORRECT, id="thinking-aloud"),
         pytest.param(" \n", "fail", "empty", Outcome.NO_ANSWER, id="empty"),
         pytest.param(None, "fail", "error", Outcome.FAILED, id="no-reply"),
     ],

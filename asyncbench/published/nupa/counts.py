@@ -108,7 +108,7 @@ SELECT {", ".join(KEYS)}, grader, coalesce(length, {OF_NO_LENGTH}) AS of_length,
 FROM (
     SELECT trial_id, task, variant, representation, length, grader, grader_version, reason, exact_match,
         digits_right, digits_total, length_error, length_error_total
-    FROM grades WHERE suite = '{SUITE}'
+    FROM grades WHERE suite = '{SUITE}' AND grader IN {tuple(GRADERS)}
 ) JOIN (SELECT trial_id, {", ".join(STYLED)}, outcome FROM trials) USING (trial_id)
 GROUP BY ALL ORDER BY ALL
 """  # noqa: S608  made of our own words alone

@@ -4,6 +4,9 @@ Both look behind a marker for the number pattern of the answer's form. `strict`,
 number to stand there at once; `search`, the paper's wording, takes the first one that follows. Where the two
 differ, replies were not in the form asked for: that says nothing about arithmetic.
 
+Program and paper know no thinking, so both read the whole reply. One that holds thinking has a third grade,
+its headline: `answer` reads what `strict` does, behind the thinking.
+
 How near an answer came is told digit by digit; nothing is normalised. `7`, `007` and `7.0` are three
 different answers, and so are 7/13 and 14/26. Digits are characters: ５ is not 5. Those of whole numbers are
 laid side by side from the last one on, those of decimals from the first.
@@ -11,13 +14,16 @@ laid side by side from the last one on, those of decimals from the first.
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from operator import eq
 from typing import NamedTuple
 
 from asyncbench.records import Grade, Outcome, Problem, Reply, outcome_of
 from asyncbench.suites.numbers import FORMS, parts
+from asyncbench.suites.thinking import THINKING_VERSION, split_thinking
 
-GRADERS: Mapping[str, int] = {"strict": 1, "search": 1}  # with their versions; headline first
+GRADERS: Mapping[str, int] = {"strict": 1, "search": 1}  # the documents', with their versions; headline first
+BEHIND_THINKING = "answer"  # ours, the headline of a reply that holds thinking
 
 ANSWER = "The answer is"  # what the chat's system prompt asks for
 EQUALS = " = "  # where a completion goes on: the question ends with its first half
@@ -108,7 +114,7 @@ def nearness(answer: str | None, truth: str, answer_type: str) -> Nearness:
 
 
 def grade(problem: Problem, reply: Reply | None, style: str = "chat") -> tuple[Grade, ...]:
-    """Grade a reply by `strict` (the headline) and `search`.
+    """Grade a reply by `strict` (the headline) and `search`; one that holds thinking by `answer` before them.
 
     The reason of a grade without an answer is `no_number`, `empty` or `error` (no reply came). The flag
     `sign_dropped` marks a reading that left the sign of an exponent out.
@@ -121,10 +127,18 @@ def grade(problem: Problem, reply: Reply | None, style: str = "chat") -> tuple[G
     same = strict.answer is not None and style != "completion"
     search = strict if same else read_search(text, kind, style=style)
     near = nearness(strict.answer, problem.expected, kind)
-    graded = _graded("strict", problem, reply, strict, near)
+    split = split_thinking(text)
+    graded = _graded("strict", problem, reply, strict, near, headline=split.thought is None)
     if search.answer != strict.answer:
         near = nearness(search.answer, problem.expected, kind)
-    return graded, _graded("search", problem, reply, search, near)
+    grades = graded, _graded("search", problem, reply, search, near)
+    if split.thought is None:
+        return grades
+    answered = f" {split.answer}"  # the space is a part of EQUALS
+    answer = read_strict(answered, kind, style=style, question=problem.question)
+    near = nearness(answer.answer, problem.expected, kind)
+    reply = replace(reply, text=split.answer)
+    return _graded(BEHIND_THINKING, problem, reply, answer, near, headline=True), *grades
 
 
 def _failed(grader: str) -> Grade:
@@ -140,7 +154,15 @@ def _failed(grader: str) -> Grade:
     )
 
 
-def _graded(grader: str, problem: Problem, reply: Reply, reading: Reading, near: Nearness) -> Grade:
+def _graded(
+    grader: str,
+    problem: Problem,
+    reply: Reply,
+    reading: Reading,
+    near: Nearness,
+    *,
+    headline: bool = False,
+) -> Grade:
     answer = reading.answer
     right = answer == problem.expected
     reason = None
@@ -148,8 +170,8 @@ def _graded(grader: str, problem: Problem, reply: Reply, reading: Reading, near:
         reason = "no_number" if reply.text.strip() else "empty"
     return Grade(
         grader=grader,
-        grader_version=GRADERS[grader],
-        headline=grader == "strict",
+        grader_version=THINKING_VERSION if grader == BEHIND_THINKING else GRADERS[grader],
+        headline=headline,
         answer=answer,
         classification=None,
         reason=reason,
