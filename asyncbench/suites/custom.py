@@ -237,14 +237,14 @@ GRADERS: Final[Mapping[str, OurGrader]] = {
         right="it equals the expected number exactly: `1,200.0` equals `1200`",
         judge=lambda _: partial(_compared, last_number, only_number),
         read=only_number,
-        version=2,
+        version=2 + THINKING_VERSION,
     ),
     "choice": OurGrader(
         reads="the [letter](#what-choice-reads) that it chooses",
         right="it is the expected letter, in upper or lower case",
         judge=by_reading(last_letter),
         read=last_letter,
-        version=2,
+        version=2 + THINKING_VERSION,
     ),
     "regex": OurGrader(
         reads="the first group of your pattern",

@@ -10,6 +10,7 @@ from asyncbench.records import Outcome, Problem, Reply
 from asyncbench.suites import custom, integer_addition, llm_arithmetic
 from asyncbench.suites.nupa import suite as nupa
 from asyncbench.suites.nupa.grading import GRADERS
+from asyncbench.suites.own_graders import use_grader
 from asyncbench.suites.plugins import Origin, OwnFunction
 from asyncbench.suites.table import _added
 from asyncbench.suites.thinking import split_thinking
@@ -109,7 +110,7 @@ def said_15(reply: str, _: Problem) -> bool:
 
 
 OWN = OwnFunction(name="mine:said_15", call=said_15, digest="ab" * 32)
-custom.use_grader(OWN)
+use_grader(OWN)
 PACKAGED = _added(
     integer_addition.STRING_REVERSAL,
     Origin(kind="suites", name="string_reversal", package="p", version="1", source="ab" * 32),
