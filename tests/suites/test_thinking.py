@@ -165,7 +165,7 @@ def test_a_tag_that_is_only_spoken_of_is_text(text):
 
     assert split_thinking(text).thought is None
     assert split_thinking(text).answer == text
-    assert grade(question, Reply(text=text))[0].outcome == Outcome.CORRECT
+    assert grade(question, Reply(text=text), "chat")[0].outcome == Outcome.CORRECT
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_documents_graders_read_the_whole_reply():
     grades = ASKED["nupa"][0](
         ASKED["nupa"][1], Reply(text="<think>The answer is 12?</think>The answer is 15"), "chat"
     )
-    legacy = ASKED["layered"][0](ASKED["layered"][1], Reply(text="<think>It is 15"))[1]
+    legacy = ASKED["layered"][0](ASKED["layered"][1], Reply(text="<think>It is 15"), "chat")[1]
 
     assert [(one.grader, one.answer, one.headline) for one in grades] == [
         ("answer", "15", True),
