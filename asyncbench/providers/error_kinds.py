@@ -17,7 +17,7 @@ import orjson
 from asyncbench.errors import Allowance, ErrorKind, ProviderError
 from asyncbench.providers.quota_details import quota_details
 from asyncbench.providers.rate_headers import retry_after_s
-from asyncbench.providers.secrets import without_secret
+from asyncbench.providers.secrets import keyless_body, without_secret
 from asyncbench.providers.wire import Response, UnreadableError, items, mapping_in, read, text
 
 
@@ -348,7 +348,8 @@ def refusal(response: Response, *, key: str) -> ProviderError:
         response: the status and headers are believed after the body.
         key: the API key, which the message must not repeat.
     """
-    return _refusal(response, lambda message: safe_line(message, key=key))
+    clean = replace(response, body=keyless_body(response.body, key=key))  # before codes are written small
+    return _refusal(clean, lambda message: safe_line(message, key=key))
 
 
 def stream_error(event: Mapping[str, object], response: Response) -> ProviderError:

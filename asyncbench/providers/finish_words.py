@@ -15,7 +15,7 @@ _KINDS: Final[Mapping[str, ErrorKind]] = {
     "overloaded": ErrorKind.OVERLOADED,
     "pup_limited_disabled": ErrorKind.AUTH,
 }
-_SHOWN: Final = 40  # characters of a word that nobody knows
+_SHOWN: Final = 200  # characters of a word: of a key in it, so much is there that it is known as one
 # Where Google, Azure, and who passes their words on, say why a prompt was blocked.
 _FEEDBACKS: Final = ("promptFeedback", "prompt_feedback")
 _REASONS: Final = ("blockReason", "block_reason")

@@ -1,7 +1,8 @@
 """Remove API keys from all that a server repeats, in whatever form it does.
 
-A key may come back as it is, escaped as in an address, in HTML or in JSON, or coded: in base64, as in a
-header of the Basic scheme, or as hexadecimal digits.
+A key may come back as it is, in other letters (`error.code` in small ones), cut by a line or at its end. It
+may be escaped as in an address, in HTML or in JSON. Or it is coded: in base64, as in a header of the Basic
+scheme, or as hexadecimal digits.
 """
 
 import html
@@ -9,9 +10,12 @@ import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
 from urllib.parse import unquote, unquote_plus
 from urllib.request import getproxies
+
+import orjson
 
 from asyncbench.records import Reply
 
@@ -30,6 +34,8 @@ _ESCAPED: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _WORD: Final = re.compile(r"[A-Za-z0-9]+")  # no way to escape changes these
 WORDS: Final = ("finish_reason", "model_served", "fingerprint", "upstream", "service_tier")
 _TEXTS: Final = ("text", "reasoning", *WORDS)
+_BREAKS: Final = re.compile(r"\s+|\\[nrt]")  # of lines, which may cut a key; also as JSON writes them
+_BREAK_BYTES: Final = b" \r\n\t"
 
 
 def looks_secret(name: str) -> bool:
@@ -55,16 +61,42 @@ def without_pasted_key(text: str) -> str:
 
 def _without(text: str, key: str) -> str:
     word, coded = _looked_for(key)
-    if word in text:
+    squeezed = _BREAKS.sub("", text.lower())
+    if word in squeezed:
         for plain in _PLAIN:
-            if key in (unescaped := plain(text)):
-                text = unescaped.replace(key, MARK)
-        if len(word) >= TELLING:  # escaped twice, or cut
-            text = text.replace(word, MARK)
+            unescaped = plain(text)
+            if (without := _pattern(key).sub(MARK, unescaped)) != unescaped:
+                text = without
     for form in coded:
-        if form in text:
-            text = text.replace(form, MARK)
+        if form in squeezed:
+            text = _pattern(form).sub(MARK, text)
+    return _without_parts(text, key.lower())
+
+
+def _without_parts(text: str, key: str) -> str:
+    """Return a text without what is so long a part of a key: it was cut, or escaped twice."""
+    lowered = text.lower()
+    if len(lowered) != len(text):  # few letters have small ones of more than one
+        lowered = "".join([sign.lower() if len(sign.lower()) == 1 else sign for sign in text])
+    begun = 0
+    while begun + TELLING <= len(key):
+        place, length = lowered.find(key[begun : begun + TELLING]), TELLING
+        if place < 0:
+            begun += 1
+            continue
+        longest = len(key) - begun
+        while length < longest and lowered.startswith(key[begun + length], place + length):
+            length += 1
+        text = f"{text[:place]}{MARK}{text[place + length :]}"
+        lowered = f"{lowered[:place]}{MARK}{lowered[place + length :]}"
     return text
+
+
+@lru_cache(maxsize=1024)
+def _pattern(form: str) -> re.Pattern[str]:
+    """Return what finds a form of a key, in letters of any case, and cut by lines where it is long enough."""
+    between = r"(?:\s|\\[nrt])*" if len(form) >= TELLING else ""
+    return re.compile(between.join(map(re.escape, form)), re.IGNORECASE)
 
 
 def may_hold(body: bytes, *, key: str) -> bool:
@@ -72,7 +104,18 @@ def may_hold(body: bytes, *, key: str) -> bool:
 
     Neither quotes nor escapes change what is looked for, but those of letters by their number.
     """
-    return b"\\u00" in body or any(map(body.__contains__, _forms(key, *_others())))
+    squeezed = body.lower().replace(b"\\n", b"").replace(b"\\r", b"").translate(None, _BREAK_BYTES)
+    return b"\\u00" in squeezed or any(map(squeezed.__contains__, _forms(key, *_others())))
+
+
+def keyless_body(body: bytes, *, key: str) -> bytes:
+    """Return a body without the key, of JSON or not, before anything of it is read."""
+    if not may_hold(body, key=key):
+        return body
+    try:
+        return orjson.dumps(_cleaned(orjson.loads(body), key))
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
+        return without_secret(body.decode("utf-8", "replace"), key=key).encode()
 
 
 def keyless(reply: Reply, *, key: str) -> Mapping[str, Any]:
@@ -138,17 +181,18 @@ def _passwords() -> tuple[str, ...]:
 def _forms(*secrets: str) -> tuple[bytes, ...]:
     """Return what of secrets `_without` looks for first; nothing of what is none."""
     sought = [_looked_for(secret) for secret in secrets if len(secret) >= SHORTEST_SECRET]
-    return tuple(form.encode() for word, coded in sought for form in (word, *coded))
+    begun = [secret[:TELLING].lower() for secret in secrets if len(secret) > TELLING]  # of what is cut
+    return tuple(form.encode() for form in (*begun, *chain(*((word, *coded) for word, coded in sought))))
 
 
 @lru_cache(maxsize=256)
 def _looked_for(key: str) -> tuple[str, tuple[str, ...]]:
-    """Return a word that every escaped form of a key holds, and its coded forms."""
+    """Return a word that every escaped form of a key holds, and its coded forms, in small letters."""
     raw = key.encode()
-    coded = {raw.hex(), raw.hex().upper()}
+    coded = {raw.hex()}
     for coder in (b64encode, urlsafe_b64encode):
         for before in range(3):  # bytes in front of it shift where its digits begin
             digits = coder(b"\0" * before + raw).decode().rstrip("=")
             sure = (before + len(raw)) * 8 // 6  # digits that what follows does not change
-            coded.add(digits[-(-before * 8 // 6) : sure])
-    return max(_WORD.findall(key), key=len, default=""), tuple(sorted(coded))
+            coded.add(digits[-(-before * 8 // 6) : sure].lower())
+    return max(_WORD.findall(key.lower()), key=len, default=""), tuple(sorted(coded))
