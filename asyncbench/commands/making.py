@@ -84,6 +84,12 @@ def problems(
         str | None,
         typer.Option(metavar="REGEX", help="Only with --grader regex: its first group is the answer."),
     ] = None,
+    decimal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MARK", help="Only with numbers: this stands before decimals. Default: a point."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show the columns and questions of a problem file.
@@ -100,7 +106,10 @@ def problems(
 
     del action  # there is one
     named = columns_typed(columns) if columns else None
-    show(inspect_problems(file, columns=named, grader=grader, pattern=pattern), as_json=as_json)
+    show(
+        inspect_problems(file, columns=named, grader=grader, pattern=pattern, decimal=decimal),
+        as_json=as_json,
+    )
 
 
 def columns_typed(typed: str) -> dict[str, str | Sequence[str]]:

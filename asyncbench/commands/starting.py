@@ -209,12 +209,13 @@ def _own_file() -> "OwnFile":
             columns = _columns(row, guessed(list(row), {}))
             inspected = inspect_problems(path, columns=columns)
             grader = _chosen("How are replies graded?", _GRADERS, [str(inspected.grader)], several=False)[0]
-            inspect_problems(path, columns=columns, grader=grader)
+            decimal = inspected.decimal if grader == "number" else None
+            inspect_problems(path, columns=columns, grader=grader, decimal=decimal)
         except AsyncbenchError as error:
             typer.echo(harmless(f"{error}\nChoose again."))
             continue
         typer.echo(f"  {inspected.problems:,} problems.")
-        return OwnFile(path=path, columns=columns, grader=grader)
+        return OwnFile(path=path, columns=columns, grader=grader, decimal=decimal)
 
 
 def _columns(row: Mapping[str, str], guesses: Mapping[str, str]) -> dict[str, str]:

@@ -94,7 +94,10 @@ def _sweep_typed(flags: Flags, read: "Callable[[Sweep], Sweep]", env_file: Path)
         message = "give a sweep file, or --model, --suite or --problems, and --out"
         hint = "" if "model" in flags else model_in(env_file)
         raise ConfigError(f"{message} ({', '.join(lacking)} missing){hint}" if flags else f"{message}{hint}")
-    named = {name: flag(name) for name in (*OF_MODELS, *OF_CONDITIONS, *OF_SWEEPS, "seed", "grader", "out")}
+    named = {
+        name: flag(name)
+        for name in (*OF_MODELS, *OF_CONDITIONS, *OF_SWEEPS, "seed", "grader", "decimal", "out")
+    }
     place = Place(source="command line", flags=named | {"models": "--model", "problems": "--problems"})
     sweep = read(sweep_from(_mapping_of(flags), place=place))
     check_comparable(sweep)
@@ -185,13 +188,15 @@ def _problem_sets(flags: Flags) -> Iterator[object]:
         raise ConfigError(f"--suite custom: your own problems need a --grader. {way}")
     if "seed" in flags and (suite is None or own):
         raise ConfigError("--seed: only the problems of a suite are generated. Leave it out")
-    if not own and (odd := [flag(name) for name in ("grader", "columns") if name in flags]):
+    if not own and (odd := [flag(name) for name in ("grader", "columns", "decimal") if name in flags]):
         raise ConfigError(f"{odd[0]}: only your own problems take one. Add --suite custom, or leave it out")
     if suite is not None and not own:
         yield {"suite": suite.name, "seed": flags.get("seed", 0), **_parameters(suite, flags)}
     columns = {"columns": columns_typed(flags["columns"])} if "columns" in flags else {}
+    decimal = {"decimal": flags["decimal"]} if "decimal" in flags else {}
+    custom = {"suite": flags.get("suite"), "grader": flags.get("grader"), **columns, **decimal}
     for file in files:
-        yield {"path": file, "suite": flags["suite"], "grader": flags["grader"], **columns} if own else file
+        yield {"path": file, **custom} if own else file
 
 
 def _parameters(suite: "Suite", flags: Flags) -> dict[str, object]:

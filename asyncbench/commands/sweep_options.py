@@ -56,6 +56,12 @@ def _what(
             help="With --suite custom: read these columns, such as question=prompt. Default: usual names.",
         ),
     ] = None,
+    decimal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MARK", help="With --grader number: this stands before decimals. Default: a point."
+        ),
+    ] = None,
     repeats: Annotated[
         int | None, typer.Option(metavar="N", help="Ask each problem N times. Default: 1.")
     ] = None,

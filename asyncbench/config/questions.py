@@ -17,6 +17,7 @@ from asyncbench.files import input_path
 from asyncbench.problems.hub import remote_address
 from asyncbench.records import OF_CONDITIONS, Condition, Message
 from asyncbench.suites.custom import CUSTOM_GRADERS
+from asyncbench.suites.number_reading import Mark
 from asyncbench.suites.numbers import DIGIT_FORMS, EXCLUSIVE, rewritten
 from asyncbench.suites.plugins import file_named, is_in_file
 from asyncbench.suites.requests import FIELDS, PADDINGS, QUESTION, examples, fields_in, padding
@@ -39,6 +40,7 @@ class ProblemSource:
     )  # custom: contract's name → the file's
     grader: str | None = None  # custom
     pattern: str | None = None  # custom, grader `regex`
+    decimal: Mark | None = None  # custom, grader `number`
     run: str | None = None  # of a file of recorded answers: whose problems are meant
 
 
@@ -72,6 +74,11 @@ class ProblemsEntry(Entry):
     pattern: str | None = Field(
         default=None,
         description="Only for grader `regex`: a regular expression. Its first group is the answer.",
+    )
+    decimal: Literal[".", ","] | None = Field(
+        default=None,
+        description="Only for grader `number`: the mark before decimals, in the file and in replies. With "
+        '`","`, `1,5` is 1.5 and `1.234` is 1234. Default: a point.',
     )
     run: Name | None = Field(
         default=None,
@@ -129,8 +136,8 @@ def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSo
     named = f"{place}, {place.name}" if place.root else str(place)  # a line may hold several
     if isinstance(entry, GeneratedEntry):
         return _generated(entry, place=named)
-    if entry.suite is None and (entry.columns or entry.grader or entry.pattern):
-        raise ConfigError(f"{place}: columns, grader and pattern need `suite: custom`. Add it")
+    if entry.suite is None and (entry.columns or entry.grader or entry.pattern or entry.decimal):
+        raise ConfigError(f"{place}: columns, grader, pattern and decimal need `suite: custom`. Add it")
     if entry.run is not None and entry.suite is not None:
         raise ConfigError(f"{place}: `run` names a run of a file of recorded answers. Leave `suite` out.")
     return ProblemSource(
@@ -140,6 +147,7 @@ def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSo
         columns=entry.columns,
         grader=entry.grader,
         pattern=entry.pattern,
+        decimal=entry.decimal,
         run=entry.run,
     )
 
@@ -167,7 +175,12 @@ def source_mapping(source: ProblemSource, near: Path | None = None) -> dict[str,
     grader = source.grader
     if grader is not None and is_in_file(grader):
         grader = file_named(grader, near)
-    custom = {"columns": dict(source.columns), "grader": grader, "pattern": source.pattern}
+    custom = {
+        "columns": dict(source.columns),
+        "grader": grader,
+        "pattern": source.pattern,
+        "decimal": source.decimal,
+    }
     settings = {name: value for name, value in custom.items() if value}
     return {"path": path, "suite": source.suite, **settings}
 

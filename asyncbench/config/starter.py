@@ -115,13 +115,21 @@ class OwnFile:
     path: Path
     columns: Mapping[str, str] = field(default_factory=dict)  # our name → the file's
     grader: str | None = None  # None: a problem set of asyncbench, which says so itself
+    decimal: str | None = None  # what stands before decimals; None: a point
 
     def entry(self) -> dict[str, object] | str:
         """Return the file as a sweep names it."""
         if self.grader is None:
             return str(self.path)
         columns = dict(self.columns)
-        return {"path": str(self.path), "suite": "custom", "grader": self.grader, "columns": columns}
+        decimal = {"decimal": self.decimal} if self.decimal else {}
+        return {
+            "path": str(self.path),
+            "suite": "custom",
+            "grader": self.grader,
+            **decimal,
+            "columns": columns,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,6 +150,7 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
             columns=source.columns or None,
             grader=source.grader,
             pattern=source.pattern,
+            decimal=source.decimal,
             run=source.run,
             near=sweep.file,
             pinned=_asked_before(address, sweep.out) if address else None,

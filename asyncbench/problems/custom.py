@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -17,10 +17,14 @@ from asyncbench.problems.schema import Column, converted, is_text
 from asyncbench.problems.text_files import Row, is_text_file, names_in, text_rows, text_value
 from asyncbench.records import Draft
 from asyncbench.suites.custom import check_expected
+from asyncbench.suites.number_reading import Mark
 from asyncbench.suites.own_graders import TAKES, use_grader
 from asyncbench.suites.plugins import OwnFunction, function_named
 
 SUITE = "custom"
+MOST_REFUSED: Final = 1_000  # expected values that cannot be graded: then the rest is not read
+SHOWN_REFUSED: Final = 4
+_WAY_OUT: Final = " Correct it, use another grader, or remove the problem."
 REQUIRED = ("question", "expected")
 OPTIONAL = ("task", "variant", "length", "representation")
 KNOWN_NAMES: Mapping[str, Sequence[str]] = {  # what others call such columns, the likeliest first
@@ -47,6 +51,7 @@ class Custom:
     accepted: Sequence[str] = ()  # all of these, where `columns` names them as a list
     grader: str
     pattern: str | None = None
+    decimal: Mark | None = None  # before the decimals of numbers; None: a point, and nobody said so
     source: str | None = None  # the digest of the grader's source, if it is somebody's own
     guessed: Mapping[str, str] = field(default_factory=dict)  # of `columns`, what nobody named
 
@@ -144,11 +149,17 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
     Raises:
         ProblemSetError: a column is missing, holds a NULL, or cannot be turned into text exactly.
     """
-    settings = {"grader": custom.grader, "pattern": custom.pattern, "source": custom.source}
+    settings = {
+        "grader": custom.grader,
+        "pattern": custom.pattern,
+        "decimal": custom.decimal,
+        "source": custom.source,
+    }
     settings = {name: value for name, value in settings.items() if value is not None}
     alone = json.dumps(settings)
     answers = custom.accepted or (custom.columns["expected"],)
     listed = bool(custom.accepted)
+    refused: list[ProblemSetError] = []
     rows_of = _text_rows if is_text_file(path) else _parquet_rows
     for place, row in rows_of(path, custom, rows):
         if not row["question"].strip():
@@ -157,10 +168,29 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
                 "remove its row."
             )
         accepted = accepted_in(row.pop("expected"), answers, custom.grader, listed=listed, place=place)
-        for answer in accepted:
-            check_expected(custom.grader, answer, place=f"{place}: column {', '.join(map(repr, answers))}")
+        column = f"{place}: column {', '.join(map(repr, answers))}"
+        try:
+            for answer in accepted:
+                check_expected(custom.grader, answer, decimal=custom.decimal, place=column)
+        except ProblemSetError as error:
+            refused.append(error)
+            if len(refused) > MOST_REFUSED:
+                break
+            continue
         several = json.dumps({**settings, "accepted": accepted}) if len(accepted) > 1 else None
         yield Draft(**{**DEFAULTS, **row, "expected": accepted[0], "extra": several or alone})
+    if refused:
+        raise _refusal(refused)
+
+
+def _refusal(refused: Sequence[ProblemSetError]) -> ProblemSetError:
+    """Return the refusals of expected values as one: the first in full, what stands in some more, a count."""
+    first, *others = map(str, refused)
+    more = [f"  {other.removesuffix(_WAY_OUT)}" for other in others[:SHOWN_REFUSED]]
+    if left := len(others) - len(more):
+        count = f"at least {left:,}" if len(refused) > MOST_REFUSED else f"{left:,}"
+        more.append(f"  … and {count} more")
+    return ProblemSetError("\n".join([first, *more]))
 
 
 # Rows have our names; `expected` is a mapping of the columns with accepted answers, as the file has them.

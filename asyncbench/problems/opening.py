@@ -48,6 +48,7 @@ from asyncbench.problems.schema import (
 from asyncbench.problems.text_files import is_text_file
 from asyncbench.records import Draft
 from asyncbench.suites.custom import CUSTOM_GRADERS, check_custom as check_grader
+from asyncbench.suites.number_reading import Mark
 from asyncbench.suites.plugins import is_in_file
 from asyncbench.suites.table import SUITES
 
@@ -71,6 +72,7 @@ def open_set(
     columns: Columns | None = None,
     grader: str | None = None,
     pattern: str | None = None,
+    decimal: Mark | None = None,
     run: str | None = None,
     near: Path | None = None,
     pinned: str | None = None,
@@ -86,6 +88,7 @@ def open_set(
             they have known names. Of `expected` several, or a list of one whose texts are JSON lists.
         grader: custom: one of `CUSTOM_GRADERS`, or `my_module:function`.
         pattern: custom, with the grader `regex`: its first group is the answer.
+        decimal: custom, with the grader `number`: the mark before decimals; None: a point.
         run: the file holds recorded answers: a run or model in it, whose problems are meant.
         near: the sweep file that names the grader: `my_module.py` is looked for beside it first.
         pinned: of a file of the Hub: its address with the commit and file that it led to before.
@@ -99,9 +102,11 @@ def open_set(
         if run is not None:
             problems = _open_recorded(file, run)
         elif suite == SUITE:
-            problems = _open_custom(file, called, columns, grader, pattern, near)
-        elif columns or grader or pattern:
-            raise ConfigError(f"{file}: columns, grader and pattern need `suite: {SUITE}`. Add that.")
+            problems = _open_custom(file, called, columns, grader, pattern, decimal, near)
+        elif columns or grader or pattern or decimal:
+            raise ConfigError(
+                f"{file}: columns, grader, pattern and decimal need `suite: {SUITE}`. Add that."
+            )
         else:
             problems = _open_contract(file, called, suite)
     return replace(problems, hub=hub)
@@ -113,11 +118,12 @@ def _open_custom(
     columns: Columns | None,
     grader: str | None,
     pattern: str | None,
+    decimal: Mark | None,
     near: Path | None,
 ) -> ProblemSet:
     if grader is None:
         raise ConfigError(f"{path}: suite {SUITE!r} needs a `grader`: {', '.join(CUSTOM_GRADERS)}. Add one.")
-    check_grader(grader, pattern, place=str(path))
+    check_grader(grader, pattern, decimal=decimal, place=str(path))
     own = used_grader(grader, near, place=str(path)) if is_in_file(grader) else None
     mapped = mapping(columns, path)
     answers = (columns or {}).get("expected", "")
@@ -127,6 +133,7 @@ def _open_custom(
         grader=grader if own is None else own.name,
         source=None if own is None else own.digest,
         pattern=pattern,
+        decimal=decimal,
         guessed={ours: theirs for ours, theirs in mapped.items() if ours not in (columns or {})},
     )
     return _made_of(drafts(path, custom, rows=ROWS_AT_ONCE), path, name, custom=custom)

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from itertools import islice
 from os import PathLike
 from pathlib import Path
+from textwrap import shorten
+from typing import Final, cast
 
 import yaml
 
@@ -14,8 +17,9 @@ from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.schema import PROBLEM_SCHEMA
 from asyncbench.records import Condition, Problem, Reply
-from asyncbench.suites.custom import likely_grader
+from asyncbench.suites.custom import is_number, likely_grader
 from asyncbench.suites.judgement import accepted_answers
+from asyncbench.suites.number_reading import Mark
 from asyncbench.suites.requests import wording_of
 from asyncbench.suites.table import graded
 from asyncbench.tables.numbers import number_of
@@ -23,6 +27,7 @@ from asyncbench.tables.report import Report, Sheet
 from asyncbench.tables.screen import safe_notes
 
 EXAMPLES = 10
+AS_READ: Final = 3  # of them, in a line
 LONGEST = 1_500  # characters of a question, on a screen
 EXAMPLE_HEAD = ("problem", "task", "question", "expected", "read as")
 
@@ -54,6 +59,7 @@ class ProblemFile(Report):
     unused: tuple[str, ...]  # other columns of the file
     grader: str | None  # of a file of one's own
     grader_guessed: bool
+    decimal: str | None  # what stands before decimals, where that is said
     sweep: str  # the lines of a sweep file
     examples: tuple[AskedProblem, ...]
 
@@ -70,6 +76,10 @@ class ProblemFile(Report):
         if self.grader:
             guess = " (guessed from the expected answers)" if self.grader_guessed else ""
             yield f"Replies are graded by {self.grader!r}{guess}."
+        if self.decimal is not None:
+            yield f"{self.decimal!r} stands before decimals, in the file and in replies."
+        if self.grader == "number":
+            yield f"Expected answers as it reads them: {'; '.join(map(_as_read, self.examples[:AS_READ]))}."
         # A pattern may look for words beside the answer, which a file does not hold.
         if self.grader != "regex" and (wrong := sum(shown.outcome != "correct" for shown in self.examples)):
             yield f"! {wrong:,} expected answers would be wrong as replies. Check column and grader."
@@ -110,6 +120,13 @@ class ProblemFile(Report):
         return f"For your sweep file:\n\n{self.sweep.rstrip()}"  # YAML writes nothing that harms a terminal
 
 
+def _as_read(shown: AskedProblem) -> str:
+    """Return how a number is read: '3/4' is 3/4 = 0.75."""
+    answer = shown.answer or "nothing"
+    decimal = f" = {float(Fraction(answer)):.6g}" if "/" in answer else ""
+    return f"{shorten(shown.expected, 40)!r} is {answer:.40}{decimal}"
+
+
 def _text_of(shown: AskedProblem) -> str:
     if len(shown.messages) == 1:
         return shown.messages[0]["content"]
@@ -130,6 +147,7 @@ def inspect_problems(
     columns: Columns | None = None,
     grader: str | None = None,
     pattern: str | None = None,
+    decimal: str | None = None,
 ) -> ProblemFile:
     """Inspect a problem file before you ask it. No model is called.
 
@@ -141,6 +159,7 @@ def inspect_problems(
         columns: asyncbench's name of a column → yours. [those with usual names]
         grader: the grader of your own file. [one that fits the expected answers]
         pattern: the pattern of the grader `regex`; its first group is the answer. [none]
+        decimal: for the grader `number`: "," where 1,5 is a number. ["."]
 
     Returns:
         A `ProblemFile`: columns, counts, ten problems as they would be asked, and the lines of a sweep file.
@@ -152,23 +171,37 @@ def inspect_problems(
     with problem_file(path) as (file, hub):
         source = {"path": remote_address(path) or str(path)}
         names = columns_in(file)
-        if not (columns or grader or pattern) and set(PROBLEM_SCHEMA.names) <= set(names):
+        if not (columns or grader or pattern or decimal) and set(PROBLEM_SCHEMA.names) <= set(names):
             inspected = _inspected(open_set(file), names, source, grader_guessed=False)
         else:
-            chosen = grader or _likely(file, columns)
-            problems = open_set(file, suite="custom", columns=columns, grader=chosen, pattern=pattern)
-            own = {"columns": dict(problems.own_columns), "pattern": pattern}
+            chosen, decimal = (grader, decimal) if grader else _likely(file, columns, decimal)
+            problems = open_set(
+                file,
+                suite="custom",
+                columns=columns,
+                grader=chosen,
+                pattern=pattern,
+                decimal=cast("Mark | None", decimal),  # which refuses any other
+            )
+            own = {"columns": dict(problems.own_columns), "pattern": pattern, "decimal": decimal}
             options = {name: value for name, value in own.items() if value}
             entry = {**source, "suite": "custom", "grader": chosen, **options}
             inspected = _inspected(problems, names, entry, grader_guessed=grader is None)
         return replace(inspected, file=source["path"] if hub is None else hub.pinned)
 
 
-def _likely(file: Path, columns: Columns | None) -> str:
+def _likely(file: Path, columns: Columns | None, decimal: str | None) -> tuple[str, str | None]:
+    """Return a grader that fits every expected answer, and the mark before decimals where it must be said."""
+    if decimal is not None:
+        return "number", decimal
     problems = open_set(file, suite="custom", columns=columns, grader="text")  # which also opens JSON lists
     answers = [accepted_answers(problem) for problem in problems.read()]
     likely = likely_grader(answer for accepted in answers for answer in accepted)
-    return "text" if likely == "exact" and any(len(accepted) > 1 for accepted in answers) else likely
+    if likely != "exact":
+        return likely, None
+    if all(is_number(answer, ",") for accepted in answers for answer in accepted):
+        return "number", ","
+    return "text" if any(len(accepted) > 1 for accepted in answers) else "exact", None
 
 
 def _inspected(
@@ -185,6 +218,7 @@ def _inspected(
         unused=tuple(name for name in names if name not in read) if used else (),
         grader=str(entry["grader"]) if "grader" in entry else None,
         grader_guessed=grader_guessed,
+        decimal=cast("str | None", entry.get("decimal")),
         sweep=yaml.safe_dump(
             {"problems": [dict(entry) if len(entry) > 1 else entry["path"]]},
             sort_keys=False,

@@ -17,7 +17,7 @@ from asyncbench.records import Grade, Problem, Reply, outcome_of
 from asyncbench.suites.choice_reading import last_letter
 from asyncbench.suites.json_match import equal_json, json_value
 from asyncbench.suites.judgement import Judgement, accepted_answers
-from asyncbench.suites.number_reading import NotOneNumberError, Number, last_number, only_number
+from asyncbench.suites.number_reading import Mark, NotOneNumberError, Number, last_number, only_number
 from asyncbench.suites.own_graders import added_grader, by_function, grader_in_file
 from asyncbench.suites.plugins import WithPackages, is_in_file
 from asyncbench.suites.suite import Suite
@@ -38,12 +38,14 @@ class _Grader(NamedTuple):
     judge: Callable[[str, Problem], Judgement]
 
 
-def check_custom(grader: str, pattern: str | None = None, *, place: str = "custom") -> None:
+def check_custom(
+    grader: str, pattern: str | None = None, *, decimal: Mark | None = None, place: str = "custom"
+) -> None:
     """Refuse a grader that cannot be used, before anything is asked.
 
     Raises:
         ConfigError: an unknown grader; a pattern that is missing, not valid, without a group, or given to a
-            grader that has no use for one.
+            grader that has no use for one; a decimal mark likewise.
     """
     if grader not in (*CUSTOM_GRADERS, *ADDED_GRADERS) and not is_in_file(grader):
         known = ", ".join(
@@ -55,9 +57,15 @@ def check_custom(grader: str, pattern: str | None = None, *, place: str = "custo
         _compiled(pattern, place=place)
     elif pattern is not None:
         raise ConfigError(f"{place}: grader {grader!r} takes no pattern. Remove it, or use grader 'regex'.")
+    if decimal not in (None, ".", ","):
+        raise ConfigError(f"{place}: `decimal` is {decimal!r}. Write '.' or ','.")
+    if decimal is not None and grader != "number":
+        raise ConfigError(
+            f"{place}: grader {grader!r} takes no `decimal`. Remove it, or use grader 'number'."
+        )
 
 
-def check_expected(grader: str, expected: str, *, place: str = "custom") -> None:
+def check_expected(grader: str, expected: str, *, decimal: Mark | None = None, place: str = "custom") -> None:
     """Refuse an expected text that is no answer to its grader: no reply could be right, or a wrong one is.
 
     Raises:
@@ -66,7 +74,8 @@ def check_expected(grader: str, expected: str, *, place: str = "custom") -> None
     if grader not in GRADERS:
         return  # what functions of somebody's own read, they know
     try:
-        unread = GRADERS[grader].read(expected) in (None, "")
+        read = GRADERS[grader].read if decimal is None else partial(only_number, decimal=decimal)
+        unread = read(expected) in (None, "")
     except ValueError as error:
         raise ProblemSetError(
             f"{place}: grader {grader!r} cannot read the expected value {expected!r:.80}: {error}. Correct "
@@ -81,7 +90,7 @@ def check_expected(grader: str, expected: str, *, place: str = "custom") -> None
 
 def likely_grader(expected: Iterable[str]) -> str:
     """Return the grader that expected answers look made for: choice, number or exact."""
-    candidates = {"choice": _is_letter, "number": _is_number}
+    candidates = {"choice": _is_letter, "number": is_number}
     for text in expected:
         candidates = {name: fits for name, fits in candidates.items() if fits(text)}
         if not candidates:
@@ -89,9 +98,10 @@ def likely_grader(expected: Iterable[str]) -> str:
     return next(iter(candidates), "exact")
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str, decimal: Mark = ".") -> bool:
+    """Return whether an expected value is one number."""
     try:
-        return only_number(text) is not None
+        return only_number(text, decimal) is not None
     except NotOneNumberError:
         return False
 
@@ -179,6 +189,11 @@ def by_reading(read: Callable[[str], Answer | None]) -> Callable[[Settings], Jud
     return lambda _: judge
 
 
+def _by_number(settings: Settings) -> Judge:
+    mark = settings.get("decimal", ".")
+    return partial(_compared, partial(last_number, decimal=mark), partial(only_number, decimal=mark))
+
+
 def _by_pattern(settings: Settings) -> Judge:
     return partial(_compared, _first_group(_compiled(settings.get("pattern"), place="regex")), _trimmed)
 
@@ -235,7 +250,7 @@ GRADERS: Final[Mapping[str, OurGrader]] = {
     "number": OurGrader(
         reads="the [number](#what-number-reads) in its last box, or else its last number",
         right="it equals the expected number exactly: `1,200.0` equals `1200`",
-        judge=lambda _: partial(_compared, last_number, only_number),
+        judge=_by_number,
         read=only_number,
         version=2 + THINKING_VERSION,
     ),

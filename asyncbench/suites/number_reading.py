@@ -259,7 +259,7 @@ _OTHER_THINGS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
     (
         "it is a bound",
         re.compile(
-            r"[<>≤≥]|\\[lg]eq?\b|[0-9]\+|(?i:\b(?:at (?:least|most)|(?:more|less|greater) than|up to)\b)"
+            r"[<>≤≥]|\\[lg]eq?\b|[0-9]\+\s*$|(?i:\b(?:at (?:least|most)|(?:more|less|greater) than|up to)\b)"
         ),
     ),
     ("it holds several values", re.compile(r"[(\[{][^()\[\]{}]*[0-9]\s*[,;][^()\[\]{}]*[)\]}]")),  # (3, 456)
@@ -272,6 +272,7 @@ _OTHER_THINGS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
     ),
     ("it is a part of an expression", re.compile(r"[0-9][ixyz]\b")),
 )
+_COMMA_BEFORE_DECIMALS: Final = re.compile(rf"[-+−–]?[{_CURRENCY}]?[0-9]{{1,9}},[0-9]{{1,99}}[^0-9]{{0,99}}")
 _MARKUP: Final = re.compile(
     r"\\(?:text|mathrm|textbf|mathbf|textrm|operatorname|displaystyle|left|right|q?quad)(?![A-Za-z])"
     r"|\\degree|\^\{?\\circ\}?|\\[%$()\[\]]|[{}*$\"“”„«»`]"
@@ -300,6 +301,11 @@ def only_number(text: str, decimal: Mark = ".") -> Number | None:
     for reason, pattern in _OTHER_THINGS:
         if pattern.search(spelled):
             raise NotOneNumberError(reason)
+    if len(numbers) > 1 and decimal == "." and _COMMA_BEFORE_DECIMALS.fullmatch(answer.strip()):
+        raise NotOneNumberError(
+            'its comma groups no three digits. If it stands before decimals, write `decimal: ","` beside the '
+            "grader, or --decimal ,"
+        )
     if len(numbers) > 1:
         raise NotOneNumberError(f"it holds {len(numbers)} numbers")
     value, digits = _value(numbers[0], decimal), numbers[0][0].strip()

@@ -14,7 +14,9 @@ from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.making import copy_into
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
-from asyncbench.records import Problem
+from asyncbench.records import Problem, Reply
+from asyncbench.reports.problem_file import inspect_problems
+from asyncbench.suites.custom import grade
 
 EXPECTED = {"question": "q", "expected": "a"}
 
@@ -225,3 +227,54 @@ def test_its_copy_is_a_problem_set_like_any_other_and_stands_alone(tmp_path):
     assert open_set(made.path, name="mine") == made
     assert made.digest == given.digest
     assert list(made.read()) == content
+
+
+def test_all_expected_values_that_are_not_one_number_are_refused_at_once(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("question,answer\na,1\nb,3:45\nc,x^2+1\n" + "d,3-5\n" * 9)
+
+    with pytest.raises(ProblemSetError) as caught:
+        open_set(path, suite="custom", grader="number")
+    first, *others, count = str(caught.value).splitlines()
+    assert f"{path}, line 3: column 'answer': grader 'number' cannot read the expected value '3:45'" in first
+    assert [other.split(":")[0] for other in others] == [f"  {path}, line {line}" for line in (4, 5, 6, 7)]
+    assert count == "  … and 6 more"
+
+
+@pytest.fixture
+def decimal_commas(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("question;answer\nHalve 3.;1,5\nA thousand and a half?;1.000,5\n")
+    return path
+
+
+def test_a_comma_before_decimals_is_refused_with_the_way_to_say_so(decimal_commas):
+    with pytest.raises(ProblemSetError, match=r"'1,5': its comma .* write `decimal: .,.`"):
+        open_set(decimal_commas, suite="custom", grader="number")
+
+
+@pytest.mark.parametrize("text", ["1,5", "1.5", "It is 1,50."])
+def test_a_comma_before_decimals_holds_in_the_file_and_in_replies(decimal_commas, text):
+    (half, _) = open_set(decimal_commas, suite="custom", grader="number", decimal=",").read()
+
+    (one,) = grade(half, Reply(text=text))
+    assert one.exact_match
+
+
+def test_a_file_with_commas_before_decimals_is_inspected_as_one(decimal_commas):
+    inspected = inspect_problems(decimal_commas)
+
+    assert (inspected.grader, inspected.decimal) == ("number", ",")
+    assert "'1,5' is 1.5; '1.000,5' is 1000.5." in inspected.as_text()
+    assert "decimal: ','" in inspected.sweep
+
+
+def test_fractions_are_inspected_as_numbers(tmp_path):
+    path = file(tmp_path, question=["?", "?"], answer=["3/4", "1 1/2"])
+
+    assert "'3/4' is 3/4 = 0.75; '1 1/2' is 3/2 = 1.5." in inspect_problems(path).as_text()
+
+
+@pytest.mark.parametrize("answers", [["1", "3:45"], ["3/4", "x^2"], ["1", "(3, 4)"]])
+def test_a_grader_is_proposed_that_fits_all_answers(answers, tmp_path):
+    assert inspect_problems(file(tmp_path, question=answers, answer=answers)).grader == "exact"
