@@ -16,6 +16,7 @@ PUBLIC = (
     "integer_addition",
     "judgement",
     "llm_arithmetic",
+    "number_reading",
     "numbers",
     "nupa.generation",
     "nupa.grading",
