@@ -2,6 +2,7 @@
 
 import asyncio
 from array import array
+from bisect import bisect_right
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -18,6 +19,7 @@ from asyncbench.providers.secrets import WORDS, keyless, may_hold
 from asyncbench.providers.usage import doubts, kept_account
 from asyncbench.providers.wire import Assembly, Json, Response, UnreadableError, Wire, body_id, items, read
 from asyncbench.records import FOREIGN_EVENTS, Reply, ReplyTimes
+from asyncbench.suites.thinking import split_thinking
 
 # ── Server-sent events, from chunks of any size
 # After the standard (html.spec.whatwg.org, Server-sent events), and kinder than it in what servers were
@@ -235,7 +237,7 @@ async def read_stream(
             return whole_reply(replace(response, body=body), wire, call, key=key)
         reading.note_foreign()
         reply, latency_s, ttft_s = reading.assembly.complete(), reading.latest_s, reading.ttft_s
-        times = _times(call, ttfo_s=reading.ttfo_s, chunks_s=reading.chunks_s)
+        times = _times(call, ttfo_s=reading.answer_s(reply), chunks_s=reading.chunks_s)
         return finished_reply(
             reply, response, call.request_id, latency_s=latency_s, ttft_s=ttft_s, key=key, times=times
         )
@@ -250,7 +252,19 @@ async def read_stream(
 
 class _Reading:
     __slots__ = (
-        *("_begun", "_body", "_call", "_flows", "_foreign", "_held", "_most", "_notes", "_scanner"),
+        *(
+            "_begun",
+            "_body",
+            "_call",
+            "_flows",
+            "_foreign",
+            "_held",
+            "_most",
+            "_notes",
+            "_said",
+            "_said_s",
+            "_scanner",
+        ),
         *("assembly", "chunks_s", "latest_s", "ttfo_s", "ttft_s"),
     )
 
@@ -263,7 +277,8 @@ class _Reading:
         self._foreign: list[bytes] = []  # how events began that are none of the API's
         self._body: list[bytes] = []  # what may be no stream, and no event yet
         self.ttft_s: float | None = None
-        self.ttfo_s: float | None = None  # the same of the answer, whatever was thought before
+        self.ttfo_s: float | None = None  # the same of the text, whatever was thought before
+        self._said, self._said_s = array("Q"), array("d")  # characters of the text so far, and when they came
         self.chunks_s = array("d")  # the age of the call at each piece
         self.latest_s: float | None = None  # the age of the call at its last bytes
 
@@ -348,6 +363,18 @@ class _Reading:
                 self.ttft_s = self.latest_s
             if self.ttfo_s is None and self.assembly.answers:
                 self.ttfo_s = self.latest_s
+            if self.ttfo_s is not None and self.latest_s is not None:
+                self._said.append(length + (self._said[-1] if self._said else 0))
+                self._said_s.append(self.latest_s)
+
+    def answer_s(self, reply: Reply) -> float | None:
+        """Return when the answer began, behind thinking that stands in the text; None: there is no answer."""
+        split = split_thinking(reply.text)
+        if split.thought is None:
+            return self.ttfo_s
+        if split.begins is None or not self._said:
+            return None
+        return self._said_s[min(bisect_right(self._said, split.begins), len(self._said) - 1)]
 
     def _hold(self, size: int) -> None:
         self._held += size

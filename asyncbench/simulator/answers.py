@@ -22,6 +22,7 @@ from asyncbench.records import Outcome, says_cut
 from asyncbench.simulator.asked import reasoning_of
 from asyncbench.simulator.questions import KnownAnswer, Questions, digest, rows
 from asyncbench.simulator.wire import RefusedError, Why, WireAnswer, WireRequest, answer_of, tokens
+from asyncbench.suites.thinking import split_thinking
 
 # ── what was recorded, and its names ─────────────────────────────────────────────────────────
 
@@ -158,10 +159,11 @@ def _check_sets(trials: pa.Table, known: pa.Table, folder: Path) -> None:
 
 
 def _record(row: Mapping[str, Any]) -> Record:
+    text, reasoning = row["reply_text"] or "", row["reasoning_text"] or ""
     return Record(
         failed=row["outcome"] == Outcome.FAILED,
-        text=row["reply_text"] or "",
-        reasoning=row["reasoning_text"] or "",
+        text=text,
+        reasoning="" if reasoning == split_thinking(text).thought else reasoning,  # it stands in the text
         cut=says_cut(row["finish_reason"]),
         input_tokens=row["input_tokens"],
         output_tokens=row["output_tokens"],

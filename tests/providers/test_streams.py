@@ -15,7 +15,9 @@ from asyncbench.providers.anthropic.messages import MessagesWire
 from asyncbench.providers.calls import Call
 from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.openai.wires import ChatWire, Chunks, ResponsesWire
+from asyncbench.providers.streams import _Reading
 from asyncbench.providers.wire import Response
+from asyncbench.records import Reply, Timeouts
 from tests.processes import HANG_S
 from tests.providers.asking import ADAPTERS, TEXT, asking, cancel, deadlines, failure_of
 from tests.providers.raw_server import (
@@ -266,6 +268,25 @@ def test_thinking_is_no_part_of_the_answer(wire):
     reading = format_.stream(Response(status=200, headers={}, body=b""))
     assert (reading.feed(thinking), reading.answers) == (2, False)
     assert (reading.feed(answer), reading.answers) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "begins"),
+    [
+        (["42"], 0),
+        (["<think>", "hm", "</think>", "\n\n", "4", "2"], 4),
+        (["h", "m</thi", "nk>4", "2"], 2),
+        (["<think>hm", " 42"], None),
+    ],
+)
+async def test_the_answer_begins_behind_thinking_in_the_text(pieces, begins):
+    assembly = ChatWire(Quirks()).stream(Response(status=200, headers={}, body=b""))
+    reading = _Reading(assembly, Call(Timeouts()), [], 1000)
+    for second, piece in enumerate(pieces):
+        reading.latest_s = float(second)
+        reading._note({"choices": [{"delta": {"content": piece}}]})
+
+    assert reading.answer_s(Reply(text="".join(pieces))) == begins
 
 
 async def test_a_stream_without_text_has_no_first_token(adapter, server, provider):

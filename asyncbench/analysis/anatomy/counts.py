@@ -26,6 +26,7 @@ from asyncbench.records import Outcome
 from asyncbench.stats.proportions import Proportion
 from asyncbench.suites.numbers import plain
 from asyncbench.suites.requests import digits_stored
+from asyncbench.suites.thinking import split_thinking
 
 MOST_OF_A_GROUP: Final = 500
 MOST_IN_ALL: Final = 30_000
@@ -232,7 +233,7 @@ def error_of(row: Mapping[str, Any], *, answer_type: str | None, operands: Seque
         row["expected"],
         row["answer"],
         # the answer stands in plain digits, too
-        plain(row["reply_text"] or "", digits_stored(row["condition_params"])),
+        plain(split_thinking(row["reply_text"] or "").answer, digits_stored(row["condition_params"])),
         answer_type=answer_type or type_of(row["representation"]),
         task=row["task"],
         operands=operands,

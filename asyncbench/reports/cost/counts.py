@@ -280,7 +280,8 @@ FROM (
         coalesce(sum(output_tokens - hidden), 0)::BIGINT AS told_tokens,
         told_characters > 0 AND told_tokens > 0 AS measured
     FROM (
-        SELECT model, output_tokens, length(reply_text) + length(coalesce(reasoning_text, '')) AS characters,
+        SELECT model, output_tokens, length(reply_text)  -- thinking may stand in it
+            + if(contains(reply_text, coalesce(reasoning_text, '')), 0, length(reasoning_text)) AS characters,
             CASE WHEN reasoning_text IS NULL THEN coalesce(reasoning_tokens, 0) ELSE 0 END AS hidden
         FROM trials WHERE reused_from IS NULL AND reply_text IS NOT NULL
     ) GROUP BY model HAVING replies > 0

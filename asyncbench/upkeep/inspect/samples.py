@@ -15,6 +15,7 @@ from asyncbench.config.questions import condition_from_results
 from asyncbench.records import Condition, Finish, Model, Outcome, Problem, Trial, finish_of, says_nothing
 from asyncbench.store.schema import OF_THE_TRIAL
 from asyncbench.suites.requests import request_for
+from asyncbench.suites.thinking import split_thinking
 
 Row = Mapping[str, Any]  # Any: the columns of `trials` or of `grades`
 Json = dict[str, Any]  # Any: JSON of theirs
@@ -49,7 +50,7 @@ def sample_of(row: Row, grades: Sequence[Row], problem: Problem, condition: Cond
         output["error"] = _error(row)
     else:
         output["choices"] = [{"message": reply, "stop_reason": _stop_reason(row)}]
-        output["completion"] = row["reply_text"]
+        output["completion"] = split_thinking(row["reply_text"]).answer
     return {
         "id": row["problem_id"],
         "epoch": epoch,
@@ -129,7 +130,7 @@ def _messages(row: Row, problem: Problem, condition: Condition) -> list[Json]:
 
 
 def _reply(row: Row) -> Json:
-    text, reasoning = row["reply_text"] or "", row["reasoning_text"]
+    text, reasoning = split_thinking(row["reply_text"] or "").answer, row["reasoning_text"]
     parts = [{"type": "reasoning", "reasoning": reasoning}, {"type": "text", "text": text}]
     served = _known({"model": row["model_served"]})
     return {"role": "assistant", "content": parts if reasoning else text, "source": "generate", **served}

@@ -313,3 +313,14 @@ def test_a_limit_of_the_condition_tells_of_cut_replies_too(tmp_path):
         write_problems([problem], tmp_path / "problems" / "sums.parquet")
         keep(store, *graded(replace(trial(problem, "small"), condition=condition), reply, wrong))
     assert headline(regrade_folder(tmp_path)) == {("small", "wrong", "truncated"): 1}
+
+
+def test_thinking_in_stored_replies_is_told_from_their_answers(tmp_path):
+    """An older folder, whose grader took the thought for a part of the answer."""
+    fill(tmp_path, sums(1), lambda problem: f"[THINK]12?[/THINK]{problem.expected}", graders=wrong)
+    found = regrade_folder(tmp_path, write=True)
+    (row,) = rows(read_trials, tmp_path, "trial_id")
+
+    assert headline(found) == {("small", "wrong", "correct"): 1}
+    assert (row["reply_text"], row["reasoning_text"]) == ("[THINK]12?[/THINK]11", "12?")
+    assert {one.changed for one in regrade_folder(tmp_path).graders} == {0}
