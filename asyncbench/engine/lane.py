@@ -291,7 +291,10 @@ class Lane:
     def _ready_in_s(self) -> float:
         """Return the seconds until a model may be asked again that has to wait by itself; inf: none has."""
         at_s = self._now_s()
-        holds = [model.not_before_s for model in self._models if model.not_before_s > at_s]
+        named = [
+            time_s for model in self._models for time_s in (model.not_before_s, model.closing.same.next_s)
+        ]
+        holds = [time_s for time_s in named if time_s > at_s]
         holds += [
             model.warm_up.wider_s(at_s) for model in self._models if model.queue.pending and model.narrow
         ]

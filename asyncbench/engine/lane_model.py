@@ -10,12 +10,13 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
 from asyncbench.engine.attempts import Attempts, Money
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN, Amounts, Counting, counted, demanded
+from asyncbench.engine.same_failures import OUTAGE, PROOF, SameFailures
 from asyncbench.engine.stopping import right_of
 from asyncbench.engine.trial_queue import ModelClient, PendingTrial, TrialQueue, wait_before_retry
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, LostCallError, ProviderError, UnsentError
@@ -29,7 +30,6 @@ QUIET_S: Final = 0.4  # without a word: a dead key is told sooner
 QUIET_WIDER_S: Final = 0.1  # beyond that: each time twice as many may be, for a model may think for minutes
 PATIENT_S: Final = 20.0  # the same after a failure
 WIDER_S: Final = 2.0
-PROOF: Final = 3  # trials of a model without success, refused in the same words: it is not their questions
 WORTH_TELLING: Final = 3  # calls from the first on that were one too many
 ENOUGH: Final = 5  # of them, before a model may be given up
 HOPELESS_S: Final = 300.0  # in which no call was admitted
@@ -46,13 +46,10 @@ class WarmUp:
     """The state of a model before its first answer; times are the loop's clock."""
 
     answered_before: bool  # by earlier runs
-    accepted: bool  # requests as such: refusals are each about a trial of its own
-    refused: list[tuple[PendingTrial, ProviderError]] = field(default_factory=list)  # and it is not known why
     passed: bool = False  # a call showed that key and name are good
     _calm_since_s: float = math.inf  # the first call, or the latest failure
     _least: int = FEW  # in flight then
     _patience: tuple[float, float] = (QUIET_S, QUIET_WIDER_S)
-    _foreign: int = 0  # replies that no server of such an API wrote
     _too_many: int = 0  # calls that were one too many
     _first_s: float = 0.0  # when the first of them ended
     _patient_until_s: float = 0.0
@@ -87,7 +84,6 @@ class WarmUp:
             in_flight: calls that go on.
             paced: by a limit that somebody told. Else a refusal may be about how many are in flight.
         """
-        self._foreign += isinstance(ended, ProviderError) and ended.foreign
         if isinstance(ended, Reply) or (ended.kind in _READ_IT and not ended.foreign):
             self.passed = True
         if self.passed or isinstance(ended, Reply):
@@ -122,22 +118,6 @@ class WarmUp:
         refuses = self._too_many >= ENOUGH and at_s > self._patient_until_s
         return refuses and not self.passed and not self.answered_before
 
-    @property
-    def misdirected(self) -> bool:
-        """Whether another server than that of the API seems to answer: none of many replies could be read."""
-        return self._foreign >= ENOUGH and not self.accepted
-
-    def suspects(self, error: ProviderError) -> bool:
-        """Whether a refusal may be about what every request of the model has, such as a parameter."""
-        # Another status, such as a 404 for a question that our simulator does not know, is about the trial.
-        about_all = error.kind is ErrorKind.BAD_REQUEST and error.http_status in (None, 400, 422)
-        return about_all and not self.accepted
-
-    @property
-    def suspicious(self) -> bool:
-        """Whether what was refused so far looks as if anything would be."""
-        return len(self.refused) >= PROOF
-
 
 # ── Closing of trials
 
@@ -153,13 +133,18 @@ class Closing:
     def __init__(self, client: ModelClient, money: Money, queue: TrialQueue, warm_up: WarmUp) -> None:
         self._client, self._counters = client, client.counters
         self._money, self._queue, self._warm_up = money, queue, warm_up
+        self.same = SameFailures(answers=max(0, client.counters.done_before - client.counters.failed_before))
         self._answers = 0  # of this run
         self._failures = 0  # likewise, of the kinds that may be a trial's own
+        self._unanswered = set[str]()  # trials that an outage kept from an answer, since the latest one
 
     async def close(self, pending: PendingTrial, attempt: Attempt, reply: Reply) -> None:
         """Grade a reply and close its trial."""
-        self._answers += pending.tries > 0
-        self.accept()
+        if pending.tries:
+            self._answers += 1
+            self._unanswered.clear()
+            if self.same.answered(pending):
+                self.accept()
         trial = pending.request.trial
         reply.max_tokens = attempt.max_tokens
         if self._client.grades_long(trial.problem, reply):
@@ -170,47 +155,55 @@ class Closing:
         self._write(pending, attempt, reply, grades)
 
     def accept(self) -> None:
-        """Close the trials that were refused: each is alone in it. Of a suspended model they stay open."""
-        self._warm_up.accepted = True
+        """Close the trials that failed: each is alone in it. Of a suspended model they stay open."""
         if self._counters.suspended is None:
-            for pending, error in self._warm_up.refused:
+            for pending, error in self.same.held:
                 self._close_failed(pending, error)
-        self._warm_up.refused.clear()
+        self.same.held.clear()
 
     def failed(self, pending: PendingTrial, error: ProviderError, *, paused: bool) -> float | None:
-        """Suspend the model, close the trial as failed, or return the seconds until it is tried again.
+        """Suspend the model, hold the trial as failed, or return the seconds until it is tried again.
 
         Args:
             paused: the lane is. What the provider says to wait then is about the lane, not the trial's time.
         """
-        wait_s = None
+        alone = self._fails_alone(pending, error)
         if error.kind in FINAL_FOR_LANE:
             # What was refused like this stays open: a later run asks it again.
             self._queue.suspend(f"{error.kind.value}: {error.message}")
-        elif self._warm_up.suspects(error):
-            self._warm_up.refused.append((pending, error))
         elif self._warm_up.hopeless(self._client.now_s()):
             self._queue.suspend(f"{error.kind.value}: every call was refused: {error.message}")
-        elif self._warm_up.misdirected:
-            self._queue.suspend(f"{error.kind.value}: no reply so far can be read: {error.message}")
-        elif (wait_s := self._wait_s(pending, error, paused=paused)) is None:
+        elif error.kind in OUTAGE:
+            self._unanswered.add(pending.request.trial.trial_id)
+        elif not alone:
+            self._compare(pending, error)
+        if self.same.certain and not self._counters.in_flight:  # what is in flight may be answered
+            self._queue.suspend(self.same.why)
+        if self._counters.suspended is not None:
+            return None
+        wait_s = None if self._fails_for_good(pending, error) else self._wait_s(pending, error, paused=paused)
+        if wait_s is None and (alone or error.kind in OUTAGE):
             self._close_failed(pending, error)
-        refused = self._warm_up.refused
-        if len({error.message for _, error in refused}) > 1:
+        elif wait_s is None:
+            self.same.held.append((pending, error))
+        return wait_s
+
+    def _compare(self, pending: PendingTrial, error: ProviderError) -> None:
+        """Find out whether whatever the model is asked fails in the same way."""
+        if self.same.failed(pending, error, self._client.now_s()):
             self.accept()
-        elif self._warm_up.suspicious and not self._counters.in_flight:
-            first = refused[0][1]  # refusals are about whatever this model would be asked
-            self._queue.suspend(f"{first.kind.value}: {first.message}")
-        return None if self._counters.suspended is not None else wait_s
+        if self.same.suspicious:
+            # Another part of the set tells more than the neighbours of what was refused.
+            self._queue.pending.rotate(1)
 
     def _wait_s(self, pending: PendingTrial, error: ProviderError, *, paused: bool) -> float | None:
-        if self._fails_for_good(pending, error):
-            return None
         now_s, policy = self._client.now_s(), self._client.model.retry
-        excused = paused and error.retry_after_s is not None
+        # An outage that keeps all from an answer takes nothing of a trial's own attempts.
+        in_outage = paused and error.kind in OUTAGE and len(self._unanswered) >= PROOF
+        excused = in_outage or (paused and error.retry_after_s is not None)
         wait_s = wait_before_retry(
             error,
-            attempt=pending.tries,
+            attempt=min(pending.tries, policy.attempts - 1) if in_outage else pending.tries,
             elapsed_s=now_s - pending.since_s,
             policy=replace(policy, total_s=inf) if excused else policy,
             jitter=self._client.jitter.random(),
@@ -219,9 +212,13 @@ class Closing:
             pending.since_s = now_s + wait_s
         return wait_s
 
+    def _fails_alone(self, pending: PendingTrial, error: ProviderError) -> bool:
+        """Note how a trial failed; return whether others were answered since it first failed like this."""
+        pending.note_failure(f"{error.kind} {error.message}", counts=(self._answers, self._failures))
+        return pending.same_words > 1 and self._answers > pending.counts_then[0]
+
     def _fails_for_good(self, pending: PendingTrial, error: ProviderError) -> bool:
         """Whether a trial met the same error again and again while hardly any other did."""
-        pending.note_failure(f"{error.kind} {error.message}", counts=(self._answers, self._failures))
         if error.kind not in _OF_THE_TRIAL:
             return False
         self._failures += 1
@@ -376,7 +373,7 @@ class LaneModel:
         client.now_s = asyncio.get_running_loop().time
         self.client, self.counters, self.alias = client, client.counters, client.model.alias
         self.estimates = TokenEstimates(client.counting)
-        self.warm_up = WarmUp(answered_before=client.answered_before, accepted=client.answered_before)
+        self.warm_up = WarmUp(answered_before=client.answered_before)
         self.queue = TrialQueue(client)
         self.money = Money(client, self.queue)
         self.attempts = Attempts(client, self.money)
@@ -396,14 +393,15 @@ class LaneModel:
     @property
     def ready(self) -> bool:
         """Whether a fresh trial may be taken."""
-        waits = self.warm_up.suspicious and self.counters.in_flight  # for one of them to be answered
-        blocked = waits or self.narrow or self.client.now_s() < self.not_before_s
+        blocked = self.narrow or self.client.now_s() < self.not_before_s
         return bool(self.queue.pending) and not blocked
 
     @property
     def narrow(self) -> bool:
-        """Whether as many calls are in flight as may be before the first answer."""
-        return self.counters.in_flight >= self.warm_up.most(self.client.now_s())
+        """Whether as many calls are in flight as may be before the first answer, or while none succeeds."""
+        at_s, same = self.client.now_s(), self.closing.same
+        most = self.warm_up.most(at_s) if not same.suspicious else 1 if at_s >= same.next_s else 0
+        return self.counters.in_flight >= most
 
     @property
     def exhausted(self) -> bool:

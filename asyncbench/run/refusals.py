@@ -63,7 +63,15 @@ WHY: Final[Mapping[str, tuple[str, str]]] = {
     ErrorKind.UNREACHABLE: ("", "Start the server, or check its address and your network"),
     ErrorKind.NO_SUCH_MODEL: ("the provider does not know the model", "Check its name and base_url"),
     ErrorKind.REJECTED_PARAMETER: ("the provider rejects a parameter", "Change it in the sweep"),
-    ErrorKind.BAD_REQUEST: ("the provider rejects every request", "Change the model's entry in the sweep"),
+    ErrorKind.BAD_REQUEST: (
+        "the provider rejects every request",
+        "Check your account there, and the model's entry in the sweep",
+    ),
+    ErrorKind.TOO_LONG: (
+        "the provider finds every request too long",
+        "Lower max_tokens, or leave out long problems",
+    ),
+    ErrorKind.BLOCKED: ("the provider blocks every request", "Check your account there"),
     ErrorKind.RATE_LIMITED: ("the provider refuses every call", "Wait, or check your rate limit there"),
     ErrorKind.OVERLOADED: ("the provider refuses every call", "Wait until it has room"),
     SERVER_ENDED: ("", "See its log"),

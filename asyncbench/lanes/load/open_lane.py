@@ -112,7 +112,7 @@ class LoadLane:
     @property
     def _over(self) -> bool:
         # What is refused alike from the first call on is refused for a reason that all calls have.
-        return self._stopped or self._model.counters.over or self._model.warm_up.suspicious
+        return self._stopped or self._model.counters.over or self._model.closing.same.certain
 
     async def _rest(self) -> None:
         self._changed.clear()
