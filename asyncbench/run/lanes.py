@@ -44,7 +44,7 @@ from asyncbench.providers.workers.workers import Workers
 from asyncbench.records import BATCH, REALTIME, Event, History, Model, Reply, Request, RetryPolicy, Trial
 from asyncbench.run.state import RunState
 from asyncbench.store.spending import KnownCosts
-from asyncbench.suites.custom import is_own
+from asyncbench.suites.custom import is_slow
 from asyncbench.suites.requests import characters, request_for
 from asyncbench.suites.table import graded
 
@@ -152,7 +152,7 @@ def client_through(
         request_for=request_for,
         ask=_elsewhere if provider is None else provider.ask,
         grade=partial(graded, tell_fault=tell_fault),
-        slow=is_own,
+        slow=is_slow,
         on_fault=tell_fault,
         keep=keep,
         characters=characters,

@@ -17,6 +17,7 @@ from asyncbench.records import Grade, Problem, Reply, outcome_of
 from asyncbench.suites.choice_reading import last_letter
 from asyncbench.suites.json_match import equal_json, json_value
 from asyncbench.suites.judgement import Judgement, accepted_answers
+from asyncbench.suites.math_match import check_math, equal_math, mathematics
 from asyncbench.suites.number_reading import Mark, NotOneNumberError, Number, last_number, only_number
 from asyncbench.suites.own_graders import added_grader, by_function, grader_in_file
 from asyncbench.suites.plugins import WithPackages, is_in_file
@@ -53,6 +54,8 @@ def check_custom(
         )
         raise ConfigError(f"{place}: unknown grader {grader!r}. Known: {known}.")
     ADDED_GRADERS.get(grader)  # imported now: what is wrong with it is told before the first call
+    if grader in GRADERS:
+        GRADERS[grader].check(place)
     if grader == "regex":
         _compiled(pattern, place=place)
     elif pattern is not None:
@@ -114,9 +117,12 @@ def _trimmed(text: str) -> str | None:
     return text.strip()
 
 
-def is_own(problem: Problem) -> bool:
-    """Return whether a function of somebody's own grades a problem: it may take its time."""
-    return problem.suite == SUITE.name and grader_of(problem.extra) not in CUSTOM_GRADERS
+def is_slow(problem: Problem) -> bool:
+    """Return whether grading may take seconds: a function of somebody's own may, and mathematics."""
+    if problem.suite != SUITE.name:
+        return False
+    ours = GRADERS.get(grader_of(problem.extra) or "")
+    return ours is None or ours.slow
 
 
 def grader_of(extra: str) -> str | None:
@@ -181,6 +187,8 @@ class OurGrader:
     judge: Callable[[Settings], Judge]
     read: Callable[[str], object]  # an expected value; None or empty: there is no answer in it
     version: int = GRADER_VERSION
+    slow: bool = False  # whether a reply may take seconds
+    check: Callable[[str], None] = lambda _place: None  # ConfigError: what it needs is not installed
 
 
 def by_reading(read: Callable[[str], Answer | None]) -> Callable[[Settings], Judge]:
@@ -284,6 +292,14 @@ GRADERS: Final[Mapping[str, OurGrader]] = {
         right="it is the expected value: `1` equals `1.0`, and the order of keys does not count",
         judge=lambda _: equal_json,
         read=lambda text: text.strip() and repr(json_value(text)),
+    ),
+    "math": OurGrader(
+        reads="the last box, formula or number, or a last line that is an expression alone",
+        right="it is worth the same as the expected expression, interval, set or equation",
+        judge=lambda _: equal_math,
+        read=mathematics,
+        slow=True,
+        check=check_math,
     ),
 }
 CUSTOM_GRADERS: Final = tuple(GRADERS)

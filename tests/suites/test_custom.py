@@ -29,7 +29,7 @@ def graded(text: str | None, expected: str, grader: str, pattern: str | None = N
 
 def test_a_custom_set_is_given_not_generated():
     assert SUITE.generate is None
-    assert SUITE.graders == ("exact", "number", "choice", "regex", "text", "contains", "json")
+    assert SUITE.graders == ("exact", "number", "choice", "regex", "text", "contains", "json", "math")
 
 
 NUMBERS = {
