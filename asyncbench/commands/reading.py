@@ -380,8 +380,8 @@ def reconcile(
 
     The comparison is by day and model. The exit code is 3 if a difference is above the tolerance.
 
-    These exports need no --columns: usage and costs of OpenAI, usage and cost reports of Anthropic, activity
-    of OpenRouter.
+    These exports need no --columns, from the API or by the Export button: usage and costs of OpenAI and
+    Anthropic, activity of OpenRouter.
 
     Names for --columns: day, model, line_item, cost, cost_cents, currency, input, uncached_input,
     cached_input, cache_write, output, reasoning, requests. `a+b` adds two columns.

@@ -57,6 +57,8 @@ class BillFormat:
 
 
 _OPENAI_REFERENCE: Final = "OpenAI's API reference: organization/usage/completions and organization/costs"
+_OPENAI_DASHBOARD: Final = "the Export button of OpenAI's usage page"
+_CONSOLE: Final = "the Export button of Anthropic's Console"
 _ANTHROPIC_REFERENCE: Final = "Anthropic's Admin API reference: usage_report/messages and cost_report"
 
 FORMATS: Final = (
@@ -83,6 +85,17 @@ FORMATS: Final = (
             "line_item": ("line_item",),
             "cost": ("amount.value",),
             "currency": ("amount.currency",),
+        },
+    ),
+    BillFormat(
+        name="OpenAI costs as CSV",
+        verified=_OPENAI_DASHBOARD,
+        has_all=("start_time", "amount_value"),
+        columns={
+            "day": ("start_time",),
+            "line_item": ("line_item",),
+            "cost": ("amount_value",),
+            "currency": ("amount_currency",),
         },
     ),
     BillFormat(
@@ -113,6 +126,43 @@ FORMATS: Final = (
         },
     ),
     BillFormat(
+        name="Anthropic Console tokens",
+        verified=_CONSOLE,
+        has_all=("usage_date_utc", "usage_input_tokens_no_cache", "usage_output_tokens"),
+        columns={
+            "day": ("usage_date_utc",),
+            "model": ("model_version", "model"),
+            "uncached_input": ("usage_input_tokens_no_cache",),
+            "cached_input": ("usage_input_tokens_cache_read",),
+            "cache_write": (
+                "usage_input_tokens_cache_write",
+                "usage_input_tokens_cache_write_5m",
+                "usage_input_tokens_cache_write_1h",
+            ),
+            "output": ("usage_output_tokens",),
+        },
+    ),
+    BillFormat(
+        name="Anthropic Console cost",
+        verified=_CONSOLE,
+        has_all=("usage_date_utc", "model", "cost_usd"),
+        columns={"day": ("usage_date_utc",), "model": ("model",), "cost": ("cost_usd",)},
+    ),
+    BillFormat(
+        name="OpenRouter generations",
+        verified="the Export button of OpenRouter's activity page",
+        has_all=("created_at", "cost_total", "model_permaslug"),
+        columns={
+            "day": ("created_at",),
+            "model": ("model_permaslug",),
+            "cost": ("cost_total", "byok_usage_inference"),
+            "input": ("tokens_prompt",),
+            "cached_input": ("tokens_cached",),
+            "output": ("tokens_completion",),
+            "reasoning": ("tokens_reasoning",),
+        },
+    ),
+    BillFormat(
         name="OpenRouter activity",
         verified="OpenRouter's API reference: activity",
         has_all=("date", "model", "usage", "completion_tokens"),
@@ -128,9 +178,22 @@ FORMATS: Final = (
     ),
 )
 
+# Exports that name no model: whose they are, and some of their columns, in small letters.
+_WITHOUT_MODELS: Final[Mapping[str, tuple[str, ...]]] = {
+    "the billing export of Google Cloud": ("service description", "sku description"),
+    "the cost export of Azure": ("metercategory", "costinbillingcurrency"),
+    "an older cost export of Azure": ("metercategory", "pretaxcost"),
+    "the cost and usage report of AWS": ("lineitem/usagestartdate", "lineitem/unblendedcost"),
+    "the cost and usage report 2.0 of AWS": ("line_item_usage_start_date", "line_item_unblended_cost"),
+    "a FOCUS cost export": ("billedcost", "chargeperiodstart"),
+}
+
 # Names that say by themselves what a column holds, for files of no known export; so do those of FIELDS.
 _PLAIN_NAMES: Final[Columns] = {
-    "day": ("day", "date"),
+    "day": (
+        *("day", "date", "usage_date_utc", "usage_date", "start_time_iso", "start_time", "starting_at"),
+        *("created_at", "timestamp"),
+    ),
     "cost": ("cost_usd", "usd"),
     "input": ("input_tokens",),
     "cached_input": ("cached_input_tokens",),
@@ -158,6 +221,12 @@ def columns_of(head: Collection[str], named: str | None, *, place: str) -> tuple
     for known in FORMATS:
         if set(known.has_all) <= set(head):
             return known.name, known.verified, _present(known.columns, head)
+    small = {name.lower() for name in head}
+    if whose := next((whose for whose, names in _WITHOUT_MODELS.items() if small.issuperset(names)), None):
+        raise ConfigError(
+            f"{place}: this is {whose}. It bills by meter, not by model. Sum it by day and model, and "
+            f"name the columns: --columns day=…,model=…,cost=…. Its columns: {', '.join(map(repr, head))}."
+        )
     by_name = _present({kind: (*_PLAIN_NAMES.get(kind, ()), kind) for kind in FIELDS}, head)
     by_kind = {kind: names[:1] for kind, names in by_name.items()}
     if not by_kind.keys() & set(_COUNTED):

@@ -311,6 +311,34 @@ EXPORTS: dict[str, Any] = {
             }
         ]
     },
+    "OpenAI costs as CSV": (
+        "start_time,end_time,start_time_iso,end_time_iso,amount_value,amount_currency,line_item,project_id,"
+        "organization_id,organization_name\n"
+        f"{DAY_S - 86_400},{DAY_S},2026-11-19T00:00:00+00:00,2026-11-20T00:00:00+00:00,,,,,,\n"
+        f"{DAY_S},{DAY_S + 86_400},2026-11-20T00:00:00+00:00,2026-11-21T00:00:00+00:00,0.000615000000,usd,"
+        '"gpt-5-mini-2025-08-07, input",,org-x,Personal\n'
+        f"{DAY_S},{DAY_S + 86_400},2026-11-20T00:00:00+00:00,2026-11-21T00:00:00+00:00,1.8e-03,USD,"
+        '"gpt-5-mini-2025-08-07, output",proj_1,org-x,Personal\n'
+    ),
+    "Anthropic Console tokens": (
+        "usage_date_utc,model_version,api_key,workspace,usage_type,context_window,usage_input_tokens_no_cache,"
+        "usage_input_tokens_cache_write_5m,usage_input_tokens_cache_write_1h,usage_input_tokens_cache_read,"
+        "usage_output_tokens,web_search_count,inference_geo,speed\n"
+        "2026-11-20,claude-sonnet-4-5-20250929,k,Default,standard,≤ 200k,2400,0,0,600,900,0,global,\n"
+        "2026-08-01,claude-sonnet-4-5-20250929,k,Default,standard,≤ 200k,9000000,0,0,0,9000000,0,global,\n"
+    ),
+    "Anthropic Console cost": (
+        "usage_date_utc,model,workspace,api_key,usage_type,context_window,token_type,cost_usd,list_price_usd,"
+        "cost_type,inference_geo,speed,api_key_id,api_key_status\n"
+        "2026-11-20,Claude Sonnet 4.5,Default,k,message,≤ 200k,input_no_cache,0.00738,1,token,,,a,active\n"
+        "2026-11-20,Claude Sonnet 4.5,Default,k,message,≤ 200k,output,0.0135,0.0135,token,,,a,active\n"
+        "2026-08-01,Claude Sonnet 4.5,Default,k,message,≤ 200k,output,5,5,token,,,a,active\n"
+    ),
+    "OpenRouter generations": (
+        "generation_id,created_at,cost_total,cost_cache,byok_usage_inference,tokens_prompt,tokens_completion,"
+        "tokens_reasoning,tokens_cached,model_permaslug,provider_name\n"
+        "gen-1,2026-11-20 12:00:01.2,0.0001,0,0.002315,3000,900,300,600,openai/gpt-5-mini-2025-08-07,OpenAI\n"
+    ),
     "Anthropic messages usage": {
         "data": [
             {
@@ -361,7 +389,8 @@ EXPORTS: dict[str, Any] = {
 def test_a_known_export_is_read_without_being_told_its_columns(tmp_path, name):
     folder = folder_of(tmp_path / "night", trials(3), trials(3, model=SONNET))
     path = tmp_path / "bill"
-    path.write_text(json.dumps(EXPORTS[name]))
+    export = EXPORTS[name]
+    path.write_text(export if isinstance(export, str) else json.dumps(export))
     found = reconcile(path, folder)
     assert found.export.format == name
     assert found.close, found.as_text()
@@ -377,6 +406,24 @@ def test_keys_within_keys_without_end_are_no_figures(tmp_path):
 
 def test_every_known_export_is_tried():
     assert set(EXPORTS) == {one.name for one in FORMATS}
+
+
+@pytest.mark.parametrize(
+    ("head", "whose"),
+    [
+        (
+            "Date,Service description,Service ID,SKU description,SKU ID,Usage amount,Subtotal ($)",
+            "Google Cloud",
+        ),
+        ("InvoiceSectionName,Date,MeterCategory,MeterName,Quantity,CostInBillingCurrency", "Azure"),
+        ("lineItem/UsageStartDate,lineItem/ProductCode,lineItem/UnblendedCost", "AWS"),
+        ("BilledCost,BillingCurrency,ChargePeriodStart,ServiceName", "a FOCUS cost export"),
+    ],
+)
+def test_an_export_that_names_no_model_is_named_with_the_way_out(head, whose, tmp_path):
+    (tmp_path / "bill.csv").write_text(f"{head}\n{','.join('1' for _ in head.split(','))}\n")
+    with pytest.raises(ConfigError, match=rf"this is .*{whose}.* bills by meter, not by model\. Sum it"):
+        read_export(tmp_path / "bill.csv")
 
 
 def test_columns_can_be_named_and_added_up(tmp_path):
