@@ -164,7 +164,9 @@ FROM shares
 # The sum of dollars, exact in any order of rows, as `math.fsum` is: in steps of 2^-80 USD.
 USD_STEPS = 2**80  # of a dollar
 _STEPS = f"{USD_STEPS}.0"
-SUM_USD = f"CREATE MACRO sum_usd(usd) AS sum((usd * {_STEPS})::HUGEINT)::VARCHAR::DOUBLE / {_STEPS}"
+_MOST_USD = 1e9  # of a call; more was never money: a price that is refused today, or none
+_MONEY = f"CASE WHEN abs(usd) <= {_MOST_USD} THEN usd END"
+SUM_USD = f"CREATE MACRO sum_usd(usd) AS sum(({_MONEY} * {_STEPS})::HUGEINT)::VARCHAR::DOUBLE / {_STEPS}"
 
 # Every call counts, those of trials that are still open or were asked again, too.
 _COST = f"""

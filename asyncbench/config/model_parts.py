@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import Annotated, Any, Final
 
-from pydantic import Field, NonNegativeFloat, model_validator
+from pydantic import Field, model_validator
 
 from asyncbench.config.entry import (
     BASE_URL_PATTERN,
@@ -91,19 +91,19 @@ def gateway_mapping(model: Model) -> Mapping[str, object]:
 # ── the price
 
 
+MOST_USD: Final = 1_000_000  # for a million tokens: what is more is no price
+Usd = Annotated[float, Field(ge=0, le=MOST_USD, strict=False, allow_inf_nan=False)]
+
+
 class TokenPrices(Entry):
     """Prices in USD per million tokens."""
 
-    input: Annotated[NonNegativeFloat, Field(strict=False)] = Field(
-        description="USD per million input tokens."
-    )
-    output: Annotated[NonNegativeFloat, Field(strict=False)] = Field(
-        description="USD per million output tokens."
-    )
-    cached_input: Annotated[NonNegativeFloat, Field(strict=False)] | None = Field(
+    input: Usd = Field(description="USD per million input tokens.")
+    output: Usd = Field(description="USD per million output tokens.")
+    cached_input: Usd | None = Field(
         default=None, description="USD per million input tokens read from a cache, if the price differs."
     )
-    cache_write: Annotated[NonNegativeFloat, Field(strict=False)] | None = Field(
+    cache_write: Usd | None = Field(
         default=None, description="USD per million input tokens written to a cache, if the price differs."
     )
 
@@ -111,10 +111,10 @@ class TokenPrices(Entry):
 class PriceEntry(TokenPrices):
     """Prices in USD per million tokens."""
 
-    input: Annotated[NonNegativeFloat, Field(strict=False)] | None = Field(  # type: ignore[assignment]  # None: see `batch`
+    input: Usd | None = Field(  # type: ignore[assignment]  # None: see `batch`
         description="USD per million input tokens."
     )
-    output: Annotated[NonNegativeFloat, Field(strict=False)] | None = Field(  # type: ignore[assignment]  # likewise
+    output: Usd | None = Field(  # type: ignore[assignment]  # likewise
         description="USD per million output tokens."
     )
     batch: Annotated[float, Field(gt=0, le=1, strict=False)] | TokenPrices | None = Field(

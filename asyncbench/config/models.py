@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 from urllib.parse import quote
 
-from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import (
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from asyncbench.config.entry import (
     BASE_URL_PATTERN,
@@ -366,6 +375,15 @@ def streams(model: Model, setting: Streaming) -> bool:
     return thinks or (model.max_tokens or 0) > LONG_REPLY
 
 
+def _of_money(raw: object, read: ValidatorFunctionWrapHandler) -> PriceEntry | None:
+    """Return a price of a sweep of the past; None where it is none, as today's rules have it."""
+    try:
+        price: PriceEntry | None = read(raw)
+    except ValidationError:
+        return None
+    return price
+
+
 class PricedEntry(LimitsEntry):
     """What the price of a model depends on, and its limits; the rest of its entry is not looked at."""
 
@@ -374,7 +392,7 @@ class PricedEntry(LimitsEntry):
     model: Name
     alias: Name | None = None
     base_url: str | None = None
-    price: PriceEntry | None = None
+    price: Annotated[PriceEntry | None, WrapValidator(_of_money)] = None
 
 
 def priced_model(raw: object, *, place: Place) -> Model:

@@ -197,7 +197,7 @@ _COUNTS: Final = counts_by(
         "coalesce(sum(input_tokens), 0)::BIGINT AS input_tokens",
         "coalesce(sum(output_tokens), 0)::BIGINT AS output_tokens",
         "count(*) FILTER (outcome IS DISTINCT FROM 'failed' AND output_tokens IS NULL) AS uncounted",
-        "coalesce(sum((cost_usd * $usd_steps)::HUGEINT), 0) AS cost_usd",
+        "coalesce(sum((cost_usd * $usd_steps)::HUGEINT) FILTER (abs(cost_usd) <= 1e9), 0) AS cost_usd",
         "count(*) FILTER (cost_usd = 0 AND price_source = $recorded AND output_tokens > 0) AS recorded_free",
         "count(*) FILTER (reason = 'empty') AS empty, count(*) FILTER (outcome = 'correct') AS right",
         "count(*) - count(classification) AS ungraded, count(*) - count(length) AS of_unknown_depth",

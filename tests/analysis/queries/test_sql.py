@@ -182,6 +182,14 @@ def test_csv_is_read_back_as_it_was(folder):
     assert row[5].startswith("2026-11-20 18:00:00")
 
 
+def test_a_cost_beyond_money_is_unknown_and_the_rest_is_added_up(folder):
+    query = """
+        SELECT sum_usd(usd) AS usd
+        FROM (VALUES (1e302), (0.5), (NULL), ('nan'::DOUBLE), ('-inf'::DOUBLE), (0.25)) AS v(usd)
+    """
+    assert sql(folder, query)["usd"].to_pylist() == [0.75]
+
+
 # One a line: a reply that readers of CSV are known to trip over. Number 0 is NULL.
 ODD_TEXTS = [
     *("first line\rsecond", "a\nb", "a\r\nb", "\r", "a\0b", 'say "x"', '"', "\ufeffx", "\u2028", "🙂"),
