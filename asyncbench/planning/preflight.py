@@ -165,11 +165,13 @@ def _asked_before(address: str, folder: Path) -> str | None:
 
 
 def cautions_on(sets: Iterable[ProblemSet]) -> Iterator[str]:
-    """Yield what to know of files before they are asked: guessed columns, datasets that have changed."""
+    """Yield what to know of files before they are asked: guessed columns, repetitions, changed datasets."""
     for problems in sets:
         if guessed := problems.guessed_columns:
             columns = ", ".join(f"{ours} is read from column {theirs!r}" for ours, theirs in guessed.items())
             yield f"{problems.place}: {columns}. To choose others, set `columns`."
+        if problems.repeats is not None:
+            yield from (f"{problems.place}: {note}" for note in problems.repeats.notes)
         if problems.hub is not None and problems.hub.now is not None:
             yield (
                 f"{problems.place} has changed: it is at {problems.hub.now[:12]} now. This folder keeps "

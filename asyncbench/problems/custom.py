@@ -14,7 +14,7 @@ from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.accepted import accepted_in
 from asyncbench.problems.files import lacking, opened_columns
 from asyncbench.problems.schema import Column, converted, is_text
-from asyncbench.problems.text_files import Row, is_text_file, names_in, text_rows, text_value
+from asyncbench.problems.text_files import Row, first_of, is_text_file, names_in, text_rows, text_value
 from asyncbench.records import Draft
 from asyncbench.suites.custom import check_expected
 from asyncbench.suites.number_reading import Mark
@@ -22,8 +22,8 @@ from asyncbench.suites.own_graders import TAKES, use_grader
 from asyncbench.suites.plugins import OwnFunction, function_named
 
 SUITE = "custom"
-MOST_REFUSED: Final = 1_000  # expected values that cannot be graded: then the rest is not read
-SHOWN_REFUSED: Final = 4
+MOST_REFUSED: Final = 1_000  # rows that cannot be asked or graded: then the rest is not read
+SHOWN_REFUSED: Final = 9  # after the first
 _WAY_OUT: Final = " Correct it, use another grader, or remove the problem."
 REQUIRED = ("question", "expected")
 OPTIONAL = ("task", "variant", "length", "representation")
@@ -89,7 +89,7 @@ def first_row(path: Path) -> dict[str, str]:
     """
     row: Mapping[str, Any] = {}
     if is_text_file(path):
-        row = next((row for _, row in text_rows(path)), row)
+        row = first_of(path)
     else:
         with opened_columns(path) as file:
             for batch in file.batches(file.schema.names, rows=1):
@@ -147,8 +147,33 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
     """Yield the problems of a custom file in file order, `rows` of them in memory at a time.
 
     Raises:
-        ProblemSetError: a column is missing, holds a NULL, or cannot be turned into text exactly.
+        ProblemSetError: a column is missing, holds a NULL, or cannot be turned into text exactly; or rows
+            are broken, which are named together at the end.
     """
+    refused = list[ProblemSetError]()
+    for _, draft in placed_drafts(path, custom, rows=rows):
+        if isinstance(draft, ProblemSetError):
+            refused.append(draft)
+            if len(refused) > MOST_REFUSED:
+                break
+        elif not refused:
+            yield draft
+    if refused:
+        raise _refusal(refused)
+
+
+def _refusal(refused: Sequence[ProblemSetError]) -> ProblemSetError:
+    """Return the refusals of rows as one: the first in full, what stands in some more, a count."""
+    first, *others = map(str, refused)
+    more = [f"  {other.removesuffix(_WAY_OUT)}" for other in others[:SHOWN_REFUSED]]
+    if left := len(others) - len(more):
+        count = f"at least {left:,}" if len(refused) > MOST_REFUSED else f"{left:,}"
+        more.append(f"  … and {count} more")
+    return ProblemSetError("\n".join([first, *more]))
+
+
+def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[str, Draft | ProblemSetError]]:
+    """Yield each problem with the place of its row, or what is wrong with it; raises as `drafts` does."""
     settings = {
         "grader": custom.grader,
         "pattern": custom.pattern,
@@ -159,38 +184,25 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
     alone = json.dumps(settings)
     answers = custom.accepted or (custom.columns["expected"],)
     listed = bool(custom.accepted)
-    refused: list[ProblemSetError] = []
     rows_of = _text_rows if is_text_file(path) else _parquet_rows
     for place, row in rows_of(path, custom, rows):
-        if not row["question"].strip():
-            raise ProblemSetError(
-                f"{place}: column {custom.columns['question']!r} holds an empty question. Write one, or "
-                "remove its row."
-            )
-        accepted = accepted_in(row.pop("expected"), answers, custom.grader, listed=listed, place=place)
-        column = f"{place}: column {', '.join(map(repr, answers))}"
         try:
+            if isinstance(row, ProblemSetError):
+                raise row
+            if not row["question"].strip():
+                raise ProblemSetError(
+                    f"{place}: column {custom.columns['question']!r} holds an empty question. Write one, or "
+                    "remove its row."
+                )
+            accepted = accepted_in(row.pop("expected"), answers, custom.grader, listed=listed, place=place)
             for answer in accepted:
+                column = f"{place}: column {', '.join(map(repr, answers))}"
                 check_expected(custom.grader, answer, decimal=custom.decimal, place=column)
         except ProblemSetError as error:
-            refused.append(error)
-            if len(refused) > MOST_REFUSED:
-                break
+            yield place, error
             continue
         several = json.dumps({**settings, "accepted": accepted}) if len(accepted) > 1 else None
-        yield Draft(**{**DEFAULTS, **row, "expected": accepted[0], "extra": several or alone})
-    if refused:
-        raise _refusal(refused)
-
-
-def _refusal(refused: Sequence[ProblemSetError]) -> ProblemSetError:
-    """Return the refusals of expected values as one: the first in full, what stands in some more, a count."""
-    first, *others = map(str, refused)
-    more = [f"  {other.removesuffix(_WAY_OUT)}" for other in others[:SHOWN_REFUSED]]
-    if left := len(others) - len(more):
-        count = f"at least {left:,}" if len(refused) > MOST_REFUSED else f"{left:,}"
-        more.append(f"  … and {count} more")
-    return ProblemSetError("\n".join([first, *more]))
+        yield place, Draft(**{**DEFAULTS, **row, "expected": accepted[0], "extra": several or alone})
 
 
 # Rows have our names; `expected` is a mapping of the columns with accepted answers, as the file has them.
@@ -201,21 +213,31 @@ def _named(custom: Custom) -> list[tuple[str, str]]:
     return [*custom.columns.items(), *(("expected", column) for column in custom.accepted[1:])]
 
 
-def _text_rows(path: Path, custom: Custom, _rows: int) -> Iterator[tuple[str, Row]]:
-    columns = custom.columns
+def _text_rows(path: Path, custom: Custom, _rows: int) -> Iterator[tuple[str, Row | ProblemSetError]]:
+    complete = False  # whether a row had all columns: what the first one lacks, all may lack
     for place, row in text_rows(path):
-        for name, column in _named(custom):
-            if column not in row:
-                raise _without(column, name, list(row), place=place)
-        ours = {
-            name: row if name == "expected" else text_value(row, column, place=place)
-            for name, column in columns.items()
-            if name != "length"
-        }
-        yield (
-            place,
-            ours | ({"length": _length(row, columns["length"], place)} if "length" in columns else {}),
-        )
+        try:
+            yield place, row if isinstance(row, ProblemSetError) else _our_row(row, custom, place)
+            complete = True
+        except _LackingError as error:
+            if not complete:
+                raise
+            yield place, error
+        except ProblemSetError as error:
+            yield place, error
+
+
+def _our_row(row: Row, custom: Custom, place: str) -> Row:
+    columns = custom.columns
+    for name, column in _named(custom):
+        if column not in row:
+            raise _without(column, name, list(row), place=place)
+    ours = {
+        name: row if name == "expected" else text_value(row, column, place=place)
+        for name, column in columns.items()
+        if name != "length"
+    }
+    return ours | ({"length": _length(row, columns["length"], place)} if "length" in columns else {})
 
 
 def _length(row: Row, column: str, place: str) -> int | None:
@@ -230,8 +252,8 @@ def _length(row: Row, column: str, place: str) -> int | None:
     return int(text)
 
 
-def _parquet_rows(path: Path, custom: Custom, rows: int) -> Iterator[tuple[str, Row]]:
-    named, several = _named(custom), len(custom.accepted) > 1
+def _parquet_rows(path: Path, custom: Custom, rows: int) -> Iterator[tuple[str, Row | ProblemSetError]]:
+    named, several, number = _named(custom), len(custom.accepted) > 1, 0
     with opened_columns(path) as file:
         for name, column in named:
             _check_column(column, name, file.schema, path=path)
@@ -247,11 +269,16 @@ def _parquet_rows(path: Path, custom: Custom, rows: int) -> Iterator[tuple[str, 
                         row.setdefault(name, {})[column] = value
                     else:
                         row[name] = value
-                yield str(path), row
+                number += 1
+                yield f"{path}, row {number}", row
+
+
+class _LackingError(ProblemSetError):
+    """A row or a file lacks a column."""
 
 
 def _without(column: str, name: str, names: Sequence[str], *, place: Path | str) -> ProblemSetError:
-    return ProblemSetError(
+    return _LackingError(
         f"{place}: {lacking(column, names)} Name the column to use as {name}: `--columns {name}=…`, or "
         f"`columns: {{{name}: …}}` in a sweep file."
     )

@@ -36,6 +36,7 @@ from asyncbench.problems.problem_set import (
     state_of,
 )
 from asyncbench.problems.recorded import OneRun, run_called, run_drafts, runs_said
+from asyncbench.problems.repeats import QuestionCount
 from asyncbench.problems.schema import (
     PROBLEM_FIELDS,
     ROWS_AT_ONCE,
@@ -136,7 +137,9 @@ def _open_custom(
         decimal=decimal,
         guessed={ours: theirs for ours, theirs in mapped.items() if ours not in (columns or {})},
     )
-    return _made_of(drafts(path, custom, rows=ROWS_AT_ONCE), path, name, custom=custom)
+    count = QuestionCount()
+    problems = _made_of(count.counted(drafts(path, custom, rows=ROWS_AT_ONCE)), path, name, custom=custom)
+    return replace(problems, repeats=count.repeats(path, custom, rows=ROWS_AT_ONCE))
 
 
 def _open_recorded(path: Path, run: str) -> ProblemSet:

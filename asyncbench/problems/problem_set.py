@@ -18,6 +18,7 @@ from asyncbench.problems.custom import Custom, drafts
 from asyncbench.problems.files import opened_columns
 from asyncbench.problems.hub import HubFile
 from asyncbench.problems.recorded import OneRun, run_drafts
+from asyncbench.problems.repeats import Repeats
 from asyncbench.problems.schema import (
     PROBLEM_FIELDS,
     PROBLEM_SCHEMA,
@@ -158,6 +159,7 @@ class ProblemSet:
     parameters: Mapping[str, object] = field(default_factory=dict)
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # kind → length → rows
     custom: Custom | OneRun | None = None  # how to read a file that is not in the contract's form
+    repeats: Repeats | None = None  # questions of such a file that are there more than once
     hub: HubFile | None = None  # where it comes from, if it is of the Hub
     state: FileState | None = field(default=None, compare=False)  # of the file when it was checked
 

@@ -137,6 +137,10 @@ class Occurrences:
                 self._double()
         return before
 
+    def count(self, digest: int) -> int:
+        """Return how often a digest was seen."""
+        return self._counts[self._slot(digest)]
+
     def _slot(self, digest: int) -> int:
         digests, counts = self._digests, self._counts
         last = len(counts) - 1

@@ -45,11 +45,13 @@ def is_text_file(path: Path) -> bool:
     return content_in(path).form == "text"
 
 
-def text_rows(path: Path) -> Iterator[tuple[str, Row]]:
+def text_rows(path: Path) -> Iterator[tuple[str, Row | ProblemSetError]]:
     """Yield each row with its place for messages: the file, and the line that it begins in or its number.
 
+    In place of a row that is broken by itself stands its error, so that all such rows can be named at once.
+
     Raises:
-        ProblemSetError: a line is not what it should be; or the file cannot be read.
+        ProblemSetError: what follows cannot be read either; or the file cannot be read.
     """
     match _form(path):
         case "lines":
@@ -80,7 +82,15 @@ def _is_whole(line: str) -> bool:
 
 def names_in(path: Path) -> list[str]:
     """Return the columns of the first row; raises likewise."""
-    return list(next((row for _, row in text_rows(path)), ()))
+    return list(first_of(path))
+
+
+def first_of(path: Path) -> Row:
+    """Return the first row of a file, empty where it has none; raises likewise."""
+    row = next((row for _, row in text_rows(path)), {})
+    if isinstance(row, ProblemSetError):
+        raise row
+    return row
 
 
 def text_value(row: Row, column: str, *, place: str) -> str:
@@ -112,7 +122,7 @@ def _lines(path: Path) -> Iterator[str]:
 # ── tables
 
 
-def _table_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row]]:
+def _table_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row | ProblemSetError]]:
     csv.field_size_limit(LONGEST_TEXT)  # for all of this process: there is no other way
     first, separator, header = 0, None, ""
     for first, header in enumerate(lines):  # noqa: B007  the place of the header is used below
@@ -134,12 +144,16 @@ def _table_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row]]:
         if names is None:
             names = _names(values, place)
         elif values:  # no empty line
-            if len(values) != len(names):
-                raise ProblemSetError(
+            if len(values) == len(names):
+                yield place, dict(zip(names, values, strict=True))
+                continue
+            yield (
+                place,
+                ProblemSetError(
                     f"{place}: {len(values):,} values, but the header has {len(names):,}. Put a value with "
                     f'{separator!r} or a line break in double quotes ("…").'
-                )
-            yield place, dict(zip(names, values, strict=True))
+                ),
+            )
 
 
 def _separator(header: str, ending: str) -> str:
@@ -159,14 +173,19 @@ def _names(header: list[str], place: str) -> list[str]:
 # ── JSON
 
 
-def _json_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row]]:
+def _json_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row | ProblemSetError]]:
     for number, line in enumerate(lines, 1):
-        if not line.isspace():
-            place = f"{path}, line {number}"
-            yield place, _object(_parsed(line, place, "Write one object per line"), place)
+        if line.isspace():
+            continue
+        place = f"{path}, line {number}"
+        try:
+            row: Row | ProblemSetError = _object(_parsed(line, place, "Write one object per line"), place)
+        except ProblemSetError as error:
+            row = error
+        yield place, row
 
 
-def _listed_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row]]:
+def _listed_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row | ProblemSetError]]:
     text, size = list[str](), 0
     for line in lines:
         text.append(line)
@@ -181,7 +200,10 @@ def _listed_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row]]:
         raise ProblemSetError(f"{path}: it is not a list of JSON objects. Write [{_EXAMPLE}, …].")
     for number, row in enumerate(content, 1):
         place = f"{path}, object {number}"
-        yield place, _object(row, place)
+        try:
+            yield place, _object(row, place)
+        except ProblemSetError as error:
+            yield place, error
 
 
 def _parsed(text: str, place: str, way_out: str) -> object:

@@ -60,6 +60,7 @@ class ProblemFile(Report):
     grader: str | None  # of a file of one's own
     grader_guessed: bool
     decimal: str | None  # what stands before decimals, where that is said
+    repeats: tuple[str, ...]  # what to know of questions that are there more than once
     sweep: str  # the lines of a sweep file
     examples: tuple[AskedProblem, ...]
 
@@ -71,6 +72,7 @@ class ProblemFile(Report):
                 yield f"{ours} is read from column {theirs!r}{guess}."
             else:
                 yield f"{ours} is read from columns {', '.join(map(repr, theirs))}: all are accepted answers."
+        yield from (f"! {note}" for note in self.repeats)
         if self.unused:
             yield f"Other columns are not used: {', '.join(self.unused)}."
         if self.grader:
@@ -219,6 +221,7 @@ def _inspected(
         grader=str(entry["grader"]) if "grader" in entry else None,
         grader_guessed=grader_guessed,
         decimal=cast("str | None", entry.get("decimal")),
+        repeats=tuple(problems.repeats.notes) if problems.repeats else (),
         sweep=yaml.safe_dump(
             {"problems": [dict(entry) if len(entry) > 1 else entry["path"]]},
             sort_keys=False,

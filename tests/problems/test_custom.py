@@ -193,7 +193,7 @@ COLUMNS: dict[str, list[Any]] = {"q": ["1+1", "2+2"], "a": ["2", "4"]}
 def test_a_file_that_cannot_be_taken_is_refused(columns, mapping, complaint, tmp_path):
     path = file(tmp_path, **columns)
 
-    with pytest.raises(ProblemSetError, match=f"^{path}: {complaint}"):
+    with pytest.raises(ProblemSetError, match=rf"^{path}(, row \d+)?: {complaint}"):
         open_set(path, suite="custom", columns=mapping, grader="number")
 
 
@@ -237,8 +237,8 @@ def test_all_expected_values_that_are_not_one_number_are_refused_at_once(tmp_pat
         open_set(path, suite="custom", grader="number")
     first, *others, count = str(caught.value).splitlines()
     assert f"{path}, line 3: column 'answer': grader 'number' cannot read the expected value '3:45'" in first
-    assert [other.split(":")[0] for other in others] == [f"  {path}, line {line}" for line in (4, 5, 6, 7)]
-    assert count == "  … and 6 more"
+    assert [other.split(":")[0] for other in others] == [f"  {path}, line {line}" for line in range(4, 13)]
+    assert count == "  … and 1 more"
 
 
 @pytest.fixture

@@ -224,3 +224,42 @@ def test_guessed_columns_are_told_before_anything_is_asked(tmp_path):
     sweep["problems"] = [{**source, "columns": {"question": "prompt", "expected": "answer"}}]
     asyncio.run(run_sweep(sweep, screen=again))
     assert [line for line in again.lines if "is read from" in line] == []
+
+
+def test_all_broken_rows_are_named_at_once(tmp_path):
+    lines = ["1+1?,2", "2+2?,four", " ,3", "3+3?", "4+4?,8,9", *["5+5?,ten"] * 12]
+    with pytest.raises(ProblemSetError) as refusal:
+        opened(tmp_path, "own.csv", "\n".join(["question,answer", *lines]))
+    told = str(refusal.value).splitlines()
+
+    assert [line.partition(": ")[0].rpartition(" ")[2] for line in told[:-1]] == [
+        str(n) for n in range(3, 13)
+    ]
+    assert told[-1] == "  … and 6 more"
+
+
+@pytest.mark.parametrize("name", ["own.jsonl", "own.parquet"])
+def test_broken_rows_of_other_forms_are_named_at_once_too(name, tmp_path):
+    rows = [{"question": "1?", "answer": answer} for answer in ("2", "two", "3", "three")]
+    if name == "own.jsonl":
+        content = "\n".join(map(json.dumps, rows)) + '\n{"question": \n'
+        named = ["line 2", "line 4", "line 5"]
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / name)
+        content, named = (tmp_path / name).read_bytes(), ["row 2", "row 4"]
+    with pytest.raises(ProblemSetError) as refusal:
+        opened(tmp_path, name, content)
+    assert [line.split(": ")[0].split(", ")[-1] for line in str(refusal.value).splitlines()] == named
+
+
+def test_questions_that_are_there_again_are_named_with_lines_and_other_answers(tmp_path):
+    lines = ["1+1?,2", "2+2?,4", "1+1?,2", "3+3?,6", "2+2?,5", "2+2?,4"]
+    repeats = opened(tmp_path, "own.csv", "\n".join(["question,answer", *lines])).repeats
+    assert repeats is not None
+    again, contradicted = repeats.notes
+
+    assert again.startswith("3 distinct questions of 6: ")
+    assert again.endswith("line 2 (2) and line 4 (2); line 3 (4) and line 6 (5) and line 7 (4).")
+    assert contradicted.startswith("1 of these questions have more than one answer")
+    assert "line 3 (4) and line 6 (5). Correct them" in contradicted
+    assert opened(tmp_path, "once.csv", HEAD).repeats is None
