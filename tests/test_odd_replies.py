@@ -11,11 +11,15 @@ from asyncbench.providers.openai.wires import ChatWire
 from asyncbench.run.refusals import FAULTS, LONGEST_TRACE, Faults
 from asyncbench.run.summary import Exit, Summary
 from tests.providers.asking import ADAPTERS, KEY
+from tests.providers.dialects import REFUSALS
 from tests.providers.hostile import beside, nested, used, written
 from tests.providers.raw_server import answering, raw_server
 from tests.sweep_files import ADAPTERS as NAMES, problem_set, sweep
 
 OPENAI = ADAPTERS[0]
+DEAD = [
+    row for row in REFUSALS if row.whose in ("Fireworks", "DashScope", "Anthropic", "MiniMax 1008", "Ark")
+]
 
 
 async def asked(folder, server, *models, **keys) -> Summary:
@@ -54,6 +58,23 @@ async def test_where_a_web_page_answers_the_trials_stay_open(tmp_path, name):
         (why,) = [model.suspended for model in summary.models.values()]
         assert "no reply so far can be read: HTTP 200, but its body is a web page, not JSON" in str(why)
         assert len(server.received) < 2 * ENOUGH  # of two trials with 20 calls each
+        server.manner = answering(body=written(ADAPTERS[NAMES.index(name)]))
+        summary = await asked(tmp_path, server, name)
+
+    assert (summary.exit, summary.models[f"{name}/m"].done) == (Exit.COMPLETE, 2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("refusal", DEAD, ids=lambda refusal: refusal.whose)
+async def test_a_dead_account_leaves_the_trials_open_for_the_same_command(tmp_path, name, refusal):
+    async with raw_server() as server:
+        server.manner = answering(refusal.status, refusal.body)
+        summary = await asked(tmp_path, server, name)
+        (model,) = summary.models.values()
+        assert model.suspended is not None
+        assert model.suspended.startswith(refusal.kind)
+        assert model.done == 0
+        assert len(server.received) < 5
         server.manner = answering(body=written(ADAPTERS[NAMES.index(name)]))
         summary = await asked(tmp_path, server, name)
 
