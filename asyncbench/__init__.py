@@ -1,4 +1,4 @@
-"""asyncbench finds out what language models can do with numbers.
+"""Find out what language models can do with numbers.
 
 import asyncio
 import asyncbench as ab

@@ -26,8 +26,8 @@ def test_the_picture_is_said_to_show_recorded_answers():
 
 
 def test_its_two_commands_and_three_ways_to_install_are_there():
-    assert re.search(r"^pip install '\.\[report\]' .*\nasyncbench demo ", README, re.MULTILINE)
-    for command in ("pipx install '.[report]'", "uv tool install '.[report]'"):
+    assert re.search(r"^make demo .*\nmake test ", README, re.MULTILINE)
+    for command in ("pip install '.[report]'", "pipx install '.[report]'", "uv tool install '.[report]'"):
         assert f"`{command}`" in README, command
 
 
@@ -44,3 +44,12 @@ def test_no_page_says_that_an_index_has_it():
     assert len(pages) > 20
     index = re.compile(r"\b(?:pip|pipx|uv tool|uv pip) install +'?asyncbench")
     assert [str(page) for page in pages if index.search(page.read_text("utf-8"))] == []
+
+
+def test_one_sentence_says_everywhere_what_it_is_for():
+    sentence = "Find out what language models can do with numbers."
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    site = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]
+    assert project["description"] == site["site_description"] == sentence
+    for page in ("README.md", "docs/index.md", "asyncbench/cli.py"):
+        assert sentence in (ROOT / page).read_text("utf-8"), page
