@@ -1,13 +1,18 @@
-"""Renew what is in `golden/`, and show what has changed: `python -m tests.contracts`."""
+"""Renew what is in `golden/`, and say what has changed.
+
+    python -m tests.contracts                   all files
+    python -m tests.contracts options figures   those whose names begin so
+
+What is not the same at another hour or in another zone is refused: it would fail tomorrow, or elsewhere.
+"""
 
 import os
-from difflib import unified_diff
+import subprocess
+import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import pytest
-
-from tests.contracts.test_contracts import GOLDEN, RENEWING
+from tests.contracts.changes import change_lines
+from tests.contracts.test_contracts import CONTRACTS, GOLDEN, RECORDED, RENEWING, TYPED
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,24 +23,55 @@ def texts() -> dict[str, str]:
     return {path.name: path.read_text("utf-8") for path in sorted(GOLDEN.iterdir())}
 
 
-def renew() -> int:
-    """Write all files as tests would have them, print what has changed, and return pytest's exit code."""
+def renew(beginnings: list[str]) -> int:
+    """Write the files whose names begin so, say what has changed, and return an exit code."""
+    names = [
+        name
+        for name in (*TYPED, *CONTRACTS, RECORDED)
+        if not beginnings or name.startswith(tuple(beginnings))
+    ]
+    if not names:
+        print(f"no file begins with {', '.join(beginnings)}: {', '.join((*TYPED, *CONTRACTS, RECORDED))}")
+        return 2
+
+    # Write them as tests would have them, then hold them against another clock and zone.
     before = texts()
-    os.chdir(ROOT)
-    os.environ[RENEWING] = "1"
-    words = ["-q", "-rs", "-p", "no:cacheprovider", "-m", "", "tests/contracts/test_contracts.py"]
-    with TemporaryDirectory() as ours:  # other tests may be running
-        code = pytest.main([*words, "-k", "as_it_was", f"--basetemp={ours}/tests"])
+    chosen = " or ".join(name.partition(".")[0] for name in names if name != RECORDED)
+    if RECORDED in names:
+        chosen = " or ".join(filter(None, (chosen, "recorded_runs")))
+    code = _pytest(f"as_it_was and ({chosen})", {RENEWING: "1"})
+    if code == 0 and any(name.startswith("figures-") for name in names):
+        code = _pytest("at_another_hour", {})
+
     after = texts()
-    changed = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
-    for name in changed:
-        old, new = (text.get(name, "").splitlines() for text in (before, after))
-        print("\n".join(unified_diff(old, new, f"before/{name}", f"now/{name}", lineterm="")))
-    print(f"changed: {', '.join(changed)}" if changed else "nothing changed")
+    for name in sorted({*before, *after}):
+        for sentence in change_lines(
+            name, before.get(name, "").splitlines(), after.get(name, "").splitlines()
+        ):
+            print(f"{name}: {sentence}")
+    if before == after:
+        print("nothing changed")
     if code:
-        print("not all files could be made: the reasons stand above")
-    return int(code)
+        print("not all files could be made, or not all are the same at another hour: the reasons stand above")
+    return code
+
+
+def _pytest(chosen: str, variables: dict[str, str]) -> int:
+    words = [
+        "-q",
+        "-rs",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "",
+        "tests/contracts/test_contracts.py",
+        "-k",
+        chosen,
+    ]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *words], cwd=ROOT, env={**os.environ, **variables}, check=False
+    ).returncode
 
 
 if __name__ == "__main__":
-    raise SystemExit(renew())
+    raise SystemExit(renew(sys.argv[1:]))

@@ -2,16 +2,21 @@
 
 import csv
 import json
+import re
 import shutil
 import signal
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
 
+import pytest
+import time_machine
 import yaml
 
 from asyncbench import generate, read_trials, report
@@ -56,7 +61,7 @@ class Printed:
 
     @property
     def is_json(self) -> bool:
-        """Whether it is JSON; else a line for each table, with its columns."""
+        """Whether it is JSON; else the headings of tables."""
         return not self.command.startswith(("markdown", "latex", "csv"))
 
 
@@ -84,7 +89,7 @@ class Session:
 
     @property
     def _folders(self) -> list[Path]:
-        return [self.folder / name for name in (*WRITTEN, RAN)]
+        return [path for name in (*WRITTEN, RAN) if (path := self.folder / name).exists()]
 
 
 def names_in(*folders: Path, columns: Sequence[str] = LABELS) -> frozenset[str]:
@@ -108,6 +113,22 @@ def observe(folder: Path) -> None:
     _observe_reports(writer)
     _observe_files(writer)
     _observe_lists(writer)
+
+
+def under_another_clock(folder: Path) -> None:
+    """Write the folders whose times are given, and report on them half a year later, half a world away."""
+    later = datetime.now(UTC) + timedelta(days=190, hours=5, minutes=17)
+    with pytest.MonkeyPatch.context() as patched, time_machine.travel(later):
+        patched.setenv("TZ", "Pacific/Chatham")  # 13 and 3/4 hours before UTC in its summer
+        time.tzset()
+        try:
+            write_night(folder / "night")
+            write_load(folder / "load")
+            for style, name in product(STYLES, WRITTEN):
+                _observe_report(_Writer(folder), name, style)
+        finally:
+            patched.undo()
+            time.tzset()
 
 
 def write_load(folder: Path) -> None:
@@ -267,9 +288,8 @@ def _observe_checkups(writer: _Writer, server: Simulator) -> None:
 
 
 def _observe_reports(writer: _Writer) -> None:
-    for style in STYLES:
-        for folder in (*WRITTEN, RAN):
-            _observe_report(writer, folder, style)
+    for style, folder in product(STYLES, (*WRITTEN, RAN)):
+        _observe_report(writer, folder, style)
     night = writer / "night"
     writer.run("report --by", "report", night, "--by", "condition")
     writer.run("report --prices", "report", night, "--prices", "now")
@@ -294,19 +314,25 @@ def _observe_report(writer: _Writer, folder: str, style: str | None) -> None:
     command = "report" if style is None else f"report --style {style}"
     writer.keep(command, words, None, documents_in(made.as_json()))
     if folder != RAN:
-        writer.keep(f"markdown {command} {folder}", (), None, markdown_heads(made.as_markdown()))
-        writer.keep(f"latex {command} {folder}", (), None, latex_heads(made.as_latex()))
+        headings = markdown_headings(made.as_markdown())
+        writer.keep(f"markdown {command} {folder}", (), None, headings)
+        others = [name for name in latex_headings(made.as_latex()) if name not in headings]
+        writer.keep(f"latex {command} {folder}, where it differs", (), None, others)
 
 
-def markdown_heads(text: str) -> list[str]:
-    """Return the row of columns of every table."""
-    lines = text.splitlines()
-    return [line for line, rule in pairwise(lines) if rule.startswith("|---") and line.startswith("|")]
+def markdown_headings(text: str) -> list[str]:
+    """Return the headings of the columns of all tables, each once."""
+    heads = (
+        line for line, rule in pairwise(text.splitlines()) if rule.startswith("|---") and line.startswith("|")
+    )
+    return list(dict.fromkeys(cell.strip() for head in heads for cell in head.strip("|").split("|")))
 
 
-def latex_heads(text: str) -> list[str]:
+def latex_headings(text: str) -> list[str]:
     """Return the same of LaTeX."""
-    return [line for rule, line in pairwise(text.splitlines()) if rule == r"\toprule"]
+    heads = (line for rule, line in pairwise(text.splitlines()) if rule == r"\toprule")
+    cells = (cell.strip() for head in heads for cell in head.removesuffix(r" \\").split(" & "))
+    return list(dict.fromkeys(re.sub(r"\\([%_#&$])", r"\1", cell) for cell in cells))
 
 
 def _bill(path: Path) -> Path:

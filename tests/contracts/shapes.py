@@ -1,102 +1,167 @@
-"""JSON as lines of text: which keys it has and of which types, and which figures it holds."""
+"""JSON as lines of text: which keys it has and of which types, and which figures it holds.
+
+report.suites[] =                                    an object that several commands print, once
+  accuracy: null|number
+suites[condition=plain model=steady].accuracy: 0.9   a figure of a report, once for all reports
+tasks.accuracy: 409 values, digest 0a1b2c3d          a column of a table of hundreds of rows
+"""
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from hashlib import sha256
 from math import isfinite
 from typing import Any
 
-MOST_ROWS = 150  # of a table that shows every figure
-DIGEST = "~"  # the column of what a longer table does not show
+MOST_ROWS = 24  # of a table that shows every figure
 TYPES = {type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string"}
 WORD = re.compile(r"[a-z][a-z_-]*")  # of our own, such as `tied`; no sentence, path, time or reply
+SHARED_KEYS = 3  # an object with fewer keys is written where it stands
 Row = dict[str, Any]
-Path = tuple[str, ...]  # of keys
+
+
+# ── keys and types
+
+
+@dataclass(slots=True)
+class Node:
+    """A value of JSON, of all documents of a command together: its types, and what is within it."""
+
+    types: set[str] = field(default_factory=set)
+    within: dict[str, "Node"] = field(default_factory=dict)  # by key; `[]`: the items of a list
+
+    def add(self, value: Any, names: Collection[str]) -> None:
+        """Add a value; a key that is one of `names`, or a number, is `*`."""
+        if isinstance(value, dict):
+            self.types.add("object")
+            for key, inner in value.items():
+                star = key in names or key.isdecimal()
+                self.within.setdefault("*" if star else key, Node()).add(inner, names)
+        elif isinstance(value, list):
+            self.types.add("array")
+            for inner in value:
+                self.within.setdefault("[]", Node()).add(inner, names)
+        else:
+            self.types.add(TYPES[type(value)])
+
+    def without_types(self) -> "Node":
+        """Return the keys alone, for documents whose types depend on the machine."""
+        types = self.types & {"object", "array"}
+        return Node(types, {key: inner.without_types() for key, inner in self.within.items()})
+
+    def merge(self, other: "Node") -> None:
+        """Add all that another node holds."""
+        self.types |= other.types
+        for key, inner in other.within.items():
+            self.within.setdefault(key, Node()).merge(inner)
+
+
+class Shapes:
+    """Objects of JSON by their keys: one that stands in several places is written once.
+
+    A new field of a record changes one line, in however many commands that record is printed.
+    """
+
+    def __init__(self) -> None:
+        self._named: dict[frozenset[str], str] = {}  # keys → the first place that has them
+        self._nodes: dict[str, Node] = {}  # by that place
+
+    def add(self, place: str, node: Node) -> None:
+        """Note the objects within a node, the outermost first."""
+        if "object" in node.types and len(node.within) >= SHARED_KEYS:
+            name = self._named.setdefault(frozenset(node.within), place)
+            self._nodes.setdefault(name, Node()).merge(node)
+        for key, inner in sorted(node.within.items()):
+            self.add(f"{place}{key}" if key == "[]" else f"{place}.{key}", inner)
+
+    def lines(self) -> list[str]:
+        """Return each object with its keys, one a line."""
+        return [
+            line for name in sorted(self._nodes) for line in (f"{name} =", *self.keys_of(self._nodes[name]))
+        ]
+
+    def keys_of(self, node: Node, indent: str = "  ") -> Iterator[str]:
+        """Yield the keys of a node; an object that has a name is not written out."""
+        for key, inner in sorted(node.within.items()):
+            types = inner.types
+            if self._is_shared(inner):
+                types = (types - {"object"}) | {f"{{{self._named[frozenset(inner.within)]}}}"}
+            yield f"{indent}{key}: {'|'.join(sorted(types))}"
+            if not self._is_shared(inner):
+                yield from self.keys_of(inner, f"{indent}  ")
+
+    def name(self, node: Node) -> str:
+        """Return what a command prints: an object or a list of a name, or the few keys that it has."""
+        if self._is_shared(node):
+            return self._named[frozenset(node.within)]
+        keys = (f"{key} {self.name(inner)}".strip() for key, inner in sorted(node.within.items()))
+        return ", ".join(keys)
+
+    def _is_shared(self, node: Node) -> bool:
+        return "object" in node.types and frozenset(node.within) in self._named
 
 
 def shape_lines(documents: Iterable[Any], names: Collection[str], *, typed: bool = True) -> list[str]:
-    """Return all keys with their types, one a line, below the key that holds them.
-
-    A key that is one of `names`, or a number, is `*`; `[]` are the items of a list.
-    """
-    types: dict[Path, set[str]] = {}
+    """Return all keys of some documents with their types, one a line, below the key that holds them."""
+    root = Node()
     for document in documents:
-        for path, kind in _shape(document, (), names):
-            types.setdefault(path, set()).add(kind)
+        root.add(document, names)
     return [
-        f"{'  ' * len(path)}{path[-1]}{': ' * typed}{'|'.join(sorted(kinds)) * typed}"
-        for path, kinds in sorted(types.items())
-        if path
+        f"{'  ' * depth}{key}{': ' * typed}{'|'.join(sorted(types)) * typed}"
+        for depth, key, types in _walk(root, 1)
     ]
 
 
-def _shape(value: Any, path: Path, names: Collection[str]) -> Iterator[tuple[Path, str]]:
-    match value:
-        case dict():
-            yield path, "object"
-            for key, inner in value.items():
-                yield from _shape(inner, (*path, "*" if key in names or key.isdecimal() else key), names)
-        case list():
-            yield path, "array"
-            for inner in value:
-                yield from _shape(inner, (*path, "[]"), names)
-        case _:
-            yield path, TYPES[type(value)]
+def _walk(node: Node, depth: int) -> Iterator[tuple[int, str, set[str]]]:
+    for key, inner in sorted(node.within.items()):
+        yield depth, key, inner.types
+        yield from _walk(inner, depth + 1)
 
 
-def figure_lines(document: Any, names: Collection[str]) -> list[str]:
-    """Return all figures as tables, a record a line; of texts only names and our own words are kept."""
+# ── figures
+
+
+def figure_lines(document: Any, names: Collection[str], shown: set[str]) -> list[str]:
+    """Return all figures of a report, `row.column: value` a line.
+
+    Args:
+        document: the report as JSON; of its texts, our own words and names are shown.
+        names: of models, tasks and the like.
+        shown: the figures of reports before it, which are left out; those of this one are added. A figure is
+            the same if its row has the same names, in whichever table.
+    """
     tables: dict[str, list[Row]] = {}
     for table, row in _records(document, "", names):
         tables.setdefault(table, []).append(row)
-    return [line for table, rows in sorted(tables.items()) for line in _table(table, rows)]
+    lines = [line for table, rows in sorted(tables.items()) for line in _table(table, rows)]
+    new = {figure: line for line in lines if (figure := line[max(line.find("["), 0) :]) not in shown}
+    shown.update(new)
+    return list(new.values())
 
 
 def _table(name: str, rows: list[Row]) -> Iterator[str]:
-    """Yield its head and its rows; what is the same in all rows stands in the head, `"` is as above."""
-    rows = list(map(_with_digest, rows)) if len(rows) > MOST_ROWS else rows
-    cells = {column: [_cell(row, column) for row in rows] for column in _columns(rows)}
-    same = {column: held[0] for column, held in cells.items() if len(rows) > 2 and len({*held}) == 1}
-    if not cells:
+    """Yield the figures of a table, row by row; of a long one, one digest for each column."""
+    columns = sorted({column for row in rows for column in row})
+    if len(rows) > MOST_ROWS:
+        for column in columns:
+            values = [row.get(column, "") for row in rows]
+            told = sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
+            yield f"{name}{column}: {len(values)} values, digest {told}"
         return
-    head = (f"{column}={same[column]}" if column in same else column for column in cells)
-    yield f"# {name} {'|'.join(head)}"
-    shown = [
-        _ditto(held) if _is_label(held) else held for column, held in cells.items() if column not in same
-    ]
-    yield from map("|".join, zip(*shown, strict=True))
 
-
-def _with_digest(row: Row) -> Row:
-    """Return a row whose counts are as they are; of all else that is a figure, there is one digest."""
-    rest = {column: value for column, value in row.items() if isinstance(value, float | list)}
-    told = sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:8]
-    return {column: value for column, value in row.items() if column not in rest} | {DIGEST: f"~{told}"}
-
-
-def _columns(rows: list[Row]) -> list[str]:
-    """Return names before figures, and these before a digest."""
-    texts = {column for row in rows for column, value in row.items() if isinstance(value, str)}
-    columns = {column for row in rows for column in row}
-    return sorted(columns, key=lambda column: (column == DIGEST, column not in texts, column))
-
-
-def _is_label(cells: list[str]) -> bool:
-    return any(cell[:1].isalpha() and cell not in ("null", "true", "false") for cell in cells)
-
-
-def _ditto(cells: list[str]) -> list[str]:
-    return [
-        '"' if above == cell and cell else cell for above, cell in zip([None, *cells], cells, strict=False)
-    ]
-
-
-def _cell(row: Row, column: str) -> str:
-    if column not in row:
-        return ""
-    value = row[column]
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    alike: Counter[str] = Counter()  # rows with the same names are told apart by their order
+    for row in rows:
+        labels = {column: value for column, value in row.items() if isinstance(value, str)}
+        named = " ".join(f"{column}={value}" for column, value in sorted(labels.items()))
+        alike[named] += 1
+        number = f"#{alike[named]}" if alike[named] > 1 else ""
+        place = f"{name.removesuffix('/')}[{named}{number}]." if named or number else name
+        figures = {column: value for column, value in sorted(row.items()) if column not in labels}
+        if labels and not figures:
+            yield place.removesuffix(".")
+        yield from (f"{place}{column}: {json.dumps(value)}" for column, value in figures.items())
 
 
 def _records(value: Any, table: str, names: Collection[str]) -> Iterator[tuple[str, Row]]:
@@ -104,7 +169,7 @@ def _records(value: Any, table: str, names: Collection[str]) -> Iterator[tuple[s
     row: Row = {}
     within: list[tuple[str, list[Any]]] = []
     for path, leaf in _leaves(value, ""):
-        if isinstance(leaf, list) and any(isinstance(one, dict | list) for one in leaf):
+        if isinstance(leaf, list) and any(isinstance(item, dict | list) for item in leaf):
             within.append((path, leaf))
         elif not isinstance(leaf, str) or leaf in names or WORD.fullmatch(leaf):
             row[path] = _exact(leaf, path, names)
@@ -130,8 +195,10 @@ def _exact(value: Any, path: str, names: Collection[str]) -> Any:
             digits = 12 if path.split(".")[-1].startswith("p") else 10
             return round(value, 12) if "usd" in path else float(f"{value:.{digits}g}")
         case list():
-            kept = (one for one in value if not isinstance(one, str) or one in names or WORD.fullmatch(one))
-            return [_exact(one, path, names) for one in kept]
+            texts = (
+                item for item in value if not isinstance(item, str) or item in names or WORD.fullmatch(item)
+            )
+            return [_exact(item, path, names) for item in texts]
     return value
 
 
