@@ -45,7 +45,26 @@ def local(path: PathLike[str] | str) -> Path:
             f"{os.fspath(path)}: addresses are not supported. Copy the data to this machine, and name the "
             "file or folder here. If a local folder has this name, give its absolute path."
         )
-    return Path(path)
+    return home_expanded(path)
+
+
+def home_expanded(path: PathLike[str] | str) -> Path:
+    """Return a path whose `~` or `~user` at its beginning is that home, for no shell may have seen it.
+
+    A folder that is really called `~` here (`./~`) comes back absolute: Arrow would take it for the home.
+
+    Raises:
+        ConfigError: there is no such user.
+    """
+    text = os.fspath(path)
+    if not text.startswith("~"):
+        here = Path(text)
+        return here.absolute() if str(here).startswith("~") else here
+    expanded = os.path.expanduser(text)
+    if expanded == text:
+        user = text.partition("/")[0]
+        raise ConfigError(f"{text}: no home of {user} is known. Give the absolute path, or ./{text}.")
+    return Path(expanded)
 
 
 def quoted(path: object) -> str:
@@ -58,8 +77,9 @@ def input_path(path: PathLike[str] | str, near: Path | None) -> Path:
 
     It is `path` itself where neither has it, and where `near` is None: a sweep from Python or typed options.
     """
-    beside = Path(path) if near is None else near.parent / path
-    return Path(path) if _missing(beside) else beside
+    path = home_expanded(path)
+    beside = path if near is None else near.parent / path
+    return path if _missing(beside) else beside
 
 
 def found_input(

@@ -39,6 +39,7 @@ from asyncbench.config.questions import (
 from asyncbench.config.run_entries import Batching, Notify, WorkersWanted, deadline_from, notify_from
 from asyncbench.config.sweep_file import StopEntry, SweepEntry
 from asyncbench.errors import ConfigError
+from asyncbench.files import home_expanded
 from asyncbench.records import Condition, Model, StopWhen
 from asyncbench.store.bucket.claiming import home_of
 from asyncbench.store.bucket.objects import journal_folder, s3_address
@@ -128,10 +129,11 @@ def _sweep_read(sweep: Mapping[str, object] | Path | str, load: Mapping[str, obj
         return sweep_from(_loaded(_with_paths_as_text(sweep), load))
     if not isinstance(sweep, str | PathLike):
         raise ConfigError(f"a sweep is a path, a dict or a Sweep, not {type(sweep).__name__}")
-    if (folder := folder_of_sweep_file(Path(sweep))) is not None:
+    file = home_expanded(sweep)
+    if (folder := folder_of_sweep_file(file)) is not None:
         return _sweep_in(folder, load)
-    raw, place = yaml_of(Path(sweep))
-    return sweep_from(_loaded(raw, load), place=place, file=Path(sweep))
+    raw, place = yaml_of(file)
+    return sweep_from(_loaded(raw, load), place=place, file=file)
 
 
 def _sweep_in(folder: Path, load: Mapping[str, object]) -> Sweep:
@@ -300,7 +302,7 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
 def results_place(out: PathLike[str] | str) -> tuple[Path, str | None]:
     """Return where the results of a sweep go, and the address in a bucket that this folder is copied to."""
     copied_to = s3_address(str(out))
-    return journal_folder(copied_to) if copied_to else Path(out), copied_to
+    return journal_folder(copied_to) if copied_to else home_expanded(out), copied_to
 
 
 def _sent_whole(raw: Any, out: Path, place: Place) -> list[str]:  # Any: as was checked

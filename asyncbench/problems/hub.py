@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from asyncbench.contents import PACKED_ENDINGS
 from asyncbench.errors import ConfigError, ProblemSetError
+from asyncbench.files import home_expanded
 from asyncbench.problems.text_files import ENDINGS as TEXT_ENDINGS
 from asyncbench.store.bucket.fetching import fetched_file
 from asyncbench.store.bucket.objects import s3_address
@@ -91,7 +92,7 @@ def problem_file(
         StoreError: the bucket cannot be reached.
     """
     if (address := remote_address(path)) is None:
-        yield Path(path), None
+        yield home_expanded(path), None
         return
     hub = _downloaded(address, pinned) if hub_address(path) else None
     file = fetched_file(address) if hub is None else hub.path

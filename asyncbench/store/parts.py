@@ -180,7 +180,8 @@ def read(
 
 def dataset(table: str, files: Sequence[Path]) -> ds.Dataset:
     """Return some parts of a table, by its name, as one thing to read; at least one."""
-    return ds.dataset([str(file) for file in files], schema=SCHEMAS[table], format="parquet")
+    paths = [str(file.absolute()) for file in files]  # Arrow would read a folder called ~ as the home
+    return ds.dataset(paths, schema=SCHEMAS[table], format="parquet")
 
 
 def scanned(

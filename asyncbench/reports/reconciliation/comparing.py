@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import Any, Final
 
 from asyncbench.errors import ConfigError
+from asyncbench.files import home_expanded
 from asyncbench.providers.prices import same_model
 from asyncbench.reports.cost.report import fine
 from asyncbench.reports.reconciliation.reading import (
@@ -293,7 +293,7 @@ def reconcile(
         ConfigError: The file cannot be read or compared. The message names line and column.
         StoreError: The folder cannot be read.
     """
-    file, folder = Path(file), at_hand(folder)
+    file, folder = home_expanded(file), at_hand(folder)
     export = read_export(file, columns=columns, shift_h=utc_offset_h)
     use = use_of(folder, provider, shift_h=utc_offset_h)
     if not use.by_day:

@@ -22,7 +22,7 @@ from typing import Any, Final, Self
 import orjson
 
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.files import OWNERS, make_folder, storing
+from asyncbench.files import OWNERS, home_expanded, make_folder, storing
 from asyncbench.store.bucket.objects import BucketAddress, BucketObjects, GoneError, TakenError, s3_address
 
 # ── manifests ────────────────────────────────────────────────────────────────────────────────────
@@ -156,7 +156,7 @@ def at_hand(path: PathLike[str] | str) -> Path:
         StoreError: the bucket cannot be read, or the disk takes no more.
     """
     address = s3_address(path)
-    return Path(path) if address is None else _fetched(BucketAddress.of(address))
+    return home_expanded(path) if address is None else _fetched(BucketAddress.of(address))
 
 
 def display_name(path: PathLike[str] | str) -> str:
