@@ -1,20 +1,22 @@
 """Servers that say too much, too late or twice: none of it becomes the answer to another question."""
 
 import asyncio
-import random
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from itertools import count
+from random import Random
+from uuid import UUID
 
 import orjson
 import pyarrow.parquet as pq
 import pytest
 
 from asyncbench import run_sweep
+from asyncbench.providers import unasked
 from asyncbench.store.catalog import read_attempts, read_trials
 from tests.providers.raw_server import _read, chunk, events, head, stream_of
-from tests.sweep_files import ADAPTERS, problem_set, sweep
+from tests.sweep_files import ADAPTERS, Said, problem_set, sweep
 
 STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 EVERY_ADAPTER = pytest.mark.parametrize("provider", ADAPTERS)
@@ -22,20 +24,25 @@ IDLE_408 = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: cl
 INTERIM = b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"
 
 
+def random_id(number: int) -> str:
+    return f"chatcmpl-{Random(number).getrandbits(128):032x}"
+
+
 class Echo:
     """Answers each question with itself, then says what its test wants it to."""
 
-    def __init__(self, url: str, surplus) -> None:
-        self.url, self.surplus = url, surplus
+    def __init__(self, url: str, surplus, id_of) -> None:
+        self.url, self.surplus, self.id_of = url, surplus, id_of
         self.connections = self.requests = 0
-        self._ids = count(1)
+        self.kept: list[str] = []  # what requests said of their connections
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         while not writer.is_closing():
             request = await _read(reader)
+            self.kept.append(request.headers.get("connection", ""))
+            answer = _echo(request, self.id_of(self.requests))
             self.requests += 1
-            answer = _echo(request, f"answer-{next(self._ids):05}")
             for piece in self.surplus(answer):
                 if isinstance(piece, float):
                     await asyncio.sleep(piece)
@@ -80,7 +87,7 @@ def _as_completion(text: str, answer_id: str, usage):
 
 
 @asynccontextmanager
-async def echoing(surplus, *, greeting: bytes = b"") -> AsyncIterator[Echo]:
+async def echoing(surplus, *, greeting: bytes = b"", id_of=random_id) -> AsyncIterator[Echo]:
     talks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -88,7 +95,7 @@ async def echoing(surplus, *, greeting: bytes = b"") -> AsyncIterator[Echo]:
         talks[asyncio.create_task(server.talk(reader, writer))] = writer
 
     listener = await asyncio.start_server(welcome, "127.0.0.1", 0)
-    server = Echo(f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}", surplus)
+    server = Echo(f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}", surplus, id_of)
     try:
         yield server
     finally:
@@ -104,13 +111,65 @@ async def questions_and_replies(server, tmp_path, provider, **model):
     url = server.url if provider == "simulated-anthropic" else f"{server.url}/v1"
     problems, out = problem_set(tmp_path, trials=1), tmp_path / "out"
     keys = {"base_url": url, "concurrency": 1, "max_tokens": 50, "retry": {"attempts": 30, "total_s": 60}}
-    workers = model.pop("workers", None)
+    workers, screen = model.pop("workers", None), model.pop("screen", None)
     asked = sweep(out, problems, {"model": f"{provider}/m", "alias": "m", **keys, **model})
-    await run_sweep(asked, workers=workers)
+    await run_sweep(asked, workers=workers, screen=screen)
     rows = pq.read_table(problems, columns=["problem_id", "question"]).to_pylist()
     questions = {row["problem_id"]: row["question"] for row in rows}
     replies = read_trials(out, columns=["problem_id", "reply_text"]).to_pylist()
     return [(questions[row["problem_id"]], row["reply_text"]) for row in replies]
+
+
+def late_twice(answer: bytes) -> Iterable[bytes | float]:
+    return answer, 0.01, answer
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("provider", "keys"),
+    [
+        *((provider, {"stream": stream}) for provider in ADAPTERS for stream in (False, True)),
+        ("simulated", {"door": "sdk"}),
+        ("simulated-http", {"workers": 2, "concurrency": 4}),
+    ],
+)
+async def test_a_server_that_was_caught_answering_twice_gets_no_used_connection(tmp_path, provider, keys):
+    """Its ids are all the same: only the connection tells whose an answer is."""
+    screen = Said()
+    async with echoing(late_twice, id_of=lambda _: "constant") as server:
+        pairs = await questions_and_replies(server, tmp_path, provider, screen=screen, **keys)
+    assert [(question, reply) for question, reply in pairs if question != reply] == []
+    assert statuses(tmp_path) == ["ok"] * 72
+    assert (server.connections, server.requests) == (72, 72)
+    assert server.kept[-1] == "close"
+    assert sum("answers twice" in line for line in screen.lines) == 1
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [b"", b"\r\n", b"\r\n\r\n", IDLE_408, b"HTTP/1.0 408 Request Time-out\r\n\r\n", INTERIM],
+    ids=["nothing", "an empty line", "two", "408", "408 of HTTP/1.0", "hints"],
+)
+async def test_what_a_server_says_before_it_hangs_up_is_no_second_answer(tmp_path, extra, monkeypatch):
+    monkeypatch.setattr(unasked, "LISTENS_S", 0.0)
+    screen = Said()
+    async with echoing(lambda answer: (answer[:-9], 0.001, answer[-9:], 0.001, extra)) as server:
+        await questions_and_replies(server, tmp_path, "simulated-http", screen=screen)
+    assert not [line for line in screen.lines if "answers twice" in line]
+
+
+@pytest.mark.parametrize(
+    ("id_of", "refused"), [(lambda _: "constant", 1), (random_id, 0)], ids=["shared id", "own id"]
+)
+async def test_the_answer_before_the_catch_is_asked_again_unless_its_id_proves_it(
+    tmp_path, id_of, refused, monkeypatch
+):
+    monkeypatch.setattr(unasked, "LISTENS_S", 0.0)
+    numbers = count()
+    async with echoing(lambda answer: (answer * (1 + (next(numbers) == 40)),), id_of=id_of) as server:
+        pairs = await questions_and_replies(server, tmp_path, "simulated-http")
+    assert all(question == reply for question, reply in pairs)
+    assert Counter(statuses(tmp_path))["bad_reply"] == refused
 
 
 def statuses(tmp_path) -> list[str]:
@@ -154,11 +213,14 @@ async def test_a_408_on_an_idle_connection_costs_no_attempt(tmp_path, provider):
 
 @STREAMS
 @EVERY_ADAPTER
-async def test_a_server_that_says_what_it_should_keeps_its_connection(tmp_path, provider, stream):
+async def test_a_server_that_says_what_it_should_keeps_its_connections(
+    tmp_path, provider, stream, monkeypatch
+):
+    monkeypatch.setattr(unasked, "LISTENS_S", 0.0)
     async with echoing(lambda answer: (answer,)) as server:
         pairs = await questions_and_replies(server, tmp_path, provider, stream=stream)
     assert all(question == reply for question, reply in pairs)
-    assert (server.connections, server.requests) == (1, 72)
+    assert (server.connections, server.requests) == (unasked.LISTENED_TO, 72)
 
 
 async def test_a_server_that_speaks_before_it_is_asked_has_answered_nothing(tmp_path):
@@ -195,13 +257,13 @@ FAULTS = {
 async def test_a_storm_of_responses_that_nobody_asked_for_answers_no_question(
     tmp_path, provider, stream, request
 ):
-    """From the third answer on: then the client knows that this server's ids tell its answers apart."""
+    """From the 17th answer on: then the client knows that this server's ids tell its answers apart."""
     seed = request.node.nodeid
-    chance = random.Random(seed)
+    chance = Random(seed)
     begun = count()
 
     def any_fault(answer: bytes):
-        if next(begun) < 2:
+        if next(begun) < unasked.KNOWN_FROM:
             return (answer,)
         return FAULTS[chance.choice(list(FAULTS))](answer)
 
@@ -213,19 +275,31 @@ async def test_a_storm_of_responses_that_nobody_asked_for_answers_no_question(
     assert [(question, reply) for question, reply in answered if question != reply] == []
 
 
-@pytest.mark.parametrize(("changes", "refused"), [(0, 0), (1, 1)], ids=["always", "since it started anew"])
-async def test_a_server_that_gives_all_answers_one_id_is_believed(tmp_path, changes, refused):
-    numbers = count()
+ID_OF_THE_MODEL = "0b6d6a2e-6f1d-4c59-9a47-2f9c2f6f4e11"
 
-    def same_id(answer: bytes):
-        before, _, after = answer.partition(b"answer-")
-        number, _, rest = after.partition(b'"')
-        anew = changes and next(numbers) > 20
-        return (before + (b"ANSWER-" if anew else b"answer+") + b"x" * len(number) + b'"' + rest,)
+# How servers name their answers: which question it is, from 0 → the id. None tells its answers apart.
+SHARED_IDS = {
+    "one for all": lambda _: "chatcmpl-1",
+    "none": lambda _: "",
+    "of the model": lambda _: ID_OF_THE_MODEL,
+    "up to 999": lambda n: f"chatcmpl-{(n * 7919 // 2) % 3 + 100}",
+    "the second": lambda n: f"chatcmpl-{1_764_000_000 + n // 4}",
+    "the second, as long hexadecimal": lambda n: f"cmpl-{(1_764_000_000 + n // 4) << 64:032x}",
+    "two servers behind one name": lambda n: str(UUID(int=Random(n // 3 % 2).getrandbits(128))),
+    "anew after a restart": lambda n: "chatcmpl-" + ("a" if n < 20 else "b") * 24,
+}
 
-    async with echoing(same_id) as server:
-        await questions_and_replies(server, tmp_path, "simulated")
-    assert Counter(statuses(tmp_path)) == {"ok": 72} | ({"bad_reply": refused} if refused else {})
+
+@pytest.mark.parametrize("naming", SHARED_IDS)
+@EVERY_ADAPTER
+async def test_an_id_that_answers_share_makes_none_of_them_a_repetition(
+    tmp_path, provider, naming, monkeypatch
+):
+    monkeypatch.setattr(unasked, "LISTENS_S", 0.0)
+    async with echoing(lambda answer: (answer,), id_of=SHARED_IDS[naming]) as server:
+        await questions_and_replies(server, tmp_path, provider)
+    assert Counter(statuses(tmp_path)) == {"ok": 72}
+    assert server.requests == 72
 
 
 async def test_a_cache_that_answers_equal_requests_equally_is_believed(tmp_path):

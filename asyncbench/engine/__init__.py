@@ -5,6 +5,7 @@ In: trials, and three functions that ask, grade and keep. Out: events.
 
 PUBLIC = (
     "attempts",
+    "awake",
     "budget",
     "lane",
     "lane_model",

@@ -31,6 +31,7 @@ PUBLIC = (
     "prices",
     "provider",
     "secrets",
+    "unasked",
     "usage",
     "wire",
     "workers.process",

@@ -19,7 +19,7 @@ _OVERDUE: Final = {
     "between_chunks": "the stream paused for longer than timeouts.between_chunks",
 }
 News = Callable[[int], Sequence[object]]  # milliseconds to wait → what is to be read of a connection
-Repeats = Callable[[object, bytes, str | None], bool]  # of a connection, a request, the id of its answer
+Doubt = Callable[["Call", bytes], str | None]  # a call and its request → why its answer may be another's
 _UNDER_WAY: Final[ContextVar["Call"]] = ContextVar("call under way")
 
 
@@ -47,7 +47,7 @@ class Call:
     __slots__ = (
         *("_cancelled", "_due_s", "_ends_s", "_headers", "_key", "_loop", "_missed", "_rule", "_task"),
         *("_timeouts", "_timer", "_token", "answered", "body_id", "connect_s", "connection", "handed_over"),
-        *("news", "repeated", "repeats", "reused", "sent_s"),
+        *("doubt", "news", "repeated", "reused", "sent_s"),
     )
 
     def __init__(self, timeouts: Timeouts, *, key: str = "") -> None:
@@ -58,7 +58,7 @@ class Call:
         self.handed_over = False  # the kernel has the whole request: the server may have read it
         self.connection: object = None  # by which it is made
         self.repeated = False  # made again because that connection had gone unread
-        self.repeats: Repeats = lambda *_: False  # whether the connection gave this answer before
+        self.doubt: Doubt = lambda *_: None  # of its connection
         self.answered = False  # the headers of the answer are there
         self.body_id: str | None = None  # the id that the answer gives itself
         self._headers: Mapping[str, str] = {}
@@ -140,10 +140,9 @@ class Call:
         self._ends_s = self._loop.time() + seconds
         self._ring_at(min(self._ends_s, self._due_s))
 
-    def check_id(self, request: bytes) -> None:
-        """Raise ProviderError where the answer is one to an earlier request, said again."""
-        if self.repeats(self.connection, request, self.body_id):
-            message = "the server sent the answer to an earlier request again, so this one is not answered"
+    def check_answer(self, request: bytes = b"") -> None:
+        """Raise ProviderError where the answer may be one to an earlier request."""
+        if message := self.doubt(self, request):
             raise ProviderError(ErrorKind.BAD_REPLY, message, may_have_been_billed=True)
 
     def age_s(self) -> float | None:

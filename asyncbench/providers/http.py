@@ -10,7 +10,8 @@ ends the attempt, however soon: the server may have worked for it. A reset alone
 A connection on which anything arrives after its response has ended is given up, and whatever arrived is no
 answer: HTTP/1.1 does not say which request a response belongs to. The event loop sees what comes while a
 connection is idle (`_Protocol`), the kernel what came since (`_news_of`). A response that comes again while
-the next request is on its way is known by its id alone: see `_is_repeated`.
+the next request is on its way is known by its id alone (see `_doubt`). So a server that was caught with such
+bytes gets no used connection any more (see `unasked`).
 
 What is left are calls that a server's close crosses on the way. Idle connections are therefore closed sooner
 than the server does: a second before the time that it tells (`Keep-Alive: timeout=5`), else after
@@ -44,6 +45,7 @@ from asyncbench.providers.environment import check_certificates, proxy_of
 from asyncbench.providers.error_kinds import encoded, refusal, safe_line
 from asyncbench.providers.secrets import hush
 from asyncbench.providers.streams import TooLongError, is_json, read_stream, whole_body, whole_reply
+from asyncbench.providers.unasked import ServerRecord, is_answer, is_blank, servers
 from asyncbench.providers.wire import Response, Wire
 from asyncbench.records import Reply, Request
 
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
     from aiohttp.client_reqrep import ConnectionKey
     from aiohttp.connector import Connection
+    from aiohttp.http import RawResponseMessage
+    from aiohttp.streams import StreamReader
     from aiohttp.tracing import Trace
 
 WARY_S: Final = 300.0
@@ -109,6 +113,8 @@ class _Protocol(ResponseHandler):
     """A connection that is lost as soon as something arrives on it while no response is due."""
 
     due = True  # but while the connection is back in the pool; a proxy, too, answers (CONNECT)
+    answered = False  # the response that is due has begun
+    server: ServerRecord | None = None  # once the connection is made
     latest: tuple[int, str | None] | None = None  # the hash of the request answered last, the answer's id
     acknowledged: int | None = None  # bytes, before the request was written
     unread = False  # the server had ended the connection before the first byte of the request came
@@ -118,22 +124,46 @@ class _Protocol(ResponseHandler):
         self.unread = self.acknowledged is not None and self.acknowledged == _acknowledged(self.transport)
         super().eof_received()
 
-    def data_received(self, data: bytes) -> None:
-        unasked = data and not self.due  # aiohttp calls with nothing to go on reading what it had put off
-        if unasked and self.transport is not None:
-            self.transport.abort()
-        else:
-            super().data_received(data)
+    async def read(self) -> "tuple[RawResponseMessage, StreamReader]":
+        begun = await super().read()
+        self.answered = True
+        return begun
 
-    @property
-    def surplus(self) -> bool:
-        """Return whether more arrived than the response that was due: another one, or the beginning of it."""
-        if self._parser is None:  # no request was made yet
+    def data_received(self, data: bytes) -> None:
+        # aiohttp calls with nothing to go on reading what it had put off; its parser comes with the request.
+        if not data or (self.due and self._parser is not None):
+            super().data_received(data)
+        elif not is_blank(data):
+            if self.server is not None and is_answer(data):
+                self.server.catch()
+            if self.transport is not None:
+                self.transport.abort()
+
+    def has_surplus(self) -> bool:
+        """Return whether more came than the whole response that was due, and tell the server's record.
+
+        It may be another response, the beginning of one, or no response. To be called while none is due, and
+        not as the response ends: then its parser has not ended yet.
+        """
+        if not self.answered or self._parser is None or self._exception is not None:
+            return False  # the call was given up, or the answer is broken: what is left is part of it
+        if not self._buffer and self._payload is not None and not self._payload.is_eof():
             return False
         try:
-            return bool(self._buffer) or self._parser.feed_eof() is not None
+            message = self._buffer[0][0][0] if self._buffer else self._parser.feed_eof()
+            code = getattr(message, "code", None)
         except Exception:  # what began is no response
-            return True
+            code = 200
+        if self.server is not None and code is not None and 200 <= code < 300:
+            self.server.catch()
+        return code is not None
+
+    async def hear(self) -> None:
+        """Let the event loop read what the kernel has, while no response is due."""
+        self.due = False
+        for _ in range(2):  # the loop polls the kernel after one turn, and reads in the next
+            await asyncio.sleep(0)
+        self.due = True
 
 
 class _Connector(aiohttp.TCPConnector):
@@ -149,8 +179,8 @@ class _Connector(aiohttp.TCPConnector):
         self._kept_s = KEEPALIVE_S
         self._gone_share = 0.0  # of used connections, the latest counting most
         self._wary_until_s = 0.0
-        self._latest_id: str | None = None
-        self._ids_differ = False  # some servers give the same id to all answers
+        self._run_servers = servers()
+        self._servers: dict[ConnectionKey, ServerRecord] = {}
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: "list[Trace]", timeout: aiohttp.ClientTimeout
@@ -160,11 +190,14 @@ class _Connector(aiohttp.TCPConnector):
         connecting = self._fresh.connect if call.repeated else super().connect
         asked_s = self._loop.time()
         connection = await connecting(req, traces, timeout)
-        while (protocol := cast("_Protocol", connection.protocol)).surplus:
+        while (protocol := cast("_Protocol", connection.protocol)).has_surplus():
             connection.close()
             connection = await connecting(req, traces, timeout)
-        protocol.due = True
-        call.connection, call.repeats, call.news = protocol, self._is_repeated, protocol.news
+        protocol.due, protocol.answered = True, False
+        protocol.server = self._server_of(req.connection_key)
+        if protocol.server.caught:
+            req.headers["Connection"] = "close"
+        call.connection, call.doubt, call.news = protocol, self._doubt, protocol.news
         call.sent(reused=protocol.news is not None)
         if not call.reused and (transport := connection.transport) is not None:
             call.connect_s = call.sent_s - asked_s
@@ -172,11 +205,29 @@ class _Connector(aiohttp.TCPConnector):
             transport.set_write_buffer_limits(high=1, low=0)  # see `_Request`
         return connection
 
+    async def _get(self, key: "ConnectionKey", traces: "list[Trace]") -> "Connection | None":
+        """Return a used connection; None: a new one is to be made."""
+        keeps = key in self._conns and self._server_of(key).keeps(self._loop.time())
+        return await super()._get(key, traces) if keeps else None
+
     def _release(
         self, key: "ConnectionKey", protocol: ResponseHandler, *, should_close: bool = False
     ) -> None:
-        cast("_Protocol", protocol).due = False
-        super()._release(key, protocol, should_close=should_close)
+        used, server = cast("_Protocol", protocol), self._server_of(key)
+        used.due = False
+        if used.answered and not should_close:
+            server.answered(self._loop.time())
+        super()._release(key, protocol, should_close=should_close or server.caught)
+
+    def _server_of(self, key: "ConnectionKey") -> ServerRecord:
+        """Return what a connection goes to: a proxy, where that hands on requests of many."""
+        if (server := self._servers.get(key)) is None:
+            if key.proxy is not None and not key.is_ssl:
+                name = str(key.proxy.origin())
+            else:
+                name = f"{'https' if key.is_ssl else 'http'}://{key.host}:{key.port}"
+            server = self._servers[key] = self._run_servers.named(name)
+        return server
 
     async def close(self, *, abort_ssl: bool = False) -> None:
         await self._fresh.close(abort_ssl=abort_ssl)
@@ -203,24 +254,31 @@ class _Connector(aiohttp.TCPConnector):
             self._kept_s = min(max(kept_s - 1, kept_s / 2), LONGEST_KEEPALIVE_S)
         return response
 
-    def _is_repeated(self, protocol: object, request: bytes, answer_id: str | None) -> bool:
-        """Return whether an answer is the one before it on its connection, which is then given up.
+    def _doubt(self, call: Call, request: bytes) -> str | None:
+        """Return why an answer may be that to an earlier request; None: nothing says so.
 
-        It has the same id, though the requests differ. A cache may answer equal requests so.
+        A cache may answer equal requests equally, and ids prove nothing where the server gives one twice.
         """
-        if not isinstance(protocol, _Protocol) or answer_id is None:
-            return False
-        before, protocol.latest = protocol.latest, (hash(request), answer_id)
-        same_id = before is not None and before[1] == answer_id
-        repeated = self._ids_differ and same_id and before != protocol.latest
-        if answer_id != self._latest_id:
-            self._ids_differ = self._latest_id is not None
-        elif before is None:  # another connection gave it: it tells no answers apart
-            self._ids_differ = False
-        self._latest_id = answer_id
-        if repeated and protocol.transport is not None:
+        protocol, answer_id = call.connection, call.body_id
+        if not isinstance(protocol, _Protocol) or protocol.server is None:
+            return None
+        if not protocol.due and protocol.has_surplus() and protocol.transport is not None:
             protocol.transport.abort()
-        return repeated
+        server, before = protocol.server, protocol.latest
+        protocol.latest = (hash(request), answer_id)
+        has_id = server.ids.unique and answer_id is not None
+        if before is not None and has_id and answer_id == before[1]:
+            if before == protocol.latest:
+                server.ids.note(answer_id)
+                return None
+            server.catch()
+            if protocol.transport is not None:
+                protocol.transport.abort()
+            return "the server sent the answer to an earlier request again, so this one is not answered"
+        server.ids.note(answer_id)
+        if server.caught and call.reused and not has_id:
+            return "the server answers twice, so this may be the answer to an earlier request"
+        return None
 
     def _note(self, call: Call, *, gone: bool) -> None:
         if not call.reused:
@@ -236,12 +294,14 @@ class _Request(aiohttp.ClientRequest):
     async def write_bytes(
         self, writer: "AbstractStreamWriter", conn: "Connection", content_length: int | None = None
     ) -> None:
-        call, transport = under_way(), conn.transport
+        call, transport, protocol = under_way(), conn.transport, cast("_Protocol", conn.protocol)
+        if call.news is not None and call.news(0):
+            await protocol.hear()
         if transport is None or (call.news is not None and (transport.is_closing() or call.news(0))):
             if transport is not None:
                 transport.abort()  # the call ends, nothing written
             return
-        cast("_Protocol", conn.protocol).acknowledged = _acknowledged(transport)
+        protocol.acknowledged = _acknowledged(transport)
         await super().write_bytes(writer, conn, content_length)
         with suppress(OSError):
             await writer.drain()  # until nothing waits in front of the kernel: so low are the limits set
@@ -364,7 +424,7 @@ class Door:
                     reply = await self._read(response, call, stream=stream)
                 finally:
                     response.release()  # to be used again where the body was read to its end
-                call.check_id(content)
+                call.check_answer(content)
                 return reply
             except (aiohttp.ClientError, OSError, TooLongError) as error:
                 raise broken(error, key=key, sent=call.handed_over, answered=call.answered) from error

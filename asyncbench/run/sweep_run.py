@@ -13,6 +13,7 @@ from asyncbench.cluster.messages import Cluster
 from asyncbench.config.entry import Place
 from asyncbench.config.run_entries import WorkersWanted
 from asyncbench.config.sweep import AnySweep, load_sweep, with_load
+from asyncbench.engine.awake import deadlines_put_off
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import AsyncbenchError
 from asyncbench.lanes.batches.status import part_statuses
@@ -20,6 +21,7 @@ from asyncbench.planning.belonging import extended
 from asyncbench.planning.budget_bounds import unpriced
 from asyncbench.planning.skipping import settle as settle_stopped, unsettled
 from asyncbench.planning.trials import trials_of
+from asyncbench.providers.unasked import watching_servers
 from asyncbench.records import Outcome
 from asyncbench.run.copying import finished_copy, give_up_copy
 from asyncbench.run.driving import Driven, drivable, drive
@@ -329,6 +331,8 @@ async def run_with_options(
     run = await open_run(sweep, options, env=env, screen=screen, cluster=cluster)
     async with run.notifier.until_the_end():
         async with let_go(run), AsyncExitStack() as stack:
+            stack.enter_context(watching_servers(run.screen.say))
+            stack.enter_context(deadlines_put_off())
             if not run.store.finished:  # otherwise perhaps nothing is to be asked
                 await _start_workers(run, stack)  # before all else: importing takes them a while
             await prepare(run)

@@ -5,9 +5,16 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from asyncbench.providers import unasked
 from asyncbench.providers.provider import Provider
 from tests.providers.asking import ADAPTERS
 from tests.providers.raw_server import RawServer, raw_server
+
+
+@pytest.fixture(autouse=True)
+def _trusted_servers(monkeypatch):
+    """Connections are used again at once; how servers earn that, `test_unasked_responses` holds."""
+    monkeypatch.setattr(unasked, "LISTENED_TO", 0)
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from asyncbench.errors import ConfigError, LostCallError
@@ -51,10 +52,20 @@ class WorkerProcess:
         environment: of its processes.
         notify: see `Workers`.
         give_up: see `Workers`.
+        on_caught: called with the name of a server that it caught answering twice.
     """
 
-    def __init__(self, name: str, environment: Mapping[str, str], *, notify: Notify, give_up: Notify) -> None:
+    def __init__(
+        self,
+        name: str,
+        environment: Mapping[str, str],
+        *,
+        notify: Notify,
+        give_up: Notify,
+        on_caught: Notify,
+    ) -> None:
         self.name = name
+        self._on_caught = on_caught
         self.calls: dict[int, asyncio.Future[Reply]] = {}
         self.late_s = 0.0  # its event loop, on average
         self._environment, self._notify, self._give_up = environment, notify, give_up
@@ -204,6 +215,10 @@ class WorkerProcess:
             self._opening += message[0] == "open"
             self._send(message)
 
+    def tell_caught(self, server: str) -> None:
+        """Tell it the name of a server that answers twice."""
+        self._send(("caught", server))
+
     def _send(self, message: tuple[Any, ...]) -> None:
         if self._frames is not None:
             self._frames.send(message)
@@ -240,6 +255,9 @@ class WorkerProcess:
             self._alive = True
             self._changed.set()
             return
+        if message[0] == "caught":
+            self._on_caught(message[1])
+            return
         _, number, how, what, lag_s = message
         self._ended += 1
         ended = self.calls.get(number)
@@ -259,6 +277,16 @@ class WorkerProcess:
     def silent_s(self) -> float:
         """For how long its process has said nothing; 0 where there is none."""
         return 0.0 if self._frames is None else time.monotonic() - self._heard_s
+
+    def is_stopped(self) -> bool:
+        """Return whether somebody stopped its process (SIGSTOP, a debugger), and lets it go on later."""
+        if self._process is None:
+            return False
+        try:
+            stat = Path(f"/proc/{self._process.pid}/stat").read_text()
+        except OSError:  # another system
+            return False
+        return stat.rpartition(")")[2].split()[0] in "Tt"
 
     def counts(self) -> WorkerCounts:
         """Return how it stands."""

@@ -16,11 +16,13 @@ from contextlib import suppress
 from struct import Struct
 from typing import Any, Final
 
+from asyncbench.engine.awake import deadlines_put_off
 from asyncbench.engine.telemetry import LoopLag
 from asyncbench.errors import AsyncbenchError, ProviderError
 from asyncbench.providers.garbage import collect_rarely
 from asyncbench.providers.provider import Provider, open_provider
 from asyncbench.providers.secrets import without_secret
+from asyncbench.providers.unasked import servers, watching_servers
 from asyncbench.records import Condition, Message, Model, Problem, Request, Trial
 
 # ── Python values over a socket pair, in the order in which they were sent
@@ -130,6 +132,11 @@ class Worker:
     async def run(self) -> None:
         """Make calls until the other end of the socket is gone."""
         self._frames = Frames(self._take, self._orphaned.set)
+        with deadlines_put_off():
+            await self._make_calls()
+
+    async def _make_calls(self) -> None:
+        servers().listeners.append(lambda name: self._frames.send(("caught", name)))
         await asyncio.get_running_loop().create_unix_connection(lambda: self._frames, sock=self._sock)
         beating = asyncio.create_task(self._beat())
         self._measure_anew()
@@ -151,6 +158,8 @@ class Worker:
                 task.cancel()
         elif kind == "open":
             self._open(*rest)
+        elif kind == "caught":  # by another worker
+            servers().named(*rest).catch()
         else:
             self._learn(*rest)
 
@@ -233,4 +242,5 @@ def main() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):  # some systems tell more than they allow
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    asyncio.run(Worker(socket.socket(fileno=int(sys.argv[1]))).run())
+    with watching_servers(lambda _: None):  # a person hears it from the run
+        asyncio.run(Worker(socket.socket(fileno=int(sys.argv[1]))).run())

@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 
 from asyncbench.providers.credentials import Credentials
 from asyncbench.providers.provider import Provider
+from asyncbench.providers.unasked import servers
 from asyncbench.providers.workers.process import Notify, WorkerCounts, WorkerProcess
 from asyncbench.records import REALTIME, Condition, Model, Reply, Request
 
@@ -42,8 +43,15 @@ class Workers:
         self.give_up: Notify = (
             notify  # is called with the reason, when workers die again and again: their calls are lost
         )
-        callbacks = {"notify": notify, "give_up": lambda why: self.give_up(why)}
+        caught = servers()
+        callbacks = {
+            "notify": notify,
+            "give_up": lambda why: self.give_up(why),
+            "on_caught": lambda server: caught.named(server).catch(),
+        }
         self._all = [WorkerProcess(str(n), environment, **callbacks) for n in range(1, count + 1)]
+        # What one of them catches, or the run itself, all know.
+        caught.listeners.append(self._tell_caught)
         self._notify = notify
         self._homes: dict[str, list[WorkerProcess]] = {}  # by alias
         for group in _by_mode(models):
@@ -103,12 +111,16 @@ class Workers:
             known = self._ways[key] = (next(self._numbers), trial.model, trial.condition)
         return known
 
+    def _tell_caught(self, server: str) -> None:
+        for worker in self._all:
+            worker.tell_caught(server)
+
     async def _watch(self) -> None:
         """Kill workers that say nothing, and give models another worker while theirs are late."""
         while True:
             await asyncio.sleep(POLL_EVERY_S)
             for worker in self._all:
-                if worker.silent_s > SILENT_S:
+                if worker.silent_s > SILENT_S and not worker.is_stopped():
                     self._notify(f"worker {worker.name} says nothing for {SILENT_S:.0f} s: it is killed")
                     worker.kill()
             for alias, own in self._homes.items():

@@ -131,7 +131,7 @@ def test_the_worker_with_the_fewest_calls_makes_the_next():
 
 
 async def test_what_a_worker_is_told_while_it_is_dead_is_told_again_to_the_next():
-    dead = WorkerProcess("1", {}, notify=print, give_up=print)
+    dead = WorkerProcess("1", {}, notify=print, give_up=print, on_caught=print)
     dead.send_once(1, ("open", 1, MODEL, Credentials(key=KEY), None))
     await dead.wait_until_opened()  # it has nothing to open
     told: list[object] = []
@@ -143,5 +143,5 @@ async def test_what_a_worker_is_told_while_it_is_dead_is_told_again_to_the_next(
 
 
 def test_a_worker_that_was_never_started_has_nothing_to_tell():
-    counts = WorkerProcess("1", {}, notify=print, give_up=print).counts()
+    counts = WorkerProcess("1", {}, notify=print, give_up=print, on_caught=print).counts()
     assert (counts.pid, counts.calls, counts.calls_per_s, counts.deaths) == (0, 0, 0.0, 0)
