@@ -1,6 +1,7 @@
 """The grader `math`: what is worth the same, in threads, and with expressions that never end."""
 
 import json
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,15 @@ EQUAL = [
     ("{3,2,1}", "{1,2,3}"),
     ("x > 3", r"(3,\infty)"),
     (r"\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
+    ("5", "5 cm"),
+    ("5 centimeters", "5 cm"),
+    (r"The area is $\boxed{5\text{ cm}^2}$, as 1 + 4 = 5.", "5 cm^2"),
+    ("It is 5 cm².", "5 cm^2"),
+    ("It is 5 cm^2.", "5"),
+    ("500 cm", "5 m"),
+    (r"$10\,\mathrm{m/s}$", "36 km/h"),
+    ("5 pears", "5 apples"),
+    ("5m", "5*m"),
 ]
 APART = [
     ("2", "2*sqrt(2)"),
@@ -55,6 +65,11 @@ APART = [
     ("{1,2}", "{1,2,3}"),
     ("x^2+2x", "x^2+2x+1"),
     ("$2^{10000000}$", "3"),
+    ("5 cm", "5 m"),
+    (r"\boxed{5\text{ m}}", "5 cm"),
+    ("5 m^2", "5 m"),
+    ("20 °C", "20 °F"),
+    ("It takes 5 s.", "5 min"),
 ]
 
 
@@ -84,25 +99,49 @@ def test_threads_share_one_process_which_is_replaced_when_an_expression_never_en
         (Outcome.NO_ANSWER, "timed_out")
     ] * 2
     assert [each.outcome for each in grades].count(Outcome.CORRECT) == 4
-    workers = [child for child in psutil.Process().children() if "math_worker" in " ".join(child.cmdline())]
+    workers = [
+        child for child in psutil.Process().children() if "grading_worker" in " ".join(child.cmdline())
+    ]
     assert len(workers) == 1
 
 
+ASKING = """
+from asyncbench.suites.math_match import _process
+process = _process()
+process.ask("judged", reply="1", accepted=["1"])
+print(process._process.pid, flush=True)
+"""
+
+
 @needs_math
-def test_no_process_is_left_behind_when_python_ends():
-    code = (
-        "from asyncbench.suites import math_match as m; worker = m._worker(); "
-        "worker.ask({'reply': '1', 'accepted': ['1']}); print(worker._process.pid)"
+@pytest.mark.parametrize("end", [None, signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_process_is_left_behind_however_python_ends(end):
+    ask = f'process.ask("judged", reply={ENDLESS!r}, accepted=["1"])' if end else ""
+    python = subprocess.Popen(
+        [sys.executable, "-c", ASKING + ask],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not psutil.pid_exists(int(done.stdout))
+    assert python.stdout
+    worker = psutil.Process(int(python.stdout.readline()))
+    if end:
+        python.send_signal(end)
+    python.wait()
+    python.stdout.close()
+    psutil.wait_procs([worker], timeout=60)
+    assert not worker.is_running()
 
 
 def test_an_expected_value_must_be_mathematics():
-    for expected in ("Paris", "hello world", ""):
+    for expected in (
+        "Paris",
+        "hello world",
+        "",
+        *(["(a, b", "x = ", "^"] if find_spec("math_verify") else []),
+    ):
         with pytest.raises(ProblemSetError, match="finds no answer"):
             check_expected("math", expected, place="here")
-    for expected in ("[0,1)", "x", "sqrt(2)", "pi", r"\infty", "5 apples", "(a, b)"):
+    for expected in ("[0,1)", "x", "sqrt(2)", "pi", r"\infty", "5 apples", "(a, b)", "5 cm"):
         check_expected("math", expected, place="here")
 
 
@@ -110,3 +149,14 @@ def test_without_the_extra_it_is_refused_with_the_way_out(monkeypatch):
     monkeypatch.setattr(math_match, "find_spec", lambda _name: None)
     with pytest.raises(ConfigError, match=r"pip install 'asyncbench\[math\]'"):
         check_custom("math", place="here")
+
+
+@needs_math
+def test_reading_expected_values_is_bounded(monkeypatch):
+    monkeypatch.setattr(math_match, "_checked", {})
+    monkeypatch.setattr(math_match, "MOST_CHECKED", 2)
+    monkeypatch.setattr(math_match, "MOST_UNENDING", 1)
+    with pytest.raises(ProblemSetError, match="takes too long to compute"):
+        check_expected("math", ENDLESS, place="here")
+    check_expected("math", "(a, b", place="here")  # no longer read
+    assert list(math_match._checked) == [ENDLESS]

@@ -1,0 +1,121 @@
+"""Mathematics as math-verify reads it, in the process of the grader `math` alone: it loads SymPy.
+
+math-verify's own limit of time is a signal that does not end what SymPy computes: so it is off, and the
+process is ended instead.
+"""
+
+import re
+import unicodedata
+from typing import Any, Final
+
+from math_verify import parse, verify
+
+from asyncbench.suites.boxes import last_box
+from asyncbench.suites.math_match import NAMES, WORD
+from asyncbench.suites.units import Quantity, measured
+
+MOST_ALONE: Final = 300  # characters of a line that may be an expression alone
+_LATEX: Final = re.compile(r"\$|\\boxed|\\\(|\\\[")
+_PLAIN_NUMBER: Final = re.compile(  # with a sign of percent or a unit of one word or more
+    r"\s*[-+]?[$€£]?[0-9][0-9.,/ ]*(%|\\%|[^\W\d_][^\W_]{0,12}([ /*][^\W\d_]+)*)?\s*\.?\s*"
+)
+_HALVES: Final = re.compile("([0-9]*)([¼-¾⅐-⅞])")
+_SIGNS: Final = str.maketrans(
+    {"−": "-", "–": "-", "﹣": "-", "－": "-", "×": r"\times ", "·": r"\cdot ", "÷": "/", "π": r"\pi "}
+    | {"∞": r"\infty ", "≤": r"\leq ", "≥": r"\geq ", "≠": r"\neq ", "∪": r"\cup ", "∩": r"\cap "}
+    | {"∈": r"\in ", "°": r"^\circ "}
+)
+_LEAD: Final = re.compile(r"^(?:so |thus |hence )?(?:the )?(?:final )?answer(?: is|:)\s*:?\s*", re.IGNORECASE)
+_COMMAND: Final = re.compile(r"\\[A-Za-z]+")
+
+
+def judged(reply: str, accepted: list[str]) -> dict[str, Any]:  # Any: JSON
+    """Return what is read in a reply, and whether it is worth one of the accepted answers."""
+    judgements = [_compared(reply, answer) for answer in accepted]
+    return next((judgement for judgement in judgements if judgement["right"]), judgements[0])
+
+
+def is_read(expected: str) -> dict[str, Any]:
+    """Return whether an expected value is an expression; math-verify compares what is none as a text.
+
+    It is compared, so that one that never ends is found before the first call.
+    """
+    quantity = _quantity(expected)
+    read = _parsed(quantity.bare if quantity else expected)
+    verify(read, parse("0", parsing_timeout=None), timeout_seconds=None)
+    return {"read": any(not isinstance(item, str) for item in read)}
+
+
+def _compared(reply: str, expected: str) -> dict[str, Any]:
+    """Compare values, and units where both have one: 500 cm is worth 5 m."""
+    wanted, given = _quantity(expected), None
+    if _is_number(wanted.bare if wanted else expected):
+        box = last_box(reply)
+        given = measured(reply if box is None else box)
+        if given is not None:
+            reply = given.bare if box is None else f"\\boxed{{{given.bare}}}"
+    gold, read = _parsed(wanted.bare if wanted else expected), _parsed_reply(reply)
+    answer = str(read[-1]) if read else None
+    if given and answer:
+        answer = f"{answer} {given.name}"
+    if wanted and given and wanted.unit != given.unit:
+        if wanted.unit.kind != given.unit.kind:
+            return {"answer": answer, "right": False}
+        times = given.unit.factor / wanted.unit.factor
+        read = [item * times for item in read if not isinstance(item, str)]
+    right = bool(gold) and verify(gold, read, allow_set_relation_comp=True, timeout_seconds=None)
+    return {"answer": answer, "right": right}
+
+
+def _quantity(expected: str) -> Quantity | None:
+    """Return an expected number with a unit; None: it is something else, as `3 m + 2` with a variable m."""
+    quantity = measured(expected.strip())
+    return quantity if quantity and _is_number(quantity.bare) else None
+
+
+def _is_number(text: str) -> bool:
+    return not re.search("[A-Za-z]", _COMMAND.sub("", NAMES.sub("", text)))
+
+
+def _parsed(text: str) -> list[Any]:  # Any: expressions of SymPy
+    """Return what an expected value may mean: a plain number as it stands, anything else as LaTeX."""
+    text = _plain_signs(text).strip()
+    if not _LATEX.search(text) and not _PLAIN_NUMBER.fullmatch(text):
+        text = f"${_as_latex(text)}$"
+    read: list[Any] = parse(text, parsing_timeout=None)
+    return read
+
+
+def _parsed_reply(reply: str) -> list[Any]:
+    """Return what is read in a reply: in a last line that is an expression alone, as in an expected value."""
+    text = _plain_signs(reply)
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    last = _LEAD.sub("", lines[-1].strip(" *`")).rstrip(" .") if lines else ""
+    if not _LATEX.search(text) and len(last) <= MOST_ALONE:
+        if not WORD.search(NAMES.sub("", last)) and (found := _parsed(last)):
+            return found
+        if last.startswith("\\") and (found := parse(f"${last}$", parsing_timeout=None)):
+            return list(found)
+    read: list[Any] = parse(text, parsing_timeout=None)
+    return read
+
+
+def _plain_signs(text: str) -> str:
+    """Return a text whose signs are those of LaTeX: 1½ as 1+1/2, – as -."""
+    text = _HALVES.sub(lambda match: _as_fraction(match[1], match[2]), text)
+    return text.translate(_SIGNS)
+
+
+def _as_fraction(whole: str, part: str) -> str:
+    over, under = unicodedata.normalize("NFKC", part).split("⁄")
+    return f"{int(whole or 0) * int(under) + int(over)}/{under}"
+
+
+def _as_latex(text: str) -> str:
+    """Return an expression as it is typed, such as 2*sqrt(3), as LaTeX."""
+    text = re.sub(r"\\?\bsqrt\(([^()]*)\)", r"\\sqrt{\1}", text)
+    text = re.sub(r"√\(?([^\s()]+)\)?", r"\\sqrt{\1}", text)
+    text = re.sub(r"(?<!\\)\b(pi|sin|cos|tan|log|ln|exp|theta|alpha|beta)\b", r"\\\1 ", text)
+    text = re.sub(r"(?<!\\)\b(?:infinity|infty|inf|oo)\b", r"\\infty ", text)
+    text = re.sub(r"\*\*([^\s*{(]+)", r"^{\1}", text).replace("*", r"\cdot ")
+    return re.sub(r"^\{(.*)\}$", r"\\{\1\\}", text)
