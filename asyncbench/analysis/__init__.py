@@ -12,7 +12,6 @@ PUBLIC = (
     "entrants",
     "notes",
     "pairing",
-    "repricing",
     "sql",
     "views",
 )

@@ -131,10 +131,6 @@ def report(
             "--published", help="llm-arithmetic, nupa: also show what the benchmark's document prints."
         ),
     ] = False,
-    statements: Annotated[
-        bool,
-        typer.Option("--statements", help="nupa: show the figures in the paper's sentences beside yours."),
-    ] = False,
     as_json: Json = False,
     markdown: Markdown = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead of text.")] = False,
@@ -159,9 +155,6 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="With --html: write the page here. Default: FOLDER/report.html."),
-    ] = None,
-    prices: Annotated[
-        str | None, typer.Option(metavar="now", help="Show what the same calls would cost at today's prices.")
     ] = None,
     fail_under: Annotated[
         list[str] | None,
@@ -201,8 +194,8 @@ def report(
     llm-arithmetic, integer-addition, nupa: the tables that the benchmark of this name publishes.
     """
     of, thresholds = _filtered(folders, suite, task, models, where), _thresholds(fail_under)
-    options = {"by": by, "prices": prices, "min_depth": min_depth, "grader": grader, "metric": metric}
-    options |= {"published": published, "statements": statements}
+    options = {"by": by, "min_depth": min_depth, "grader": grader, "metric": metric}
+    options |= {"published": published}
     if figures or width:
         form = {"json": as_json, "markdown": markdown, "latex": latex, "html": html, "out": out}
         _write_figures(of, figures, width, style, options=options, form=form)

@@ -32,7 +32,6 @@ PUBLIC = (
     "provider",
     "secrets",
     "unasked",
-    "usage",
     "wire",
     "workers.process",
     "workers.workers",

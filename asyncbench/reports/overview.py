@@ -2,8 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Any, Final
 
 from asyncbench.analysis.cells import (
@@ -37,12 +36,11 @@ from asyncbench.analysis.notes import (
     no_trials,
     note_of_simulated,
 )
-from asyncbench.analysis.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced, repriced
 from asyncbench.analysis.views import counts_by
 from asyncbench.records import Outcome
 from asyncbench.stats.proportions import Proportion
 from asyncbench.store.manifest import planned
-from asyncbench.store.schema import CELL, ENTRANT
+from asyncbench.store.schema import ENTRANT
 from asyncbench.tables.data import in_data
 from asyncbench.tables.headings import (
     ACCURACY,
@@ -57,11 +55,6 @@ from asyncbench.tables.headings import (
 from asyncbench.tables.numbers import count, dollars, number_of, percent, seconds
 from asyncbench.tables.report import Columns, Sheet, filled
 
-# Of `trials`, where they are priced again; the columns that pricing needs come on top.
-COLUMNS = (
-    *(*CELL, "repeat", "outcome", "reasoning_tokens", "effort", "ttft_s", "latency_s"),
-    *("model_served", "fingerprint", "upstream"),
-)
 REPEATED = (
     "Each problem was asked several times, but counts once in the intervals. `--style standings` has the "
     "exact intervals."
@@ -113,8 +106,6 @@ class Overview(FolderReport):
     spending: Sequence[Mapping[str, Any]]  # of `_SPENDING`
     batches: Sequence[BatchUse] = ()
     mixtures: tuple[str, ...] = ()  # aliases that were answered by several models, builds or upstreams
-    prices: str | None = None  # whose and when, where costs are not those of the run
-    unpriced: tuple[Unpriced, ...] = ()  # then: what has none of these prices
     stopped: Sequence[Mapping[str, Any]] = ()  # cells, as `stopped_cells_in` has them
     lapsed: int = 0  # trials skipped before, but not by the rule in force: open
 
@@ -125,8 +116,6 @@ class Overview(FolderReport):
         return None if self.suites else no_trials(self.folder)
 
     def _remarks(self) -> Iterator[str]:
-        if self.prices:
-            yield f"These are not the costs of the run: {self.prices}."
         yield graded_by(self.graders)
         by_name: dict[str, Counter[str]] = {}
         for line in self.suites:
@@ -162,10 +151,9 @@ class Overview(FolderReport):
         yield self._accuracy("Accuracy by task", [line for line in self.tasks if line.task != line.suite])
         yield stopped_sheet(self.stopped)
         yield filled(Sheet.of("Tokens, cost and latency of the trials", COSTS, self.suites, labels=2))
-        spent = "What all attempts would cost" if self.prices else "Total cost of all attempts"
+        spent = "Total cost of all attempts"
         spent += " (a model's conditions and runs together)" if self._several else ""
         yield Sheet.of(spent, SPENDING, self.spending)
-        yield Sheet.of("Attempts without a price today", UNPRICED, self.unpriced, labels=2)
 
     def _accuracy(self, title: str, lines: Sequence[OverviewLine]) -> Sheet:
         """Return a table of accuracies; what was planned, skipped and is open, where trials were skipped."""
@@ -175,30 +163,12 @@ class Overview(FolderReport):
         return Sheet.of(title, columns, lines, labels=2)
 
 
-def overview_of(views: FolderViews, *, prices_at: datetime | None = None) -> Overview:
+def overview_of(views: FolderViews) -> Overview:
     """Return the figures of results folders.
 
-    Args:
-        views: of the folders.
-        prices_at: costs are what the same calls would cost on this day; None: what they did cost.
-
     Raises:
-        ConfigError: for other prices, the sweep.yaml of a folder cannot be read.
         StoreError: what a folder holds cannot be read.
     """
-    if prices_at is None:
-        return _overview(views)
-    trials = views.table(f"SELECT {', '.join(sorted({*COLUMNS, *TRIAL_COLUMNS}))} FROM trials")  # noqa: S608  our words
-    attempts = views.table(f"SELECT {', '.join(ATTEMPT_COLUMNS)} FROM attempts")  # noqa: S608  our words
-    again = repriced(views, trials, attempts, now=prices_at)
-    views.put("trials", again.trials)
-    views.put("attempts", again.attempts)
-    sources = ", ".join(again.sources) or "no known source"
-    prices = f"they are what the same tokens would cost on {prices_at:%Y-%m-%d}, at the prices of {sources}"
-    return replace(_overview(views), prices=prices, unpriced=again.unpriced)
-
-
-def _overview(views: FolderViews) -> Overview:
     skips, manifest = keep_skips(views), views.manifest
     stopped = stopped_cells_in(views, skips)
     skipped, plan = Counter[Key](), Counter[Key]()
@@ -344,9 +314,4 @@ SPENDING: Final[Columns[Mapping[str, Any]]] = {
     "attempts": lambda row: count(row["attempts"]),
     COST_KNOWN: lambda row: count(row["priced_attempts"]),
     "cost": lambda row: dollars(row["cost_usd"]),
-}
-UNPRICED: Final[Columns[Unpriced]] = {
-    "model": lambda calls: calls.model,
-    "why": lambda calls: calls.why,
-    "attempts": lambda calls: count(calls.calls),
 }

@@ -5,7 +5,6 @@ A new style is its module and a row of `STYLES`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from typing import Any, Final, NamedTuple
@@ -31,7 +30,7 @@ class Style(NamedTuple):
 
 
 STYLES: Final[Mapping[str | None, Style]] = {
-    None: Style("reports.overview", "overview_of", frozenset({"prices"})),
+    None: Style("reports.overview", "overview_of"),
     "morning": Style("reports.status.run_overview", "run_overview_of"),
     "standings": Style("reports.standings.report", "standings_of"),
     "heatmap": Style("reports.heatmap", "accuracy_maps_of", frozenset({"metric"})),
@@ -53,7 +52,7 @@ STYLES: Final[Mapping[str | None, Style]] = {
     "nupa": Style(
         "published.nupa.report",
         "nupa_report_on",
-        frozenset({"published", "statements"}),
+        frozenset({"published"}),
         published=True,
         drawn=True,
     ),
@@ -72,12 +71,10 @@ def report(
     task: str | None = None,
     models: Sequence[str] | None = None,
     where: str | None = None,
-    prices: str | None = None,
     min_depth: int | None = None,
     grader: str | None = None,
     published: bool = False,
     metric: str | None = None,
-    statements: bool = False,
 ) -> Report:
     """Make a report of a results folder or several, in one of several styles. Nothing is changed.
 
@@ -96,14 +93,12 @@ def report(
         task: only trials of this task. [all]
         models: only trials of these aliases. [all]
         where: only trials for which this SQL condition over the columns of `trials` is true. [all]
-        prices: `now`, without a style: also what the same calls would cost today. [none]
         min_depth: `llm-arithmetic` only: leave out trials of a lesser depth. [5]
         grader: `llm-arithmetic` only: `layered`, `legacy` or `strict`. [the headline grader]
         published: `llm-arithmetic` and `nupa` only: set the figures that the benchmark's own document prints
             beside those of the folder. [False]
         metric: `heatmap` only: `exact_match`, `digit_match`, `dlength`, `cost` or another one of the page's
             figures. [accuracy]
-        statements: `nupa` only: the figures in the paper's sentences as one table, beside yours. [False]
 
     Returns:
         A `Report`, with `as_text()`, `as_markdown()`, `as_latex()` and `as_json()`. If the folder has nothing
@@ -115,12 +110,10 @@ def report(
         StoreError: A file of the folder is missing or damaged.
         ProblemSetError: A copy of a problem set is damaged.
     """
-    choices: dict[str, Any] = {"by": by, "prices": prices, "min_depth": min_depth, "grader": grader}
+    choices: dict[str, Any] = {"by": by, "min_depth": min_depth, "grader": grader}
     choices["metric"] = metric and metric.replace("-", "_")
     options = {name: value for name, value in choices.items() if value is not None}
-    options |= {
-        name: True for name, wanted in (("published", published), ("statements", statements)) if wanted
-    }
+    options |= {"published": True} if published else {}
     made_by = _style(style, options)
     of = chosen(folder, suite=suite, task=task, models=models, where=where)
     if not made_by.loaded and _only_loaded(of):
@@ -160,19 +153,11 @@ def _style(name: str | None, options: Mapping[str, Any]) -> Style:  # Any: of th
     if odd := sorted(options.keys() - fitting):
         where = f"--style {name}" if name else "a report without --style"
         raise ConfigError(f"--{odd[0].replace('_', '-')} cannot be used with {where}. Leave one of them out.")
-    if {"by", "prices"} <= options.keys():
-        raise ConfigError("--by compares answers, which have no other prices. Leave --prices out.")
-    if (prices := options.get("prices", "now")) != "now":
-        raise ConfigError(
-            f"--prices {prices}: the only choice is `now`. Leave it out for the prices of the run."
-        )
     return EFFECTS if "by" in options else STYLES[name]
 
 
 def made_in(style: Style, folder: Chosen, **options: Any) -> Report:  # Any: of the style
     """Return a report in a style, whatever else a folder holds; raises `NothingToShowError`."""
     make = getattr(import_module(f"asyncbench.{style.module}"), style.function)
-    if "prices" in options:
-        options = {"prices_at": datetime.now(UTC)}
     made: Report = make(folder, **options) if style.published else counted(folder, partial(make, **options))
     return made

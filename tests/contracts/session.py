@@ -292,7 +292,6 @@ def _observe_reports(writer: _Writer) -> None:
         _observe_report(writer, folder, style)
     night = writer / "night"
     writer.run("report --by", "report", night, "--by", "condition")
-    writer.run("report --prices", "report", night, "--prices", "now")
     writer.run("report", "report", night)
     for style in ("llm-arithmetic", "nupa"):
         words = ("--style", style, "--published")

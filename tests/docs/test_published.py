@@ -120,7 +120,6 @@ def of_nupa():
         "Table 5": f"{len(paper)} tasks",
         "Table 6": f"{easy} H, {len(paper) - easy} E",
         "Table 7": f"{own} printed cells beside yours; {len(digits) - own} repeat others by mistake",
-        "sentences": f"{rows_printed('nupa_text_statements')} printed figures beside yours",
     }
 
 

@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import json
-from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,7 +11,6 @@ from asyncbench import published_table, report
 from asyncbench.errors import ConfigError
 from asyncbench.published.llm_arithmetic.tables import OVERVIEW_HEAD
 from asyncbench.published.reports import PRINTED
-from asyncbench.records import Condition
 from asyncbench.suites.nupa.tasks import TASKS
 from asyncbench.tables.report import Sheet
 from data.published import ABOUT, table_of
@@ -149,7 +147,7 @@ def test_the_papers_models_stand_beside_ones_own_on_the_tasks_that_these_were_as
     folder = nupa.keep(tmp_path, *(nupa.result(one, nupa.right(one)) for one in asked))
     alone, beside = (report(folder, "nupa", published=published) for published in (False, True))
     theirs = {title: sheet for title, sheet in sheets_of(beside).items() if title not in sheets_of(alone)}
-    exact, digits, dlength, ranges, sentences = theirs.values()
+    exact, digits, dlength, ranges = theirs.values()
     assert exact.head[:4] == ("task", "m", "GPT-4o-mini (published)", "GPT-4o (published)")
     assert exact.rows[0][:4] == ["add, integer", "5 / 5", "5 / 20", "5 / 20"]
     assert [row[0] for row in exact.rows] == ["add, integer"]  # of max the paper prints add's figures again
@@ -158,62 +156,7 @@ def test_the_papers_models_stand_beside_ones_own_on_the_tasks_that_these_were_as
     assert ranges.head == ("model", *(f"add integer {of}" for of in ("S", "M", "L", "XL")))
     assert ranges.rows[0] == ["m", "-", "1.00", "-", "-"]
     assert ["Llama-2-7b-hf, 5 examples (published)", "0.61", "0.12", "0.00", "0.00"] in ranges.rows
-    assert sentences.head == ("sentence about", "figure", "paper (published)", "m")
-    assert [*sentences.rows] == [
-        ["GPT-4o, add, integer, S", "exact match", "nearly 1.00", "-"],
-        ["GPT-4o, add, integer, M", "exact match", "about 0.80", "1.00"],
-        ["GPT-4o, add, integer, L", "exact match", "around 0.40", "-"],
-        ["GPT-4o, add, integer, XL", "exact match", "just 0.15", "-"],
-        ["RF CoT over direct", "seconds per sample ratio", "approximately 17", "-"],
-    ]
     assert "Number Cookbook" in beside.as_text(width=200)
     data = json.loads(beside.as_json())
-    expected = [*(f"Table {n}" for n in (7, 8, 9, 10)), "sentences of sections 2.4 and 4"]
-    assert [table["table"] for table in data.pop("published")] == expected
+    assert [table["table"] for table in data.pop("published")] == [f"Table {n}" for n in (7, 8, 9, 10)]
     assert data == json.loads(alone.as_json())
-
-
-def test_a_sentence_about_several_tasks_stands_beside_the_mean_over_them(tmp_path):
-    tasks = {
-        "max_Float_Float_Float": 1.0,
-        "get_digit_Integer_int_int": 1.0,
-        "add_Fraction_Fraction_Fraction": 1.0,
-        "multiply_easy_Fraction_Fraction_Fraction": 0.0,
-    }
-    results = []
-    for name, share in tasks.items():
-        length = 2 if "Fraction" in name else 80
-        for one in nupa.problems(name, {length: 2}):
-            results.append(nupa.result(one, nupa.right(one) if share else "so what?"))
-    folder = nupa.keep(tmp_path, *results)
-    sheet = sheets_of(report(folder, "nupa", published=True))[
-        "Figures in the paper's sentences, beside yours"
-    ]
-    rows = [row for row in sheet.rows if row[-1] != "-"]
-    assert rows == [
-        ["GPT-4o, get_digit, XL", "exact match", "only 0.20", "1.00"],
-        ["random guess, get_digit", "exact match", "equal 0.10", "0.10"],
-        ["max, float, XL", "digit match", "still 0.60", "1.00"],
-        ["max, float, XL", "dlength", "about 30-60", "0.00"],
-        ["GPT-4o, GPT-4o-mini, Qwen2, fraction, S", "exact match", "average less than 0.20", "0.50"],
-    ]
-
-
-def test_all_figures_of_the_papers_sentences_are_one_table_beside_ones_own(tmp_path):
-    """Also those of tasks that were not asked. How much slower a rule is, is told of who had one."""
-    rules = Condition(name="rules", style="rules")
-    results = [
-        replace(nupa.result(one, nupa.right(one), condition=condition), latency_s=seconds)
-        for condition, seconds in ((Condition(), 0.5), (rules, 6.0))
-        for one in nupa.problems(nupa.SUM, {3: 2})
-    ]
-    folder = nupa.keep(tmp_path, *results)
-    shown = report(folder, "nupa", statements=True)
-    (sheet,) = sheets_of(shown).values()
-    assert len(sheet.rows) == 19
-    assert sheet.head[3:] == ("m (plain)", "m (rules)")
-    assert list(sheet.rows[0]) == ["GPT-4o, add, integer, S", "exact match", "nearly 1.00", "1.00", "0.00"]
-    assert list(sheet.rows[-1]) == [
-        *("RF CoT over direct", "seconds per sample ratio", "approximately 17", "-", "12.00")
-    ]
-    assert json.loads(shown.as_json())["statements"][-1]["ours"] == {"m (plain)": None, "m (rules)": 12.0}

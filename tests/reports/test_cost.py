@@ -9,7 +9,8 @@ import orjson
 import pytest
 
 from asyncbench.analysis.counting import counted
-from asyncbench.records import BATCH, Result, Usage
+from asyncbench.errors import ConfigError
+from asyncbench.records import BATCH, Reply, Result, Usage
 from asyncbench.reports.cost.counts import MAYBE_BILLED, NO_PRICE, NO_TOKENS, TOKEN_KINDS
 from asyncbench.reports.cost.report import cost_report_of
 from asyncbench.store.catalog import read_attempts, read_trials
@@ -17,7 +18,7 @@ from asyncbench.store.folder import Store
 from asyncbench.tables.report import SIMULATED
 from tests.reports import answered
 from tests.reports.paid import MINI, SONNET, TOKENS, Asked, Call, folder_of, trials
-from tests.reports.test_report import result
+from tests.reports.test_report import call, result
 from tests.store.made import skipped
 from tests.world.night import MODEL, requests
 
@@ -449,3 +450,38 @@ def test_nothing_is_estimated_where_all_is_told_nor_in_what_others_recorded(tmp_
     assert counted(folder_of(tmp_path / "own", trials(2)), cost_report_of).untold == ()
     bare = trials(2, Call(usage=None))
     assert counted(folder_of(tmp_path / "others", bare, imported=True), cost_report_of).untold == ()
+
+
+# ── prices of the folder's sweep file ────────────────────────────────────────────────────────
+
+
+def priced_by(folder, *, models):
+    """The report of a folder with one call of a million input tokens, under this sweep file."""
+    mini = replace(MODEL, alias="mini", provider="openai", model_id="gpt-5-mini", price=None)
+    (request,) = requests(1, mini)
+    reply = Reply(text="4", usage=Usage(input_tokens=1_000_000, output_tokens=0))
+    with Store.open(folder, sweep="s") as store:
+        store.keep(call(request, reply, cost_usd=0.25))
+        store.keep(result(request, reply))
+        store.write_file("sweep.yaml", models.encode())
+    return counted(folder, cost_report_of)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param("forgotten: 1", id="a key of another version"),
+        pytest.param("temperature: 0", id="a parameter that is refused today"),
+        pytest.param("serve: {command: vllm, ready: 'http://127.0.0.1/'}", id="a server that a run started"),
+    ],
+)
+def test_of_a_kept_sweep_file_only_the_prices_are_read(tmp_path, entry):
+    models = f"models: [{{model: openai/gpt-5-mini, alias: mini, {entry}}}]"
+    spent = priced_by(tmp_path, models=models).whole.spent
+    assert (spent.usd, spent.usd_by_kind["not_split"]) == (0.25, 0.0)
+
+
+@pytest.mark.parametrize("text", ["models: 5", "[]", "{"], ids=["no models", "no mapping", "no YAML"])
+def test_a_kept_sweep_file_that_is_none_is_an_error(tmp_path, text):
+    with pytest.raises(ConfigError, match=r"sweep\.yaml"):
+        priced_by(tmp_path, models=text)

@@ -109,8 +109,6 @@ def test_what_was_not_varied_is_refused_with_what_was(night):
         ab.report(night, by="temperature")
     with pytest.raises(ConfigError, match="--by cannot be used with --style cost"):
         ab.report(night, "cost", by="effort")
-    with pytest.raises(ConfigError, match="Leave --prices out"):
-        ab.report(night, by="effort", prices="now")
 
 
 @pytest.mark.long

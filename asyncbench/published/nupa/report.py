@@ -25,14 +25,6 @@ from asyncbench.published.nupa.counts import (
     task_name,
 )
 from asyncbench.published.nupa.pictures import pictures_of
-from asyncbench.published.nupa.sentences import (
-    SENTENCES,
-    Statement,
-    all_statements,
-    by_name,
-    statements_of,
-    statements_sheet,
-)
 from asyncbench.published.reports import (
     MARK as PUBLISHED,
     PublishedPicture,
@@ -64,7 +56,6 @@ class NupaReport(PublishedReport):
     source: Chosen
     empty: int
     planned: Mapping[Entrant, int]
-    statements: tuple[Statement, ...] = ()  # all of them: then nothing else is shown
     lines: tuple[TaskLine, ...]  # as the manifest has who was asked, then as the table of tasks
 
     def _data(self) -> dict[str, object]:
@@ -77,23 +68,15 @@ class NupaReport(PublishedReport):
             "models": [self._model(entrant, lines) for entrant, lines in by_asked(self.lines).items()],
             "lines": [_line(line) for line in self.lines],
         }
-        if self.statements:
-            data["statements"] = self.statements
         return self._with_published(data)
 
     def _sheets(self) -> Iterator[Sheet]:
-        if self.statements:
-            names = names_of(by_asked(self.lines)).values()
-            yield statements_sheet(
-                "All figures in the paper's sentences, beside yours", self.statements, names
-            )
-            return
         yield from _tables(self.lines)
         if self.published:
             yield from beside_printed(self.lines, self.published)
 
     def pictures(self) -> Iterator[PublishedPicture]:
-        """Yield the pictures of the paper, and those that its sentences and tables ask for."""
+        """Yield the pictures of the paper, and those that its tables ask for."""
         return pictures_of(self.lines, self.source, printed=bool(self.published))
 
     def _model(self, entrant: Entrant, lines: list[TaskLine]) -> dict[str, object]:
@@ -171,13 +154,12 @@ def paper_figures_of(views: FolderViews) -> PaperFigures:
     return PaperFigures(lines=counts_in(views, views.manifest)["lines"], published=printed_tables())
 
 
-def nupa_report_on(folder: Folders, *, published: bool = False, statements: bool = False) -> NupaReport:
+def nupa_report_on(folder: Folders, *, published: bool = False) -> NupaReport:
     """Return the figures of NUPA in a results folder.
 
     Args:
         folder: the results folder.
         published: beside those that the paper prints.
-        statements: only those that stand in the paper's sentences, each beside ours.
 
     Raises:
         ConfigError: it is not a results folder, or holds no trial of NUPA.
@@ -185,12 +167,10 @@ def nupa_report_on(folder: Folders, *, published: bool = False, statements: bool
     """
     manifest = manifest_of(folder)
     counts = counts_of(folder, manifest)
-    sentences = published_table(SENTENCES)
     return NupaReport(
         **about(folder, manifest, runs={line.run for line in counts["lines"]}),
         **counts,
-        published=(sentences,) if statements else printed_tables() if published else (),
-        statements=all_statements(folder, counts["lines"], sentences) if statements else (),
+        published=printed_tables() if published else (),
         source=chosen(folder),
         planned={
             entrant: sum(suites[SUITE].values())
@@ -301,7 +281,7 @@ PASSED: Final[Columns[TaskLine]] = {
 
 def printed_tables() -> tuple[pa.Table, ...]:
     """Return the tables of the paper that a folder's figures can stand beside."""
-    return tuple(map(published_table, (*DIGITS, "nupa_table_10", SENTENCES)))
+    return tuple(map(published_table, (*DIGITS, "nupa_table_10")))
 
 
 def beside_printed(lines: Sequence[TaskLine], tables: Iterable[pa.Table]) -> Iterator[Sheet]:
@@ -311,14 +291,14 @@ def beside_printed(lines: Sequence[TaskLine], tables: Iterable[pa.Table]) -> Ite
         lines: of the folder.
         tables: as `printed_tables` has them.
     """
-    own = by_name(lines)
+    groups = by_asked(lines)
+    names = names_of(groups)
+    own = {names[entrant]: {line.task.kind: line for line in its} for entrant, its in groups.items()}
     kinds = list(dict.fromkeys(line.task.kind for line in lines))
-    *of_digits, by_range, sentences = tables
+    *of_digits, by_range = tables
     for (figure, title), table in zip(DIGITS.values(), of_digits, strict=True):
         yield _digits_sheet(table, figure, title, own=own, kinds=kinds)
     yield _ranges_sheet(by_range, own=own)
-    statements = [one for one in statements_of(sentences, own) if one["is_of_folder"]]
-    yield statements_sheet("Figures in the paper's sentences, beside yours", statements, own)
 
 
 def _digits_sheet(

@@ -12,12 +12,13 @@ import pyarrow as pa
 
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import note_of_simulated
-from asyncbench.analysis.repricing import known_rates
 from asyncbench.analysis.views import CALLS_OF_ENTRANTS, counts_by
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
-from asyncbench.pricing import PERIOD_S, Rates, RatesAt, tier_of
-from asyncbench.providers.endpoints import is_simulated
+from asyncbench.pricing import PERIOD_S, Rates, RatesAt, rates_at, tier_of
+from asyncbench.providers.endpoints import is_simulated, known_endpoints
+from asyncbench.providers.prices import rates_of
 from asyncbench.records import BATCH, REALTIME, Sent
+from asyncbench.store.manifest import kept_sweep_file
 from asyncbench.store.schema import ENTRANT, LOST
 from asyncbench.tables.data import in_data
 
@@ -114,7 +115,7 @@ def keep_calls(views: FolderViews) -> tuple[str, dict[str, str]]:
         ConfigError: the sweep.yaml of the folder cannot be read.
         StoreError: what it holds cannot be read.
     """
-    rates = known_rates(views, lambda: views.rows("SELECT DISTINCT model, provider, model_id FROM trials"))
+    rates = _known_rates(views)
     ids: dict[str, set[str]] = {}
     for alias, model_id in rates:
         if model_id is not None:
@@ -126,6 +127,30 @@ def keep_calls(views: FolderViews) -> tuple[str, dict[str, str]]:
     known = bool(views.manifest.get("simulated")) or any(map(is_simulated, providers))
     _put_rates(views, rates)
     return note_of_simulated(views, known=known), model_ids
+
+
+def _known_rates(views: FolderViews) -> dict[tuple[str, str | None], RatesAt]:
+    """Return the prices of every model, by alias and model id; by alias alone for trials that are open.
+
+    An imported folder has no sweep: there, providers are taken at their word and at their list price.
+    """
+    sweeps = {label: sweep_file for label, path in views.folders if (sweep_file := kept_sweep_file(path))}
+    models = list[tuple[str, str, RatesAt]]()
+    if len(sweeps) < len(views.chosen.paths):
+        for row in views.rows("SELECT DISTINCT model, provider, model_id FROM trials"):
+            endpoint = known_endpoints().get(row["provider"])
+            vendor = endpoint.prices if endpoint else None
+            models.append(
+                (row["model"], row["model_id"], rates_at(row["model_id"], price=None, vendor=vendor))
+            )
+    for label, sweep_file in sweeps.items():
+        from asyncbench.config.sweep import priced_models
+
+        models += (
+            (views.called(label, model.alias), model.model_id, rates_of(model))
+            for model in priced_models(sweep_file)
+        )
+    return {key: rates for alias, model_id, rates in models for key in ((alias, model_id), (alias, None))}
 
 
 _ALONE: Final = pa.schema([("model", pa.string()), ("model_id", pa.string())])

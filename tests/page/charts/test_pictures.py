@@ -292,9 +292,7 @@ def test_without_vl_convert_the_way_out_is_told(folder, tmp_path, monkeypatch):
         write_figures(folder, tmp_path / "out")
 
 
-@pytest.mark.parametrize(
-    "odd", [["--style", "cost"], ["--grader", "strict"], ["--json"], ["--latex"], ["--prices", "now"]]
-)
+@pytest.mark.parametrize("odd", [["--style", "cost"], ["--grader", "strict"], ["--json"], ["--latex"]])
 def test_figures_are_of_the_whole_folder_and_take_no_other_option(folder, tmp_path, odd):
     told = CliRunner().invoke(app, ["report", str(folder), "--figures", str(tmp_path), *odd])
     assert isinstance(told.exception, ConfigError)
