@@ -5,6 +5,7 @@ stay as they are: the page writes them as text, never as markup.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from itertools import chain
 from typing import Any, Final
 
@@ -17,12 +18,13 @@ from asyncbench.analysis.anatomy.error import Error
 from asyncbench.analysis.anatomy.numbers import sign_of
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Asked, asked_in, kind_of
-from asyncbench.records import Outcome
+from asyncbench.records import Outcome, accepted_answers
 from asyncbench.store.schema import ENTRANT
 from asyncbench.tables.numbers import count, dollars, seconds
 
 LONGEST: Final = 3_000  # characters of one text of a whole trial; of a longer one its ends are kept
 SHORT: Final = 120  # characters of a text in a list
+MOST_ACCEPTED: Final = 20  # accepted answers that are listed
 ROWS_AT_ONCE: Final = 2048  # whose texts are in memory together
 _LAST_LINE: Final = 400  # characters of a question in which its last line is searched
 _KIND: Final = ("suite", "task", "variant", "representation")
@@ -38,7 +40,7 @@ _SHOWN: Final = (
     *("cost_usd", "attempts", "ttft_s", "latency_s", "error_kind", "error_message", "http_status"),
     *("model_served", "upstream"),
 )
-_PROBLEM: Final = ("problem_set", "problem_id", "question", "operands", "answer_type")
+_PROBLEM: Final = ("problem_set", "problem_id", "question", "operands", "answer_type", "extra")
 _GRADES: Final = (
     *("grader", "grader_version", "headline", "answer", "classification", "reason", "outcome", "format_ok"),
     *("digits_right", "digits_total", "flags", "score"),
@@ -111,10 +113,25 @@ def _rows(views: FolderViews, columns: Sequence[str], by: str, wanted: Sequence[
         problem_ids = {row["problem_id"] for row in rows}
     problems = _problems(views, problem_ids)
     for row in rows:
-        yield row | problems.get((row["problem_set"], row["problem_id"]), _UNKNOWN)
+        whole = row | problems.get((row["problem_set"], row["problem_id"]), _UNKNOWN)
+        accepted = accepted_answers(whole["expected"], whole["extra"])
+        yield whole | {"accepted": accepted, "expected": _nearest(accepted, whole["answer"])}
 
 
-_UNKNOWN: Final[Row] = {"question": None, "operands": (), "answer_type": None}
+def _nearest(accepted: Sequence[str], answer: str | None) -> str:
+    """Return the accepted answer that an answer is compared with."""
+    if answer is None or len(accepted) == 1:
+        return accepted[0]
+    likeness = SequenceMatcher(None, b=answer[:SHORT], autojunk=False)
+
+    def ratio(text: str) -> float:
+        likeness.set_seq1(text[:SHORT])
+        return likeness.ratio()
+
+    return answer if answer in accepted else max(accepted[:MOST_ACCEPTED], key=ratio)
+
+
+_UNKNOWN: Final[Row] = {"question": None, "operands": (), "answer_type": None, "extra": "{}"}
 
 
 def _problems(views: FolderViews, problem_ids: Collection[str]) -> dict[tuple[str, str], Row]:
@@ -205,6 +222,8 @@ def _whole(row: Row, roster: Asked) -> ShownTrial:
     return {
         **_line(row, roster, error),
         **{name: text and _ends(text) for name, text in texts.items()},
+        "accepted": [_cut(text) for text in row["accepted"][:MOST_ACCEPTED]],
+        "accepted_in_all": len(row["accepted"]),
         "aligned": _aligned(row, error),
         "wrong_from_first": error.wrong_from_left if error else (),
         "wrong_from_last": error.wrong_from_right if error else (),

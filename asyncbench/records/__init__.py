@@ -62,6 +62,7 @@ from asyncbench.records.trials import (
     Serve as Serve,
     Timeouts as Timeouts,
     Trial as Trial,
+    accepted_answers as accepted_answers,
 )
 
 PUBLIC = ("waits",)

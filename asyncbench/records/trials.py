@@ -1,9 +1,16 @@
 """Records of questions: Draft → Problem → Trial → Request, with the models and conditions of a sweep."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
+
+
+def accepted_answers(expected: str, extra: str) -> tuple[str, ...]:
+    """Return every answer that counts as right to a problem with these fields."""
+    listed = json.loads(extra).get("accepted") if '"accepted"' in extra else None
+    return tuple(listed or (expected,))
 
 
 class Outcome(StrEnum):
@@ -31,6 +38,11 @@ class Draft:
     expected: str  # canonical
     answer_type: str  # integer, decimal, fraction, scientific or text
     extra: str = "{}"  # JSON, the suite's own
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """Every answer that counts as right: `expected`, and what `extra` lists as `accepted`."""
+        return accepted_answers(self.expected, self.extra)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,6 @@ from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.schema import PROBLEM_SCHEMA
 from asyncbench.records import Condition, Problem, Reply
 from asyncbench.suites.custom import is_number, likely_grader
-from asyncbench.suites.judgement import accepted_answers
 from asyncbench.suites.number_reading import Mark
 from asyncbench.suites.requests import wording_of
 from asyncbench.suites.table import graded
@@ -197,7 +196,7 @@ def _likely(file: Path, columns: Columns | None, decimal: str | None) -> tuple[s
     if decimal is not None:
         return "number", decimal
     problems = open_set(file, suite="custom", columns=columns, grader="text")  # which also opens JSON lists
-    answers = [accepted_answers(problem) for problem in problems.read()]
+    answers = [problem.accepted for problem in problems.read()]
     likely = likely_grader(answer for accepted in answers for answer in accepted)
     if likely != "exact":
         return likely, None
@@ -244,7 +243,7 @@ def _asked(problem: Problem) -> AskedProblem:
         task=problem.task,
         messages=(*system, *turns, {"role": "user", "content": worded.question}),
         expected=problem.expected,
-        accepted=accepted_answers(problem),
+        accepted=problem.accepted,
         answer=headline.answer,
         outcome=headline.outcome.value,
     )

@@ -14,7 +14,6 @@ from asyncbench.suites.suite import (
 PUBLIC = (
     "custom",
     "integer_addition",
-    "judgement",
     "llm_arithmetic",
     "number_reading",
     "numbers",

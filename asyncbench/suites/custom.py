@@ -16,7 +16,7 @@ from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.records import Grade, Problem, Reply, outcome_of
 from asyncbench.suites.choice_reading import last_letter
 from asyncbench.suites.json_match import equal_json, json_value
-from asyncbench.suites.judgement import Judgement, accepted_answers
+from asyncbench.suites.judgement import Judgement
 from asyncbench.suites.math_match import check_math, equal_math, mathematics
 from asyncbench.suites.number_reading import Mark, NotOneNumberError, Number, last_number, only_number
 from asyncbench.suites.own_graders import added_grader, by_function, grader_in_file
@@ -220,7 +220,7 @@ def _compared(
     if answer is None:
         return Judgement(correct=False, answer=None)
     try:
-        right = any(answer == read_expected(accepted) for accepted in accepted_answers(problem))
+        right = any(answer == read_expected(accepted) for accepted in problem.accepted)
     except ValueError:  # of an older folder: this expected value would be refused today
         right = False
     return Judgement(correct=right, answer=str(answer))

@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NoReturn
 
 from asyncbench.records import Problem
-from asyncbench.suites.judgement import Judgement, accepted_answers
+from asyncbench.suites.judgement import Judgement
 
 MOST_FAILED: Final = 500  # brackets that begin no JSON: a reply with more is read no further
 _FENCED: Final = re.compile(r"^[ \t]*(```+|~~~+)[^\n`]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
@@ -82,7 +82,7 @@ def equal_values(a: Any, b: Any) -> bool:
 
 def equal_json(reply: str, problem: Problem) -> Judgement:
     """Return whether the JSON of a reply is an accepted value. `format_ok`: the reply is nothing else."""
-    wanted = [json_value(accepted) for accepted in accepted_answers(problem)]
+    wanted = [json_value(accepted) for accepted in problem.accepted]
     found = list(_values_in(reply))
     if not found:
         return Judgement(correct=False, answer=None, format_ok=False)

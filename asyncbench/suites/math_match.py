@@ -13,7 +13,7 @@ from typing import Final
 from asyncbench.errors import ConfigError
 from asyncbench.records import Problem
 from asyncbench.suites.grading_process import GradingProcess
-from asyncbench.suites.judgement import Judgement, accepted_answers
+from asyncbench.suites.judgement import Judgement
 
 MOST_CHECKED: Final = 200  # expected values that are read before anything is asked, in a process
 MOST_UNENDING: Final = 3  # of them, each of which takes its whole time
@@ -37,7 +37,7 @@ def equal_math(reply: str, problem: Problem) -> Judgement:
     Raises:
         RuntimeError: the process ends for another reason than its limit.
     """
-    verdict = _process().ask("judged", reply=reply, accepted=accepted_answers(problem))
+    verdict = _process().ask("judged", reply=reply, accepted=problem.accepted)
     if verdict is None:
         return Judgement(correct=False, answer=None, reason="timed_out")
     return Judgement(correct=verdict.get("right", False), answer=verdict.get("answer"))

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from asyncbench.records import Problem
-from asyncbench.suites.judgement import Judgement, accepted_answers
+from asyncbench.suites.judgement import Judgement
 
 _LETTERS: Final = str.maketrans(  # which Unicode does not take apart, and signs with several forms
     {"ı": "i", "ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe"}
@@ -105,7 +105,7 @@ def _without_articles(words: list[str]) -> list[str]:
 def equal_text(reply: str, problem: Problem) -> Judgement:
     """Return whether a whole reply is an accepted answer; the answer is the text that is accepted."""
     compared = compared_text(reply)
-    for accepted in accepted_answers(problem):
+    for accepted in problem.accepted:
         if compared_text(accepted) == compared:
             return Judgement(correct=True, answer=accepted)
     return Judgement(correct=False, answer=reply.strip())
@@ -114,7 +114,7 @@ def equal_text(reply: str, problem: Problem) -> Judgement:
 def contained_text(reply: str, problem: Problem) -> Judgement:
     """Return whether an accepted answer stands in a reply as whole words, without a `not` right before it."""
     said = words_of(reply)
-    for accepted in accepted_answers(problem):
+    for accepted in problem.accepted:
         wanted = _without_articles(words_of(accepted).words)
         if _stands_in(wanted, said) if wanted else accepted.strip() in reply:
             return Judgement(correct=True, answer=accepted)

@@ -1,12 +1,14 @@
 """Trials as the page shows them: which ones a file to mail holds, and what it tells of each."""
 
+import asyncio
+import json
 import shutil
 from collections import Counter
 from functools import cache
 
 import pytest
 
-from asyncbench import read_trials
+from asyncbench import read_trials, run_sweep
 from asyncbench.analysis.counting import counted
 from asyncbench.analysis.entrants import asked_in
 from asyncbench.page.answers import LONGEST, SHORT, answers_to, operands_text, summaries, whole_trials
@@ -159,3 +161,36 @@ def test_where_the_problem_set_is_gone_the_answer_is_still_told(night, tmp_path)
         assert (trial["prompt"], trial["operands"]) == (None, None)
         assert (trial["answer"], trial["grades"]) == (known["answer"], known["grades"])
         assert (trial["error"] is None) == (known["error"] is None)
+
+
+# ── several accepted answers
+
+
+ACCEPTED = [  # reply, the answer that it is compared with
+    ("Paname", "Paname"),
+    ("Panamee", "Paname"),
+    ("Pariss", "Paris"),
+    ("zzz", "Paris"),
+]
+
+
+def test_an_answer_is_compared_with_the_nearest_accepted_one(tmp_path):
+    (tmp_path / "own.jsonl").write_text(
+        "".join(
+            json.dumps({"question": reply, "expected": ["Paris", "Paname"]}) + "\n" for reply, _ in ACCEPTED
+        )
+    )
+    (tmp_path / "mine.py").write_text(
+        "def right(reply, problem):\n"
+        "    return {'correct': problem.question in problem.accepted, 'answer': problem.question}\n"
+    )
+    (tmp_path / "own.yaml").write_text(
+        "name: own\nproblems: [{path: own.jsonl, suite: custom, grader: 'mine:right'}]\n"
+        f"models: [simulated/oracle]\nout: {tmp_path / 'out'}\n"
+    )
+    asyncio.run(run_sweep(tmp_path / "own.yaml"))
+
+    trials = whole_on(tmp_path / "out", [row["trial_id"] for row in rows_of(tmp_path / "out")])
+    assert {trial["prompt"]: trial["expected"] for trial in trials} == dict(ACCEPTED)
+    assert {(*trial["accepted"], trial["accepted_in_all"]) for trial in trials} == {("Paris", "Paname", 2)}
+    assert {trial["prompt"] for trial in trials if trial["outcome"] == "correct"} == {"Paname"}

@@ -9,7 +9,6 @@ import pytest
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Problem, Reply
-from asyncbench.suites.judgement import accepted_answers
 from asyncbench.suites.table import grade
 
 TWO = '["Paris", "Paname"]'
@@ -43,21 +42,21 @@ CELLS = {  # of a CSV: is a text that is a JSON list of texts opened?
 def test_a_text_that_is_a_list_is_opened_for_graders_that_read_no_list(tmp_path, grader, is_list):
     text = '["1", "2"]' if grader == "number" else '["A", "B"]'
     (problem,) = opened(csv(tmp_path, text), grader=grader)
-    assert accepted_answers(problem) == (tuple(json.loads(text)) if is_list else (text,))
+    assert problem.accepted == (tuple(json.loads(text)) if is_list else (text,))
     if not is_list:
         assert json.loads(problem.extra) == {"grader": grader}  # as it always was
 
 
 def test_columns_as_a_list_open_it_for_any_grader(tmp_path):
     (problem,) = opened(csv(tmp_path, TWO), grader="exact", columns={"expected": ["expected"]})
-    assert accepted_answers(problem) == ("Paris", "Paname")
+    assert problem.accepted == ("Paris", "Paname")
     assert [grade(problem, Reply(text=text))[0].exact_match for text in ("Paname", TWO)] == [True, False]
 
 
 def test_several_columns_are_accepted_and_an_empty_one_says_nothing(tmp_path):
     path = csv(tmp_path, "Paris|Paname", "Roma|", "|Bern", head="question,answer,alias")
     problems = opened(path, grader="exact", columns={"expected": ["answer", "alias"]})
-    assert [accepted_answers(problem) for problem in problems] == [("Paris", "Paname"), ("Roma",), ("Bern",)]
+    assert [problem.accepted for problem in problems] == [("Paris", "Paname"), ("Roma",), ("Bern",)]
     assert [problem.expected for problem in problems] == ["Paris", "Roma", "Bern"]
 
 
@@ -68,7 +67,7 @@ def test_lists_of_json_lines_and_parquet_are_accepted_answers(tmp_path):
     pq.write_table(pa.Table.from_pylist(rows), table)
     for path in (lines, table):
         problems = opened(path, grader="number")
-        assert [accepted_answers(problem) for problem in problems] == [("1", "2"), ("3",)]
+        assert [problem.accepted for problem in problems] == [("1", "2"), ("3",)]
         assert grade(problems[0], Reply(text="It is 2."))[0].exact_match
     ids = [[problem.problem_id for problem in opened(path, grader="number")] for path in (lines, table)]
     assert ids[0] == ids[1]
@@ -78,7 +77,7 @@ def test_parquet_columns_may_lack_some_answers(tmp_path):
     table = pa.table({"question": ["a", "b"], "x": ["1", None], "y": pa.array([None, 2], pa.int64())})
     pq.write_table(table, tmp_path / "own.parquet")
     problems = opened(tmp_path / "own.parquet", grader="exact", columns={"expected": ["x", "y"]})
-    assert [accepted_answers(problem) for problem in problems] == [("1",), ("2",)]
+    assert [problem.accepted for problem in problems] == [("1",), ("2",)]
 
 
 def test_for_json_any_value_of_json_lines_is_the_expected_value(tmp_path):

@@ -22,7 +22,7 @@ async function showTrial(detail, id) {
 function trialCard(trial) {
   return element("article", { class: "card", "aria-label": "The answer", "data-trial": trial.id },
     element("h3", {}, badge(trial.outcome), whoOf(trial.asked)),
-    ...aboutTrial(trial), comparison(trial), because(trial), besideLink(trial), passagesOf(trial), promptOf(trial), gradesTable(trial.grades), factsOf(trial));
+    ...aboutTrial(trial), comparison(trial), acceptedOf(trial), because(trial), besideLink(trial), passagesOf(trial), promptOf(trial), gradesTable(trial.grades), factsOf(trial));
 }
 
 /** Return what was asked: the kind, and the part of the question that differs from others. */
@@ -40,6 +40,14 @@ function comparison(trial) {
   if (answer !== null && answer === expected) return element("dl", { class: "versus" }, line("Answer", foreign(answer)));
   return element("dl", { class: "versus" }, line("Expected", expected === null ? "–" : foreign(expected)),
     line("Answer", answer === null ? element("span", { class: "muted" }, "none") : foreign(answer)));
+}
+
+/** Return all answers that count as right, where there are several; the one above is the nearest. */
+function acceptedOf(trial) {
+  if (!(trial.accepted_in_all > 1)) return null;
+  const more = trial.accepted_in_all - trial.accepted.length;
+  return element("p", { class: "about" }, "Accepted: ",
+    trial.accepted.flatMap((text, n) => [n ? " | " : "", foreign(text)]), more ? ` and ${count(more)} more` : "");
 }
 
 function because(trial) {
