@@ -15,8 +15,8 @@ import pytest
 
 import asyncbench as ab
 from asyncbench.errors import ConfigError
-from asyncbench.problems.custom import used_grader
 from asyncbench.problems.opening import open_set
+from asyncbench.problems.row_graders import used_grader
 from asyncbench.records import Outcome, Reply
 from asyncbench.suites.table import SUITES
 from tests.commands import asyncbench_here, succeeded
@@ -216,10 +216,10 @@ def test_a_verdict_becomes_a_grade(returned, outcome, answer, format_ok, home):
 
 
 @pytest.mark.parametrize(
-    "returned", ["None", "1", "'correct'", "{}", "{'correct': 1}", "{'correct': True, 'score': 2}"]
+    "returned", ["None", "7", "'correct'", "{}", "{'correct': 1}", "{'correct': True, 'score': 2}"]
 )
 def test_anything_else_is_a_fault_that_says_what_to_return(returned, home):
-    with pytest.raises(TypeError, match=r"mine:same returned .*Return True, False or \{'correct'"):
+    with pytest.raises(TypeError, match=r"mine:same returned .*Return True, False, a score"):
         graded(home, returned)
 
 

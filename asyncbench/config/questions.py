@@ -68,7 +68,7 @@ class ProblemsEntry(Entry):
         default=None,
         description=f"Only for `custom`: {', '.join(CUSTOM_GRADERS)}, or a function of your own. "
         "`my_module:function` is the function in `my_module.py`, beside the sweep file or else in the "
-        "working directory.",
+        "working directory. Where `columns` has a column `grader`: of rows that name none.",
         json_schema_extra={"examples": [*CUSTOM_GRADERS, "my_module:function"]},
     )
     pattern: str | None = Field(

@@ -4,6 +4,7 @@ In: a suite and its parameters, or a file, here or elsewhere. Out: problems, in 
 """
 
 PUBLIC = (
+    "accepted",
     "copies",
     "custom",
     "hub",
@@ -11,5 +12,6 @@ PUBLIC = (
     "opening",
     "problem_set",
     "recorded",
+    "row_graders",
     "schema",
 )

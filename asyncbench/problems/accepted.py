@@ -62,6 +62,11 @@ def accepted_in(
     return list(dict.fromkeys(answers))
 
 
+def is_list_of_texts(text: str) -> bool:
+    """Return whether a text is a JSON list of texts."""
+    return bool(_list_in(text, numbers=False))
+
+
 def _list_in(text: str, *, numbers: bool) -> list[Any] | None:  # Any: JSON
     """Return the list that a text is, if all its items are texts or, with `numbers`, numbers."""
     if not text.lstrip().startswith("["):

@@ -13,20 +13,18 @@ import pyarrow as pa
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.accepted import accepted_in
 from asyncbench.problems.files import lacking, opened_columns
+from asyncbench.problems.row_graders import RowGraders
 from asyncbench.problems.schema import Column, converted, is_text
 from asyncbench.problems.text_files import Row, first_of, is_text_file, names_in, text_rows, text_value
 from asyncbench.records import Draft
 from asyncbench.suites.custom import check_expected
-from asyncbench.suites.number_reading import Mark
-from asyncbench.suites.own_graders import TAKES, use_grader
-from asyncbench.suites.plugins import OwnFunction, function_named
 
 SUITE = "custom"
 MOST_REFUSED: Final = 1_000  # rows that cannot be asked or graded: then the rest is not read
 SHOWN_REFUSED: Final = 9  # after the first
 _WAY_OUT: Final = " Correct it, use another grader, or remove the problem."
 REQUIRED = ("question", "expected")
-OPTIONAL = ("task", "variant", "length", "representation")
+OPTIONAL = ("task", "variant", "length", "representation", "grader")
 KNOWN_NAMES: Mapping[str, Sequence[str]] = {  # what others call such columns, the likeliest first
     "question": ("question", "prompt", "problem", "input", "query", "instruction"),
     "expected": (
@@ -45,28 +43,12 @@ DEFAULTS: Mapping[str, Any] = {  # of a draft; what a row says wins
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Custom:
-    """The way to read a custom file: its columns, and the grader of replies."""
+    """The way to read a custom file: its columns, and the graders of replies."""
 
     columns: Mapping[str, str]  # our name → the file's; of several with accepted answers the first
     accepted: Sequence[str] = ()  # all of these, where `columns` names them as a list
-    grader: str
-    pattern: str | None = None
-    decimal: Mark | None = None  # before the decimals of numbers; None: a point, and nobody said so
-    source: str | None = None  # the digest of the grader's source, if it is somebody's own
+    graders: RowGraders
     guessed: Mapping[str, str] = field(default_factory=dict)  # of `columns`, what nobody named
-
-
-def used_grader(name: str, near: Path | None, *, place: str) -> OwnFunction:
-    """Load a grader of somebody's own, make it known to the problems that name it, and return it.
-
-    `near` is the sweep file, beside which it is looked for first.
-
-    Raises:
-        ConfigError: it cannot be imported, or does not take a reply and a problem.
-    """
-    grader = function_named(name, near, place=f"{place}: grader {name!r}", takes=TAKES)
-    use_grader(grader)
-    return grader
 
 
 def columns_in(path: Path) -> list[str]:
@@ -174,14 +156,6 @@ def _refusal(refused: Sequence[ProblemSetError]) -> ProblemSetError:
 
 def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[str, Draft | ProblemSetError]]:
     """Yield each problem with the place of its row, or what is wrong with it; raises as `drafts` does."""
-    settings = {
-        "grader": custom.grader,
-        "pattern": custom.pattern,
-        "decimal": custom.decimal,
-        "source": custom.source,
-    }
-    settings = {name: value for name, value in settings.items() if value is not None}
-    alone = json.dumps(settings)
     answers = custom.accepted or (custom.columns["expected"],)
     listed = bool(custom.accepted)
     rows_of = _text_rows if is_text_file(path) else _parquet_rows
@@ -194,15 +168,19 @@ def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[st
                     f"{place}: column {custom.columns['question']!r} holds an empty question. Write one, or "
                     "remove its row."
                 )
-            accepted = accepted_in(row.pop("expected"), answers, custom.grader, listed=listed, place=place)
+            named = f"{place}: column {custom.columns['grader']!r}" if "grader" in custom.columns else place
+            settings = custom.graders.of(row.pop("grader", ""), place=named)
+            grader, decimal = settings["grader"], settings.get("decimal")
+            accepted = accepted_in(row.pop("expected"), answers, grader, listed=listed, place=place)
             for answer in accepted:
                 column = f"{place}: column {', '.join(map(repr, answers))}"
-                check_expected(custom.grader, answer, decimal=custom.decimal, place=column)
-        except ProblemSetError as error:
-            yield place, error
+                check_expected(grader, answer, decimal=decimal, place=column)
+        except (ProblemSetError, ConfigError) as error:
+            yield place, error if isinstance(error, ProblemSetError) else ProblemSetError(str(error))
             continue
-        several = json.dumps({**settings, "accepted": accepted}) if len(accepted) > 1 else None
-        yield place, Draft(**{**DEFAULTS, **row, "expected": accepted[0], "extra": several or alone})
+        several = {"accepted": accepted} if len(accepted) > 1 else {}
+        extra = json.dumps({**settings, **several})
+        yield place, Draft(**{**DEFAULTS, **row, "expected": accepted[0], "extra": extra})
 
 
 # Rows have our names; `expected` is a mapping of the columns with accepted answers, as the file has them.
@@ -235,7 +213,7 @@ def _our_row(row: Row, custom: Custom, place: str) -> Row:
     ours = {
         name: row if name == "expected" else text_value(row, column, place=place)
         for name, column in columns.items()
-        if name != "length"
+        if name != "length" and not (name == "grader" and row[column] is None)
     }
     return ours | ({"length": _length(row, columns["length"], place)} if "length" in columns else {})
 
@@ -304,6 +282,8 @@ def _converted(column: Column, name: str, *, place: str, nulls: bool) -> Column:
     """Return a column as text, or as lists of texts; `nulls`: one of several with answers may hold NULL."""
     if name == "length":
         return converted(column, pa.int32(), place=place)
+    if name == "grader":
+        column = pa.array([text or "" for text in converted(column, pa.string(), place=place).to_pylist()])
     if column.null_count and not (nulls and name == "expected"):
         raise ProblemSetError(f"{place} is NULL in some rows. Fill it in, or remove those rows.")
     if isinstance(column, pa.ListArray | pa.LargeListArray):

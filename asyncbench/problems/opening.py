@@ -23,7 +23,6 @@ from asyncbench.problems.custom import (
     drafts,
     guessed,
     mapping,
-    used_grader,
 )
 from asyncbench.problems.files import lacking, opened_columns
 from asyncbench.problems.hub import problem_file
@@ -37,6 +36,7 @@ from asyncbench.problems.problem_set import (
 )
 from asyncbench.problems.recorded import OneRun, run_called, run_drafts, runs_said
 from asyncbench.problems.repeats import QuestionCount
+from asyncbench.problems.row_graders import RowGraders
 from asyncbench.problems.schema import (
     PROBLEM_FIELDS,
     ROWS_AT_ONCE,
@@ -48,9 +48,8 @@ from asyncbench.problems.schema import (
 )
 from asyncbench.problems.text_files import is_text_file
 from asyncbench.records import Draft
-from asyncbench.suites.custom import CUSTOM_GRADERS, check_custom as check_grader
+from asyncbench.suites.custom import CUSTOM_GRADERS
 from asyncbench.suites.number_reading import Mark
-from asyncbench.suites.plugins import is_in_file
 from asyncbench.suites.table import SUITES
 
 FIRST_CHECK: Final = 1_000_000  # bytes of ids
@@ -87,7 +86,8 @@ def open_set(
             and what follows says how to read it.
         columns: custom: our name of a column → the file's; question and expected may be left out where
             they have known names. Of `expected` several, or a list of one whose texts are JSON lists.
-        grader: custom: one of `CUSTOM_GRADERS`, or `my_module:function`.
+        grader: custom: one of `CUSTOM_GRADERS`, or `my_module:function`; of rows that name none, where
+            `columns` has a column `grader`.
         pattern: custom, with the grader `regex`: its first group is the answer.
         decimal: custom, with the grader `number`: the mark before decimals; None: a point.
         run: the file holds recorded answers: a run or model in it, whose problems are meant.
@@ -122,19 +122,23 @@ def _open_custom(
     decimal: Mark | None,
     near: Path | None,
 ) -> ProblemSet:
-    if grader is None:
+    in_column = "grader" in (columns or {})
+    if grader is None and not in_column:
         raise ConfigError(f"{path}: suite {SUITE!r} needs a `grader`: {', '.join(CUSTOM_GRADERS)}. Add one.")
-    check_grader(grader, pattern, decimal=decimal, place=str(path))
-    own = used_grader(grader, near, place=str(path)) if is_in_file(grader) else None
+    graders = RowGraders(
+        default=grader,
+        in_column=in_column,
+        options={"pattern": pattern, "decimal": decimal},
+        near=near,
+    )
+    if grader is not None:
+        graders.of(grader, place=str(path))
     mapped = mapping(columns, path)
     answers = (columns or {}).get("expected", "")
     custom = Custom(
         columns=mapped,
         accepted=() if isinstance(answers, str) else answers,
-        grader=grader if own is None else own.name,
-        source=None if own is None else own.digest,
-        pattern=pattern,
-        decimal=decimal,
+        graders=graders,
         guessed={ours: theirs for ours, theirs in mapped.items() if ours not in (columns or {})},
     )
     count = QuestionCount()

@@ -188,15 +188,14 @@ class ProblemSet:
         return {ours: theirs for ours, theirs in guesses.items() if ours != theirs}
 
     @property
-    def grader(self) -> str | None:
-        """The grader of somebody's own file; None: its problems have those of their suites."""
-        return self.custom.grader if isinstance(self.custom, Custom) else None
+    def graders(self) -> Sequence[str]:
+        """The graders of somebody's own file; none: its problems have those of their suites."""
+        return self.custom.graders.names if isinstance(self.custom, Custom) else ()
 
     @property
     def own_graders(self) -> Mapping[str, str]:
         """The grader that is somebody's own function: its name → the digest of its source."""
-        custom = self.custom
-        return {custom.grader: custom.source} if isinstance(custom, Custom) and custom.source else {}
+        return self.custom.graders.own if isinstance(self.custom, Custom) else {}
 
     def read(self, batch_rows: int = 1024, start: int = 0) -> Iterator[Problem]:
         """Yield the problems in file order, one batch in memory at a time.

@@ -1,5 +1,6 @@
 """A problem file as asyncbench reads it: its columns, its grader, and a few problems."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -11,13 +12,14 @@ from typing import Final, cast
 
 import yaml
 
+from asyncbench.problems.accepted import is_list_of_texts
 from asyncbench.problems.custom import Columns, columns_in
 from asyncbench.problems.hub import problem_file, remote_address
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.schema import PROBLEM_SCHEMA
 from asyncbench.records import Condition, Problem, Reply
-from asyncbench.suites.custom import is_number, likely_grader
+from asyncbench.suites.custom import grader_of, is_number, likely_grader
 from asyncbench.suites.number_reading import Mark
 from asyncbench.suites.requests import wording_of
 from asyncbench.suites.table import graded
@@ -40,6 +42,7 @@ class AskedProblem:
     messages: tuple[Mapping[str, str], ...]  # role and content, in order
     expected: str
     accepted: tuple[str, ...]  # all answers that count as right, `expected` first
+    grader: str  # of its replies
     answer: str | None  # what is read in the expected answer
     outcome: str  # of the expected answer as a reply
 
@@ -56,7 +59,8 @@ class ProblemFile(Report):
     ]  # asyncbench's name → the file's; empty: the file has asyncbench's own
     guessed: tuple[str, ...]  # which of them nobody named
     unused: tuple[str, ...]  # other columns of the file
-    grader: str | None  # of a file of one's own
+    grader: str | None  # of a file of one's own; None: of its suites, or a column names them
+    graders: Mapping[str, int]  # named in a column → problems
     grader_guessed: bool
     decimal: str | None  # what stands before decimals, where that is said
     repeats: tuple[str, ...]  # what to know of questions that are there more than once
@@ -77,13 +81,23 @@ class ProblemFile(Report):
         if self.grader:
             guess = " (guessed from the expected answers)" if self.grader_guessed else ""
             yield f"Replies are graded by {self.grader!r}{guess}."
+        if self.graders:
+            counts = ", ".join(f"{grader} {count:,}" for grader, count in self.graders.items())
+            yield f"Replies are graded by the grader that each row names: {counts}."
         if self.decimal is not None:
             yield f"{self.decimal!r} stands before decimals, in the file and in replies."
         if self.grader == "number":
             yield f"Expected answers as it reads them: {'; '.join(map(_as_read, self.examples[:AS_READ]))}."
         # A pattern may look for words beside the answer, which a file does not hold.
-        if self.grader != "regex" and (wrong := sum(shown.outcome != "correct" for shown in self.examples)):
+        told = [shown.outcome for shown in self.examples if shown.grader != "regex"]
+        if wrong := sum(outcome != "correct" for outcome in told):
             yield f"! {wrong:,} expected answers would be wrong as replies. Check column and grader."
+        if any(shown.grader == "exact" and is_list_of_texts(shown.expected) for shown in self.examples):
+            column = self.columns["expected"]
+            yield (
+                '! \'exact\' takes an expected answer such as ["a", "b"] as it stands. If it lists accepted '
+                f"accepted answers, write `columns: {{expected: [{column}]}}`."
+            )
 
     def _sheets(self) -> Iterator[Sheet]:
         counts = [
@@ -175,7 +189,8 @@ def inspect_problems(
         if not (columns or grader or pattern or decimal) and set(PROBLEM_SCHEMA.names) <= set(names):
             inspected = _inspected(open_set(file), names, source, grader_guessed=False)
         else:
-            chosen, decimal = (grader, decimal) if grader else _likely(file, columns, decimal)
+            named = grader is not None or "grader" in (columns or {})
+            chosen, decimal = (grader, decimal) if named else _likely(file, columns, decimal)
             problems = open_set(
                 file,
                 suite="custom",
@@ -186,12 +201,13 @@ def inspect_problems(
             )
             own = {"columns": dict(problems.own_columns), "pattern": pattern, "decimal": decimal}
             options = {name: value for name, value in own.items() if value}
-            entry = {**source, "suite": "custom", "grader": chosen, **options}
-            inspected = _inspected(problems, names, entry, grader_guessed=grader is None)
+            single = {} if chosen is None else {"grader": chosen}
+            entry = {**source, "suite": "custom", **single, **options}
+            inspected = _inspected(problems, names, entry, grader_guessed=not named)
         return replace(inspected, file=source["path"] if hub is None else hub.pinned)
 
 
-def _likely(file: Path, columns: Columns | None, decimal: str | None) -> tuple[str, str | None]:
+def _likely(file: Path, columns: Columns | None, decimal: str | None) -> tuple[str | None, str | None]:
     """Return a grader that fits every expected answer, and the mark before decimals where it must be said."""
     if decimal is not None:
         return "number", decimal
@@ -210,6 +226,7 @@ def _inspected(
 ) -> ProblemFile:
     used = problems.own_columns
     read = {name for theirs in used.values() for name in ([theirs] if isinstance(theirs, str) else theirs)}
+    met = Counter(grader_of(problem.extra) or "" for problem in problems.read()) if "grader" in used else {}
     return ProblemFile(
         file=str(problems.path),
         problems=problems.rows,
@@ -217,7 +234,8 @@ def _inspected(
         columns=dict(used),
         guessed=tuple(problems.guessed_columns),
         unused=tuple(name for name in names if name not in read) if used else (),
-        grader=str(entry["grader"]) if "grader" in entry else None,
+        grader=str(entry["grader"]) if "grader" in entry and not met else None,
+        graders=dict(met),
         grader_guessed=grader_guessed,
         decimal=cast("str | None", entry.get("decimal")),
         repeats=tuple(problems.repeats.notes) if problems.repeats else (),
@@ -244,6 +262,7 @@ def _asked(problem: Problem) -> AskedProblem:
         messages=(*system, *turns, {"role": "user", "content": worded.question}),
         expected=problem.expected,
         accepted=problem.accepted,
+        grader=headline.grader,
         answer=headline.answer,
         outcome=headline.outcome.value,
     )

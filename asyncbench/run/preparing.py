@@ -350,7 +350,7 @@ def _from_elsewhere(run: RunState) -> dict[str, object]:
     graders = run.own_graders
     added = [
         *SUITES.origins({suite for sets in run.sets.values() for each in sets for suite in each.tasks}),
-        *ADDED_GRADERS.origins({problems.grader for problems in used if problems.grader}),
+        *ADDED_GRADERS.origins({name for problems in used for name in problems.graders}),
         *added_providers().origins({model.provider for model in run.models}),
     ]
     earlier = [origin for origin in before.get("plugins", []) if origin not in added]

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from asyncbench.config.sweep import all_sources, load_sweep
 from asyncbench.errors import ConfigError
 from asyncbench.problems.copies import read_problems
-from asyncbench.problems.custom import used_grader
+from asyncbench.problems.row_graders import used_grader
 from asyncbench.problems.schema import PROBLEM_SCHEMA, problems_of
 from asyncbench.providers.params import longest_stored
 from asyncbench.records import Condition, Grade, Problem, Reply, Usage
