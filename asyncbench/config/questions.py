@@ -41,6 +41,7 @@ class ProblemSource:
     grader: str | None = None  # custom
     pattern: str | None = None  # custom, grader `regex`
     decimal: Mark | None = None  # custom, grader `number`
+    json_schema: str | Mapping[str, Any] | None = None  # custom, grader `json`; a text: the path of its file
     run: str | None = None  # of a file of recorded answers: whose problems are meant
 
 
@@ -79,6 +80,11 @@ class ProblemsEntry(Entry):
         default=None,
         description="Only for grader `number`: the mark before decimals, in the file and in replies. With "
         '`","`, `1,5` is 1.5 and `1.234` is 1234. Default: a point.',
+    )
+    json_schema: str | dict[str, Any] | None = Field(
+        default=None,
+        description="Only for grader `json`: a JSON schema, or the path of a file with one. `format_ok` says "
+        "whether the JSON of a reply is as it says.",
     )
     run: Name | None = Field(
         default=None,
@@ -136,8 +142,11 @@ def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSo
     named = f"{place}, {place.name}" if place.root else str(place)  # a line may hold several
     if isinstance(entry, GeneratedEntry):
         return _generated(entry, place=named)
-    if entry.suite is None and (entry.columns or entry.grader or entry.pattern or entry.decimal):
-        raise ConfigError(f"{place}: columns, grader, pattern and decimal need `suite: custom`. Add it")
+    options = entry.pattern or entry.decimal or entry.json_schema
+    if entry.suite is None and (entry.columns or entry.grader or options):
+        raise ConfigError(
+            f"{place}: columns, grader, pattern, decimal and json_schema need `suite: custom`. Add it"
+        )
     if entry.run is not None and entry.suite is not None:
         raise ConfigError(f"{place}: `run` names a run of a file of recorded answers. Leave `suite` out.")
     return ProblemSource(
@@ -148,6 +157,7 @@ def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSo
         grader=entry.grader,
         pattern=entry.pattern,
         decimal=entry.decimal,
+        json_schema=entry.json_schema,
         run=entry.run,
     )
 
@@ -175,11 +185,13 @@ def source_mapping(source: ProblemSource, near: Path | None = None) -> dict[str,
     grader = source.grader
     if grader is not None and is_in_file(grader):
         grader = file_named(grader, near)
+    schema = source.json_schema
     custom = {
         "columns": dict(source.columns),
         "grader": grader,
         "pattern": source.pattern,
         "decimal": source.decimal,
+        "json_schema": str(input_path(schema, near)) if isinstance(schema, str) else schema,
     }
     settings = {name: value for name, value in custom.items() if value}
     return {"path": path, "suite": source.suite, **settings}

@@ -151,6 +151,7 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
             grader=source.grader,
             pattern=source.pattern,
             decimal=source.decimal,
+            json_schema=source.json_schema,
             run=source.run,
             near=sweep.file,
             pinned=_asked_before(address, sweep.out) if address else None,

@@ -1,5 +1,6 @@
 """Opening a problem set, with all checks in one pass before any call."""
 
+import json
 import re
 from binascii import unhexlify
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError, ProblemSetError
+from asyncbench.files import found_input
 from asyncbench.problems.custom import (
     REQUIRED,
     SUITE,
@@ -73,6 +75,7 @@ def open_set(
     grader: str | None = None,
     pattern: str | None = None,
     decimal: Mark | None = None,
+    json_schema: str | Mapping[str, Any] | None = None,
     run: str | None = None,
     near: Path | None = None,
     pinned: str | None = None,
@@ -90,6 +93,7 @@ def open_set(
             `columns` has a column `grader`.
         pattern: custom, with the grader `regex`: its first group is the answer.
         decimal: custom, with the grader `number`: the mark before decimals; None: a point.
+        json_schema: custom, with the grader `json`: a JSON schema, or the path of a file with one.
         run: the file holds recorded answers: a run or model in it, whose problems are meant.
         near: the sweep file that names the grader: `my_module.py` is looked for beside it first.
         pinned: of a file of the Hub: its address with the commit and file that it led to before.
@@ -103,10 +107,12 @@ def open_set(
         if run is not None:
             problems = _open_recorded(file, run)
         elif suite == SUITE:
-            problems = _open_custom(file, called, columns, grader, pattern, decimal, near)
-        elif columns or grader or pattern or decimal:
+            problems = _open_custom(
+                file, called, columns, grader, {"pattern": pattern, "decimal": decimal}, json_schema, near
+            )
+        elif columns or grader or pattern or decimal or json_schema:
             raise ConfigError(
-                f"{file}: columns, grader, pattern and decimal need `suite: {SUITE}`. Add that."
+                f"{file}: columns, grader, pattern, decimal and json_schema need `suite: {SUITE}`. Add that."
             )
         else:
             problems = _open_contract(file, called, suite)
@@ -118,8 +124,8 @@ def _open_custom(
     name: str,
     columns: Columns | None,
     grader: str | None,
-    pattern: str | None,
-    decimal: Mark | None,
+    options: Mapping[str, Any],
+    json_schema: str | Mapping[str, Any] | None,
     near: Path | None,
 ) -> ProblemSet:
     in_column = "grader" in (columns or {})
@@ -128,7 +134,7 @@ def _open_custom(
     graders = RowGraders(
         default=grader,
         in_column=in_column,
-        options={"pattern": pattern, "decimal": decimal},
+        options={**options, "json_schema": _schema_in(json_schema, near, place=str(path))},
         near=near,
     )
     if grader is not None:
@@ -144,6 +150,18 @@ def _open_custom(
     count = QuestionCount()
     problems = _made_of(count.counted(drafts(path, custom, rows=ROWS_AT_ONCE)), path, name, custom=custom)
     return replace(problems, repeats=count.repeats(path, custom, rows=ROWS_AT_ONCE))
+
+
+def _schema_in(schema: str | Mapping[str, Any] | None, near: Path | None, *, place: str) -> Any:  # Any: JSON
+    """Return a JSON schema, read from its file if it is a path."""
+    if not isinstance(schema, str):
+        return schema
+    place = f"{place}: json_schema"
+    file = found_input(schema, near, place=place, way_out="Correct the path")
+    try:
+        return json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{place}: {file} cannot be read as JSON: {error}. Correct it.") from None
 
 
 def _open_recorded(path: Path, run: str) -> ProblemSet:

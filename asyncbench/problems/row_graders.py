@@ -17,7 +17,11 @@ from asyncbench.suites.custom import check_custom
 from asyncbench.suites.own_graders import TAKES, use_grader
 from asyncbench.suites.plugins import OwnFunction, function_named, is_in_file
 
-TAKEN_BY: Final[Mapping[str, str]] = {"pattern": "regex", "decimal": "number"}  # option → its grader
+TAKEN_BY: Final[Mapping[str, str]] = {
+    "pattern": "regex",
+    "decimal": "number",
+    "json_schema": "json",
+}  # option → its grader
 
 Settings = dict[str, Any]  # Any: JSON, of a problem's `extra`
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.records import Grade, Problem, Reply, outcome_of
 from asyncbench.suites.choice_reading import last_letter
-from asyncbench.suites.json_match import equal_json, json_value
+from asyncbench.suites.json_match import check_schema, equal_json, json_value
 from asyncbench.suites.judgement import Judgement
 from asyncbench.suites.math_match import check_math, equal_math, mathematics
 from asyncbench.suites.number_reading import Mark, NotOneNumberError, Number, last_number, only_number
@@ -40,13 +40,18 @@ class _Grader(NamedTuple):
 
 
 def check_custom(
-    grader: str, pattern: str | None = None, *, decimal: Mark | None = None, place: str = "custom"
+    grader: str,
+    pattern: str | None = None,
+    *,
+    decimal: Mark | None = None,
+    json_schema: object = None,
+    place: str = "custom",
 ) -> None:
     """Refuse a grader that cannot be used, before anything is asked.
 
     Raises:
         ConfigError: an unknown grader; a pattern that is missing, not valid, without a group, or given to a
-            grader that has no use for one; a decimal mark likewise.
+            grader that has no use for one; a decimal mark or a JSON schema likewise.
     """
     if grader not in (*CUSTOM_GRADERS, *ADDED_GRADERS) and not is_in_file(grader):
         known = ", ".join(
@@ -66,6 +71,12 @@ def check_custom(
         raise ConfigError(
             f"{place}: grader {grader!r} takes no `decimal`. Remove it, or use grader 'number'."
         )
+    if json_schema is not None and grader != "json":
+        raise ConfigError(
+            f"{place}: grader {grader!r} takes no `json_schema`. Remove it, or use grader 'json'."
+        )
+    if json_schema is not None:
+        check_schema(json_schema, place=place)
 
 
 def check_expected(grader: str, expected: str, *, decimal: Mark | None = None, place: str = "custom") -> None:
@@ -122,7 +133,7 @@ def is_slow(problem: Problem) -> bool:
     if problem.suite != SUITE.name:
         return False
     ours = GRADERS.get(grader_of(problem.extra) or "")
-    return ours is None or ours.slow
+    return ours is None or ours.slow or '"json_schema"' in problem.extra
 
 
 def grader_of(extra: str) -> str | None:
@@ -200,6 +211,11 @@ def by_reading(read: Callable[[str], Answer | None]) -> Callable[[Settings], Jud
 def _by_number(settings: Settings) -> Judge:
     mark = settings.get("decimal", ".")
     return partial(_compared, partial(last_number, decimal=mark), partial(only_number, decimal=mark))
+
+
+def _by_json(settings: Settings) -> Judge:
+    schema = settings.get("json_schema")
+    return equal_json if schema is None else partial(equal_json, schema=json.dumps(schema))
 
 
 def _by_pattern(settings: Settings) -> Judge:
@@ -290,7 +306,7 @@ GRADERS: Final[Mapping[str, OurGrader]] = {
     "json": OurGrader(
         reads="the JSON of the reply: all of it, a fenced block, or the last object or list in its text",
         right="it is the expected value: `1` equals `1.0`, and the order of keys does not count",
-        judge=lambda _: equal_json,
+        judge=_by_json,
         read=lambda text: text.strip() and repr(json_value(text)),
     ),
     "math": OurGrader(

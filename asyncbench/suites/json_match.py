@@ -10,9 +10,13 @@ import json
 import re
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
+from functools import cache
+from importlib.util import find_spec
 from typing import Any, Final, NoReturn
 
+from asyncbench.errors import ConfigError
 from asyncbench.records import Problem
+from asyncbench.suites.grading_process import GradingProcess
 from asyncbench.suites.judgement import Judgement
 
 MOST_FAILED: Final = 500  # brackets that begin no JSON: a reply with more is read no further
@@ -80,8 +84,32 @@ def equal_values(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def equal_json(reply: str, problem: Problem) -> Judgement:
-    """Return whether the JSON of a reply is an accepted value. `format_ok`: the reply is nothing else."""
+def check_schema(schema: object, *, place: str) -> None:
+    """Refuse a JSON schema by which nothing can be checked.
+
+    Raises:
+        ConfigError: it is no schema, leads to another file, or jsonschema is not installed.
+    """
+    if find_spec("jsonschema") is None:
+        raise ConfigError(
+            f"{place}: `json_schema` needs the extra `schema`: pip install 'asyncbench[schema]'"
+        )
+    verdict = _process().ask("faults", schema=json.dumps(schema))
+    fault = "it takes too long to check" if verdict is None else verdict.get("fault", "it cannot be read")
+    if fault:
+        raise ConfigError(f"{place}: `json_schema` is no usable JSON schema: {fault}. Correct it.")
+
+
+@cache
+def _process() -> GradingProcess:
+    return GradingProcess("asyncbench.suites.json_schema")
+
+
+def equal_json(reply: str, problem: Problem, schema: str | None = None) -> Judgement:
+    """Return whether the JSON of a reply is an accepted value.
+
+    `format_ok`: it is as the schema says, or without one, the reply is nothing else.
+    """
     wanted = [json_value(accepted) for accepted in problem.accepted]
     found = list(_values_in(reply))
     if not found:
@@ -92,7 +120,11 @@ def equal_json(reply: str, problem: Problem) -> Judgement:
         right = any(equal_values(value, each) for each in wanted)
     except RecursionError:
         right = False
-    return Judgement(correct=right, answer=text, format_ok=text == reply.strip())
+    format_ok = text == reply.strip()
+    if schema is not None:
+        verdict = _process().ask("holds", schema=schema, text=text)
+        format_ok = verdict is not None and verdict.get("holds", False)
+    return Judgement(correct=right, answer=text, format_ok=format_ok)
 
 
 def _values_in(reply: str) -> Iterator[tuple[str, Any]]:

@@ -222,7 +222,7 @@ def _content(source: Source, problem: ProblemSource) -> str:
     digests = sorted(str(each["digest"]) for each in sets if each["name"] == _name(problem))
     place = problem.path if problem.path is not None and not digests else _name(problem)
     rest = (problem.suite, problem.seed, dict(problem.parameters), dict(problem.columns))
-    return repr((place, digests, *rest, problem.grader, problem.pattern))
+    return repr((place, digests, *rest, problem.grader, problem.pattern, problem.json_schema))
 
 
 def _name(problem: ProblemSource) -> str:

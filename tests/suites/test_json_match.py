@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from asyncbench.errors import ProblemSetError
+from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.records import Outcome, Reply
-from asyncbench.suites.custom import check_expected, grade
+from asyncbench.suites.custom import check_custom, check_expected, grade
 from tests.suites.made import problem
 
 FENCE = "```"
@@ -88,3 +88,54 @@ def test_a_list_is_a_value_and_several_may_be_accepted():
     asked = problem("custom", "[1, 2]", extra=extra)
     texts = ("[1, 2]", "null", "1")
     assert [grade(asked, Reply(text=text))[0].exact_match for text in texts] == [True, True, False]
+
+
+# ── schemas
+
+
+SCHEMA = {
+    "type": "object",
+    "required": ["n"],
+    "properties": {"n": {"type": "integer"}, "s": {"pattern": "^(a|a)*$"}, "q": {"multipleOf": 0.1}},
+    "additionalProperties": False,
+}
+HELD = {
+    '{"n": 1}': True,
+    'It is {"n": 1.0}.': True,
+    '{"n": 1, "q": 0.3}': True,
+    '{"n": "1"}': False,
+    '{"n": 1.5}': False,
+    '{"n": 1, "z": 2}': False,
+    '{"n": 1, "s": "' + "a" * 60 + 'b"}': False,  # whose pattern does not end
+    "none": False,
+}
+
+
+@pytest.mark.long
+def test_format_is_kept_where_a_schema_holds_and_values_must_be_equal_all_the_same():
+    asked = problem("custom", '{"n": 1}', extra=json.dumps({"grader": "json", "json_schema": SCHEMA}))
+    grades = {text: grade(asked, Reply(text=text))[0] for text in HELD}
+    assert {text: each.format_ok for text, each in grades.items()} == HELD
+    assert [text for text, each in grades.items() if each.exact_match] == list(HELD)[:2]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "objct"},
+        {"$ref": "http://127.0.0.1/schema.json"},
+        {"$ref": "#/$defs/none"},
+        {"pattern": "("},
+        [1],
+    ],
+    ids=str,
+)
+def test_a_schema_by_which_nothing_can_be_checked_is_refused(schema):
+    with pytest.raises(ConfigError, match="here: `json_schema` is no usable JSON schema"):
+        check_custom("json", json_schema=schema, place="here")
+
+
+def test_only_json_takes_a_schema():
+    with pytest.raises(ConfigError, match="takes no `json_schema`"):
+        check_custom("exact", json_schema={}, place="here")
