@@ -19,6 +19,7 @@ from asyncbench.errors import AsyncbenchError
 
 if TYPE_CHECKING:
     from asyncbench.config.starter import FirstSweep, OwnFile, OwnServer
+    from asyncbench.reports.problem_file import ProblemFile
 
 _HOSTED, _SERVER, _NOTHING = "provider", "server", "nothing"
 _OWN_FILE = "file"
@@ -31,9 +32,11 @@ _SUITES = {
     _OWN_FILE: "questions and right answers of your own: CSV, TSV, JSON lines, JSON or Parquet",
 }
 _GRADERS = {
-    "number": "the last number of a reply equals the right one",
-    "choice": "the last letter that stands alone is the right one",
+    "number": "the number that a reply gives equals the right one",
+    "choice": "the letter that a reply chooses is the right one",
     "exact": "the whole reply is the right text",
+    "text": "the same, whatever its case, accents, punctuation and articles",
+    "contains": "the right text stands in the reply",
 }
 _LISTED = 20  # models of a server
 _SHOWN = 60  # characters of a value
@@ -207,15 +210,28 @@ def _own_file() -> "OwnFile":
                 inspect_problems(path)
                 return OwnFile(path=path)
             columns = _columns(row, guessed(list(row), {}))
-            inspected = inspect_problems(path, columns=columns)
+            inspected = _inspected(path, columns)
             grader = _chosen("How are replies graded?", _GRADERS, [str(inspected.grader)], several=False)[0]
             decimal = inspected.decimal if grader == "number" else None
-            inspect_problems(path, columns=columns, grader=grader, decimal=decimal)
+            inspected = inspect_problems(path, columns=columns, grader=grader, decimal=decimal)
         except AsyncbenchError as error:
             typer.echo(harmless(f"{error}\nChoose again."))
             continue
-        typer.echo(f"  {inspected.problems:,} problems.")
+        typer.echo(harmless(f"  {inspected.problems:,} problems. Expected answers: {inspected.as_read()}."))
         return OwnFile(path=path, columns=columns, grader=grader, decimal=decimal)
+
+
+def _inspected(path: Path, columns: Mapping[str, str]) -> "ProblemFile":
+    """Inspect a file, once a person has said what stands before its decimals where the file does not tell."""
+    from asyncbench.problems.custom import DecimalUnknownError
+    from asyncbench.reports.problem_file import inspect_problems
+
+    try:
+        return inspect_problems(path, columns=columns)
+    except DecimalUnknownError as unknown:
+        marks = {".": "its commas stand between groups", ",": "its points stand between groups"}
+        mark = _chosen(f"What stands before decimals in {unknown.answer}?", marks, [","], several=False)[0]
+        return inspect_problems(path, columns=columns, decimal=mark)
 
 
 def _columns(row: Mapping[str, str], guesses: Mapping[str, str]) -> dict[str, str]:

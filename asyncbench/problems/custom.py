@@ -15,9 +15,18 @@ from asyncbench.problems.accepted import accepted_in
 from asyncbench.problems.files import lacking, opened_columns
 from asyncbench.problems.row_graders import RowGraders
 from asyncbench.problems.schema import Column, converted, is_text
-from asyncbench.problems.text_files import Row, first_of, is_text_file, names_in, text_rows, text_value
+from asyncbench.problems.text_files import (
+    Row,
+    first_of,
+    is_text_file,
+    names_in,
+    separator_of,
+    text_rows,
+    text_value,
+)
 from asyncbench.records import Draft
 from asyncbench.suites.custom import check_expected
+from asyncbench.suites.number_reading import decimal_mark
 
 SUITE = "custom"
 MOST_REFUSED: Final = 1_000  # rows that cannot be asked or graded: then the rest is not read
@@ -141,7 +150,7 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
         elif not refused:
             yield draft
     if refused:
-        raise _refusal(refused)
+        raise refused[0] if len(refused) == 1 else _refusal(refused)
 
 
 def _refusal(refused: Sequence[ProblemSetError]) -> ProblemSetError:
@@ -159,6 +168,9 @@ def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[st
     answers = custom.accepted or (custom.columns["expected"],)
     listed = bool(custom.accepted)
     rows_of = _text_rows if is_text_file(path) else _parquet_rows
+    # People whose files have semicolons often write 1,5 for 1.5, so 1,234 may be either.
+    semicolons = is_text_file(path) and separator_of(path) == ";"
+    marks: dict[str | None, tuple[str, str]] = {}  # what an expected value shows → its place and the value
     for place, row in rows_of(path, custom, rows):
         try:
             if isinstance(row, ProblemSetError):
@@ -175,12 +187,29 @@ def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[st
             for answer in accepted:
                 column = f"{place}: column {', '.join(map(repr, answers))}"
                 check_expected(grader, answer, decimal=decimal, place=column)
+                if semicolons and grader == "number" and decimal is None:
+                    marks.setdefault(decimal_mark(answer), (column, answer))
         except (ProblemSetError, ConfigError) as error:
             yield place, error if isinstance(error, ProblemSetError) else ProblemSetError(str(error))
             continue
         several = {"accepted": accepted} if len(accepted) > 1 else {}
         extra = json.dumps({**settings, **several})
         yield place, Draft(**{**DEFAULTS, **row, "expected": accepted[0], "extra": extra})
+    if "unknown" in marks and "." not in marks:
+        column, answer = marks["unknown"]
+        yield column, DecimalUnknownError(answer, column)
+
+
+class DecimalUnknownError(ProblemSetError):
+    """The numbers of a file with semicolons may have groups of three digits, or decimals."""
+
+    def __init__(self, answer: str, place: str) -> None:
+        self.answer = answer
+        super().__init__(
+            f"{place}: {answer!r} may have three decimals or a group of three digits, and no other expected "
+            'value of this file with semicolons tells. Write `decimal: "."` or `decimal: ","` beside the '
+            "grader, or --decimal . or --decimal ,"
+        )
 
 
 # Rows have our names; `expected` is a mapping of the columns with accepted answers, as the file has them.

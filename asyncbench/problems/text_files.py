@@ -124,13 +124,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 def _table_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row | ProblemSetError]]:
     csv.field_size_limit(LONGEST_TEXT)  # for all of this process: there is no other way
-    first, separator, header = 0, None, ""
-    for first, header in enumerate(lines):  # noqa: B007  the place of the header is used below
-        if (named := _EXCEL.fullmatch(header)) is not None:
-            separator = named[1]
-        elif not header.isspace():
-            break
-    separator = separator or _separator(header, unpacked_name(path).suffix.lower())
+    first, header, separator = _header(path, lines)
     reader = csv.reader(chain([header], lines), delimiter=separator, strict=True)
     names: list[str] | None = None
     while True:
@@ -156,10 +150,22 @@ def _table_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row | P
             )
 
 
-def _separator(header: str, ending: str) -> str:
-    """Return what stands between the names of a table: what the ending says, or else what is there."""
-    usual = "\t" if ending == ".tsv" else ","
-    return next((sign for sign in (usual, *_SEPARATORS) if sign in header), usual)
+def separator_of(path: Path) -> str | None:
+    """Return what stands between the values of a table; None: the file is no table. Raises likewise."""
+    return _header(path, _lines(path))[2] if _form(path) == "table" else None
+
+
+def _header(path: Path, lines: Iterator[str]) -> tuple[int, str, str]:
+    """Return the number of the header's line from 0, the line, and what stands between its names."""
+    number, header, named = 0, "", None
+    for number, header in enumerate(lines):  # noqa: B007  the last one is returned
+        if (excel := _EXCEL.fullmatch(header)) is not None:
+            named = excel[1]
+        elif not header.isspace():
+            break
+    usual = "\t" if unpacked_name(path).suffix.lower() == ".tsv" else ","
+    found = next((sign for sign in (usual, *_SEPARATORS) if sign in header), usual)
+    return number, header, named or found
 
 
 def _names(header: list[str], place: str) -> list[str]:

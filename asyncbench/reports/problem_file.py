@@ -1,5 +1,6 @@
 """A problem file as asyncbench reads it: its columns, its grader, and a few problems."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -87,7 +88,7 @@ class ProblemFile(Report):
         if self.decimal is not None:
             yield f"{self.decimal!r} stands before decimals, in the file and in replies."
         if self.grader == "number":
-            yield f"Expected answers as it reads them: {'; '.join(map(_as_read, self.examples[:AS_READ]))}."
+            yield f"Expected answers as it reads them: {self.as_read()}."
         # A pattern may look for words beside the answer, which a file does not hold.
         told = [shown.outcome for shown in self.examples if shown.grader != "regex"]
         if wrong := sum(outcome != "correct" for outcome in told):
@@ -98,6 +99,10 @@ class ProblemFile(Report):
                 '! \'exact\' takes an expected answer such as ["a", "b"] as it stands. If it lists accepted '
                 f"accepted answers, write `columns: {{expected: [{column}]}}`."
             )
+
+    def as_read(self) -> str:
+        """Return three expected answers, each as its grader reads it."""
+        return "; ".join(map(_as_read, self.examples[:AS_READ]))
 
     def _sheets(self) -> Iterator[Sheet]:
         counts = [
@@ -136,9 +141,9 @@ class ProblemFile(Report):
 
 
 def _as_read(shown: AskedProblem) -> str:
-    """Return how a number is read: '3/4' is 3/4 = 0.75."""
+    """Return how an expected answer is read: '3/4' is 3/4 = 0.75."""
     answer = shown.answer or "nothing"
-    decimal = f" = {float(Fraction(answer)):.6g}" if "/" in answer else ""
+    decimal = f" = {float(Fraction(answer)):.6g}" if re.fullmatch("-?[0-9]{1,99}/[0-9]{1,99}", answer) else ""
     return f"{shorten(shown.expected, 40)!r} is {answer:.40}{decimal}"
 
 

@@ -8,6 +8,8 @@ Japanese, Korean and Thai set no space beside it. Of several letters the first r
     3. the last one that it does not reject             "B, not A", 选项 A 不对
     4. the last one
 
+A reply that chooses several, as in "A and B", chooses none.
+
 Each letter is judged by the few words beside it, so time is linear in the length of the text.
 """
 
@@ -15,10 +17,17 @@ import re
 import unicodedata
 from typing import Final, NamedTuple
 
+from asyncbench.suites.answer_words import (
+    ANSWER_LEADS,
+    ANSWER_NOUN,
+    ANSWER_NOUN_ALONE,
+    CORRECTED,
+    THEREFORE,
+)
 from asyncbench.suites.boxes import last_box
 
 _WORD: Final = r"0-9A-Za-zÀ-ÖØ-öø-ɏ\u0300-\u036fͰ-ϿЀ-ԯ\u0530-\u058fḀ-ỿ"
-_ALONE: Final = rf"(?<![{_WORD}])(?<![{_WORD}]['’])%s(?!['’]?[{_WORD}])"
+_ALONE: Final = rf"(?<![{_WORD}])(?<![{_WORD}]['’])%s(?![{_WORD}]|['’](?!d[iıuü]r)[{_WORD}])"
 _CAPITAL: Final = re.compile(_ALONE % "(?!I[ ]+[a-z])[A-Z]")
 _SMALL: Final = re.compile(_ALONE % "[a-z]")
 # Ａ, Ⓐ, 🄰, 𝐀 and so on are letters; 🅐 and 🅰 have no plain form in Unicode.
@@ -34,13 +43,10 @@ _NOUN: Final = (
     "(?:(?:the |la |le |die |el )?(?:option|choice|answer|letter|opción|antwort|réponse|ответ|вариант"
     "|选项|選項|選択肢|選択|보기|선택지|ข้อ|ตัวเลือก) *)?"
 )
-_ANSWER: Final = (  # its word, and what leads from it to the letter
-    r"(?:\b(?:answer|choice|option|solution|respuesta|opción|resposta|risposta|réponse|antwort|lösung|antwoord"
-    r"|svar(?:et)?|vastaus|odpowied[zź]|odpově[dď]|ответ|відповідь|cevap|yanıt|đáp án|jawaban|απάντηση)\b"
-    r"[^.!?\n]{0,30}?(?:[:=→—–-]|\b(?:is|be|lautet|ist|est|es|è|é|là|adalah|jest|är|er|on|είναι|это)\b)"
-    r"[^.!?\n]{0,16}"
+_ANSWER: Final = (
+    rf"(?:{ANSWER_NOUN}[^.!?\n]{{0,30}}?{ANSWER_LEADS}[^.!?\n]{{0,16}}"
     r"|\b(?:cevap|yanıt|ответ|đáp án|jawaban)\b *"
-    r"|(?:الجواب|الإجابة|إجابة|תשובה|उत्तर|答案|正解|解答|回答|答え|答|정답|답변|답|คำตอบ|ตอบ)[^.!?。！？\n]{0,20})$"
+    rf"|{ANSWER_NOUN_ALONE}[^.!?。！？\n]{{0,20}})$"
 )
 # At the end of what stands before a letter.
 _CHOSEN_BEFORE: Final = re.compile(
@@ -48,15 +54,14 @@ _CHOSEN_BEFORE: Final = re.compile(
     r"|(?:选择|選擇|选|選)[^.!?。！？\n选選]{0,4}$(?<![项項] )(?<![项項])"
     r"|\b(?:choose|select|pick|chose|selected|picked|go with|going with|opt for|vote for|wähle|elijo|escojo"
     r"|choisis|scelgo|escolho|выбираю|wybieram)\b[^.!?\n]{0,16}$"
-    r"|\b(?:therefore|thus|hence|so|actually|wait|no|rather|correction|daher|also|donc|entonces|поэтому)"
-    r"[,:]? *(?:it(?:'s| is) )?$"
+    rf"|(?:{THEREFORE}|{CORRECTED}|^[^\w\n]*(?:不|否|いいえ|아니))[,:，、]? *(?:it(?:'s| is)|是)? *$"
     r"|\b(?:must|should|has to|best) (?:be|is) *$"
-    r"|(?:因此|所以|故|よって|したがって|따라서)[,，、]? *$",
+    r"|\b(?:only|sino|sondern) *$",
     re.IGNORECASE,
 )
 _REJECTED_BEFORE: Final = re.compile(
     r"(?:\b(?:not|nicht|non|no|pas|не|nie|não|niet|ikke|inte|değil|never|neither|nor|unlike|except|excluding)"
-    r"|n['’]t(?: be)?|\b(?:rather than|instead of|statt|rules? out|ruled out|eliminat(?:e|es|ed|ing)"
+    r"|n['’]t(?: be)?|\b(?:than|instead of|statt|rules? out|ruled out|eliminat(?:e|es|ed|ing)"
     r"|reject(?:s|ed)?|discard(?:s|ed)?)"
     rf"|而?不是|并非|並非|而?非|不选|不選|排除|ไม่ใช่)[:：]? *{_NOUN}$",
     re.IGNORECASE,
@@ -66,26 +71,40 @@ _NEGATED: Final = r"(?:cannot|can['’]t|isn['’]t|doesn['’]t|n['’]est pas|
 _REJECTED_BEHIND: Final = re.compile(
     rf"[\s,:：]*(?:(?:{_NEGATED}|is|are|was|seems|would be|does|can|ist|est|es|è|é|—|-|=|это)\s+"
     r"(?:\w+\s){0,2}?(?:wrong|incorrect|false|not|ruled out|eliminated|falsch|nicht|faux|fausse|incorrecte?"
-    r"|pas|incorrect[oa]|fals[oa]|sbagliat[oa]|errad[oa]|неверн\w*|неправильн\w*)"
-    rf"|(?:{_NEGATED}|неверн\w*|неправильн\w*|wrong|incorrect|falsch)\b"
+    r"|pas|incorrect[oa]|fals[oa]|sbagliat[oa]|errad[oa]|невер\w*|неправильн\w*)"
+    rf"|(?:{_NEGATED}|невер\w*|неправильн\w*|wrong|incorrect|false|falsch)\b|❌|✗|✘"
     r"|[^,，、.。;；!！?？\n]{0,12}?(?:不对|不對|不正确|不正確|不是|错|錯|不符|不成立|不適|間違|誤り|不正解"
     r"|ではな|ではあり|でない|じゃな|じゃあり|아니|아닙|아님|틀|오답|ไม่ใช่|ไม่ถูก|ผิด))",
     re.IGNORECASE,
 )
 _CHOSEN_BEHIND: Final = re.compile(
-    r"[\s:：]*(?:(?:is|est|ist|es|è|é)\s+(?:\w+\s){0,2}?"
-    r"(?:correct|right|best|richtig|korrekt|correcte|correct[oa]|corret[oa]|giust[oa])\b"
+    r"[\s:：]*(?:(?:true|correct)\b|✅|✓|✔|(?:is|est|ist|es|è|é)\s+(?:\w+\s){0,2}?"
+    r"(?:correct|right|best|better|richtig|korrekt|correcte|correct[oa]|corret[oa]|giust[oa])\b"
     r"|[^,，、.。;；!！?？\n]{0,8}?(?:正确|正確|が正し|正解|정답|맞|ถูกต้อง))",
     re.IGNORECASE,
 )
-_ASKED: Final = re.compile(r"\s*[?？]")
+_ASKED: Final = re.compile(r"\s*(?:吗|嗎|か|呢|인가요|입니까)?[?？]")
 # At the start of a sentence these are words, where a word in small letters follows that is no verb.
 _ARTICLE: Final = re.compile(
     r"[AEIOUWYZ] (?!(?:is|isn|was|are|has|would|will|can|could|should|does|seems|looks|and|or|because|since"
     r"|for|as|but|here|ist|und|oder|weil|est|et|ou|car|es|y|o|porque|é|e|ou|è|är|och|jest|i|lub)\b)[a-zà-ÿ]"
 )
 _SMALL_ENDS: Final = re.compile(r"\s*(?:[.,;:)]|\n|$)")
+# Letters of which a reply says the same: A and B; A, C, or D; A、C和D; and A, B where nothing stands behind.
+_OPEN, _CLOSE = r"[\s(\[{【（「*_]*", r"[\s)\]}】）」*_]*"
+_COMMA: Final = rf"{_CLOSE}[,，、]{_OPEN}"
+_AND: Final = (
+    rf"{_CLOSE}[,，、]?\s*(?:(?i:and|or|nor|und|oder|noch)\b|(?:y|o|ni|et|ou|e|и|или|ni|ve|veya)\b"
+    rf"|和|或|及|与|および|また(?:は)?|と|와|과|및|또는|และ|หรือ|[&+/]){_OPEN}(?:option "
+    rf"|answer |choice )?{_OPEN}"
+)
+_LETTER: Final = rf"[A-Z](?![{_WORD}])"
+_LISTED: Final = re.compile(
+    rf"(?<![{_WORD}]){_LETTER}(?:{_COMMA}{_LETTER}){{0,9}}+{_AND}{_LETTER}"
+    rf"|(?<![{_WORD}]){_LETTER}(?:{_COMMA}{_LETTER}){{1,9}}+(?=[\s)\]}}*.]*(?:\n|\Z))"
+)
 _LINE: Final = re.compile(r"(?:^|\n)[ \t>#.]*$")
+_LABEL: Final = re.compile(r"[*_]*[.):：]")
 _LINE_END: Final = re.compile(r"[ \t.。:]*(?:\n|$)")
 _BOXED: Final = re.compile(
     rf"\s*(?:{_NOUN})?[:：]?\s*([A-Za-z])(?![{_WORD}])(?!\s*[=^+<>|\\])", re.IGNORECASE
@@ -97,31 +116,56 @@ class _Letter(NamedTuple):
 
     letter: str
     chosen: bool  # "the answer is B"
-    asserted: bool  # "B is correct", or it has a line of its own
+    asserted: bool  # "B is correct", or it has a line of its own, or begins one: "B) Vitamin C"
     rejected: bool  # "not B", "B is wrong"
+    group: int  # of letters of which the same is said, as in "A and B"; a number below 0 for one alone
+
+
+class SeveralLettersError(ValueError):
+    """A text chooses several letters."""
 
 
 def last_letter(text: str) -> str | None:
-    """Return the letter A-Z that a reply chooses, as a capital; None where none stands alone.
+    """Return the letter A-Z that a reply chooses, as a capital; None where it chooses none or several.
 
     A small letter counts only where no capital stands alone or where it is called the answer, for it may be
     the article. So may the A of "A dog" or the I of "I am".
     """
+    chosen, _ = _chosen(text)
+    return chosen.pop() if len(chosen) == 1 else None
+
+
+def only_letter(text: str) -> str | None:
+    """Return the letter that an expected value is, read as in a reply; None where there is none in it.
+
+    Raises:
+        SeveralLettersError: it is several, such as B, C.
+    """
+    chosen, others = _chosen(text)
+    if len(chosen | others) > 1:
+        raise SeveralLettersError(f"it holds several letters: {', '.join(sorted(chosen | others))}")
+    return chosen.pop() if chosen else None
+
+
+def _chosen(text: str) -> tuple[set[str], set[str]]:
+    """Return the letters that a text chooses, and others that it might choose as well."""
     if not text.isascii():
         text = _STYLED.sub(_plain, text)
     if (box := last_box(text)) is not None and (boxed := _BOXED.match(_MARKUP.sub(" ", box))):
-        return boxed[1].upper()
+        return {boxed[1].upper()}, set()
     letters = _letters(text)
     asserted = {one.letter for one in letters if one.asserted and not one.rejected}
-    for fits in (
-        [one for one in letters if one.chosen and not one.rejected],
-        [one for one in letters if asserted == {one.letter} and one.asserted],
-        [one for one in letters if not one.rejected],
-        letters,
+    unrejected = [one for one in letters if not one.rejected]
+    for fits, others in (
+        ([one for one in unrejected if one.chosen], []),
+        ([one for one in letters if asserted == {one.letter} and one.asserted], []),
+        (unrejected, unrejected),
+        (letters, letters),
     ):
         if fits:
-            return fits[-1].letter
-    return None
+            group = fits[-1].group
+            return {one.letter for one in letters if one.group == group}, {one.letter for one in others}
+    return set(), set()
 
 
 def _plain(styled: re.Match[str]) -> str:
@@ -138,7 +182,10 @@ def _letters(text: str) -> list[_Letter]:
     found = [*_CAPITAL.finditer(text)]
     capitals = [letter for letter in found if not _is_word(text, letter.start())] or found
     found = sorted([*capitals, *_SMALL.finditer(text)], key=re.Match.start)
-    letters = []
+    letters: list[_Letter] = []
+    group_at = {
+        start: n for n, listed in enumerate(_LISTED.finditer(text)) for start in range(*listed.span())
+    }
     for i, letter in enumerate(found):
         start = max(found[i - 1].end() if i else 0, letter.start() - _NEAR)
         end = min(found[i + 1].start() if i + 1 < len(found) else len(text), letter.end() + _NEAR)
@@ -148,8 +195,9 @@ def _letters(text: str) -> list[_Letter]:
             behind = f"{_REJECTED_BEFORE.sub('', behind)}…"  # of "B, not A" the not belongs to A
         asked = bool(_ASKED.match(behind))
         chosen = not asked and bool(_CHOSEN_BEFORE.search(before))
-        alone = bool(
-            _LINE.search(before if start == 0 or i else text[start - 1] + before) and _LINE_END.match(behind)
+        begins = _LINE.search(before if start == 0 else text[start - 1] + before)
+        alone = begins and (
+            _LINE_END.match(behind) or (letter[0].isupper() and _LABEL.match(text, letter.end()))
         )
         if letter[0].islower() and capitals and not (chosen and _SMALL_ENDS.match(behind)):
             continue
@@ -157,11 +205,13 @@ def _letters(text: str) -> list[_Letter]:
             _Letter(
                 letter=letter[0].upper(),
                 chosen=chosen,
-                asserted=alone or bool(_CHOSEN_BEHIND.match(behind)),
+                asserted=bool(alone or _CHOSEN_BEHIND.match(behind)),
                 rejected=bool(_REJECTED_BEFORE.search(before) or _REJECTED_BEHIND.match(behind)),
+                group=group_at.get(letter.start(), -letter.start() - 1),
             )
         )
-    return letters
+    rejected = {letter.group for letter in letters if letter.rejected}
+    return [letter._replace(rejected=letter.group in rejected) for letter in letters]
 
 
 def _is_word(text: str, start: int) -> bool:

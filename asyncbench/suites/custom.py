@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.records import Grade, Problem, Reply, outcome_of
-from asyncbench.suites.choice_reading import last_letter
+from asyncbench.suites.choice_reading import last_letter, only_letter
 from asyncbench.suites.json_match import check_schema, equal_json, json_value
 from asyncbench.suites.judgement import Judgement
 from asyncbench.suites.math_match import check_math, equal_math, mathematics
@@ -83,7 +83,7 @@ def check_expected(grader: str, expected: str, *, decimal: Mark | None = None, p
     """Refuse an expected text that is no answer to its grader: no reply could be right, or a wrong one is.
 
     Raises:
-        ProblemSetError: there is none, no letter in it, or it is not one number.
+        ProblemSetError: there is none, or it is not one letter, or not one number.
     """
     if grader not in GRADERS:
         return  # what functions of somebody's own read, they know
@@ -235,11 +235,18 @@ def _compared(
         return Judgement(correct=False, answer=None, reason="timed_out")
     if answer is None:
         return Judgement(correct=False, answer=None)
-    try:
-        right = any(answer == read_expected(accepted) for accepted in problem.accepted)
-    except ValueError:  # of an older folder: this expected value would be refused today
-        right = False
+    right = any(answer == _expected(accepted, read, read_expected) for accepted in problem.accepted)
     return Judgement(correct=right, answer=str(answer))
+
+
+def _expected(
+    text: str, read: Callable[[str], Answer | None], read_expected: Callable[[str], Answer | None]
+) -> Answer | None:
+    """Return an expected value; one of an older folder that would be refused today is read as a reply is."""
+    try:
+        return read_expected(text)
+    except ValueError:
+        return read(text)
 
 
 def _first_group(pattern: Any) -> Callable[[str], str | None]:  # Any: of the module regex, without types
@@ -281,8 +288,8 @@ GRADERS: Final[Mapping[str, OurGrader]] = {
     "choice": OurGrader(
         reads="the [letter](#what-choice-reads) that it chooses",
         right="it is the expected letter, in upper or lower case",
-        judge=by_reading(last_letter),
-        read=last_letter,
+        judge=lambda _: partial(_compared, last_letter, only_letter),
+        read=only_letter,
         version=2 + THINKING_VERSION,
     ),
     "regex": OurGrader(

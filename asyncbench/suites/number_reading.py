@@ -1,6 +1,6 @@
 r"""Numbers as people and models write them, read exactly: 1,234.5, −5, 3/4, 1½, 3.5×10^3, 12,34,567, ٣٫٥.
 
-    last_number("It is 1{,}234 km.")   Decimal("1234")   of a reply: what is in its box, else its last number
+    last_number("It is 1{,}234 km.")   Decimal("1234")   in a reply: boxed, called its answer, or last
     only_number(r"\frac{3}{4}")        Fraction(3, 4)    of an expected value, which must be one number
 
 A decimal is a `Decimal` and anything with a slash a `Fraction`. Neither is ever rounded, and they compare
@@ -14,12 +14,20 @@ pattern repeats is possessive or bounded, and only the number that counts is con
 
 import re
 import unicodedata
+from collections import deque
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
+from asyncbench.suites.answer_words import (
+    ANSWER_LEADS,
+    ANSWER_NOUN,
+    ANSWER_NOUN_ALONE,
+    CORRECTED,
+    THEREFORE,
+)
 from asyncbench.suites.boxes import last_box
 from asyncbench.suites.numbers import MAX_DIGITS, exact
 
@@ -105,6 +113,9 @@ def _digits(decimal: Mark) -> str:
     decimals = rf"(?:[0-9]{{3}}{GROUP}(?=[0-9]))*+[0-9]++"
     either = r"(?:[.,][0-9]++(?![.,]?[0-9]))?"  # of 1 234,5: the comma groups nothing there
     ungrouped = rf"{point}{decimals}" if decimal == "." else rf"(?:{point}{decimals}|\.[0-9]++(?![.,][0-9]))"
+    lone_comma = (
+        r"(?<![0-9][.,])[0-9]++,[0-9]++(?![.,]?[0-9]|[)\]]|\\\})"  # 1,5; of (1,5) it parts two numbers
+    )
     return rf"""(?:
         {first}(?:{comma}[0-9]{{3}})+(?![0-9])(?:{point}{decimals})?          # 1,234.5
       | {first}(?:{point}[0-9]{{3}}){{2,}}(?![0-9])(?:{comma}[0-9]++)?        # 1.234.567,8
@@ -112,6 +123,7 @@ def _digits(decimal: Mark) -> str:
       | [0-9]{{1,2}}(?:,[0-9]{{2}}){{1,9}},[0-9]{{3}}(?![0-9])(?:\.[0-9]++)?  # 12,34,567.5
       | {first}(?:{GROUP}[0-9]{{3}})+(?![0-9]){either}
       | {first}(?:[ ][0-9]{{3}}){{1,40}}(?![0-9]|[ ][0-9]|[ ]?/){either}      # 1 234 567
+      | {lone_comma if decimal == "." else "(?!)"}
       | [0-9]++(?:{ungrouped})?
       | (?<![0-9.,]){point}[0-9]++
     )"""
@@ -126,11 +138,12 @@ def _pattern(decimal: Mark) -> re.Pattern[str]:
         (?=[0-9.,^_\\])(?:
         (?P<skipped>
             (?<=[{_LETTER})}}\]|])\^\s*+\{{?\s*+[+-]?[0-9]++\}}?     # the 2 of cm^2
-          | (?<=[\w)}}\]])_\{{?[0-9]++\}}?                           # the 1 of x_1
+          | (?<=[^\W_]|[)}}\]])_\{{?[0-9]++\}}?                      # the 1 of x_1
           | (?<=[{_LETTER}]){_NO_CODE}[0-9]++(?:[.,][0-9]++)*+       # the 2 of H2O
         )
       | (?P<odd>
             0[xX][0-9A-Fa-f]++ | 0[bo][0-7]++
+          | [0-9]++\.[0-9]*+\\overline\{{[0-9]++\}} | [0-9]++\.\([0-9]++\)  # digits that repeat
           | \\[dtcs]?frac\s*+(?:\{{(?:[^{{}}]|\{{[^{{}}]*+\}}){{1,99}}+\}}\s*+){{2}}
         )
       | (?P<whole>[0-9]{{1,3}}(?:[,{GROUP}][0-9]{{3}})++|[0-9]++)[ ]{{1,2}}
@@ -220,19 +233,84 @@ def _power(base: str, exponent: str) -> Number | None:
     return value ** int(exponent)
 
 
-# ── reading a text
+# ── the number that counts
+
+# What says something of a number, and holds another: "12.5 (rounded to 2 decimals)", "in all.[1]", "7 mod 5".
+_REMARK: Final = re.compile(
+    r"""
+    (?:(?<=[\s0-9%°*_$])(?<![=+\-×*/<>:^~≈,][ ])\(|（)
+        (?P<within>(?:[^()（）\n]|\([^()\n]{0,40}\)){1,200}+)[)）]
+  | (?<=[\w.!?%)*])\[\^?[0-9]{1,2}\](?!\() | (?<=[0-9.!?%)])[ ]\[\^?[0-9]{1,2}\](?!\()
+  | (?:\b(?:to|auf|à|a|até|до)[ ]|保留[^\n0-9]{0,6})[0-9]{1,2}[ ]?
+        (?:decimal|d\.?[ ]?p\b|signif|sig\b|s\.?[ ]?f\b|places|digits|Nachkomma|Dezimal|Stellen|décim|chiffres
+        |cifras|casas|знак|位)
+  | \bto[ ]the[ ]nearest[ ][0-9]++
+  | \\?[pb]?mod[ ]?\{?[0-9]++\}?
+    """,
+    re.VERBOSE,
+)
+_ONE_NUMBER: Final = re.compile(rf"\s*[-+{_CURRENCY}]{{0,2}}[0-9.,]++\s*%?\s*")
+_CALLED: Final = re.compile(
+    rf"""
+    (?P<label>
+        \#\#\#\# | \bfinal[ ]answer\b[^\n0-9]{{0,24}}?(?:[:=]|\bis\b)
+      | ^[>\#*_ \t]*(?:\w{{1,12}}[ ])?(?:{ANSWER_NOUN}|{ANSWER_NOUN_ALONE})[*_ ]*(?:[:：=]|$)
+    )
+  | (?:{ANSWER_NOUN}[^.!?\n0-9]{{0,40}}?{ANSWER_LEADS}|{ANSWER_NOUN_ALONE}[^。\n0-9]{{0,12}}?
+        (?:[:：=是为為はو]|[은는]\b))
+    """,
+    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
+)
+_LEADS_TO_NUMBER: Final = re.compile(
+    rf"(?:[\s*_`:：$=≈~(\[{{]|\\(?:text|mathbf|textbf|displaystyle)"
+    rf"|\\[(\[]|[-+{_CURRENCY}]|\b[a-zA-Z] ?=|\babout\b|\bapproximately\b)*+"
+)
+_CORRECTED: Final = re.compile(CORRECTED, re.IGNORECASE)
+_CONCLUDED: Final = re.compile(
+    rf"[=≈→⇒]|{THEREFORE}|{CORRECTED}"
+    r"|\b(?:i\.e|giving|altogether|total|then|now|is|are|was|has|makes|gives|leaves|gets?|equals)\b",
+    re.IGNORECASE,
+)
 
 
 def last_number(text: str, decimal: Mark = ".") -> Number | None:
-    """Return the number that a reply gives, exactly: the last one in its box, or else its last one.
+    """Return the number that a reply gives, exactly: in its last box, called its answer, or its last one.
 
     None where there is none, or where what stands there is worth no exact number: √2, ±5, 3/0.
     """
     box = last_box(text)
-    last = None
-    for found in _pattern(decimal).finditer(_one_spelling(text if box is None else box, decimal)):
-        last = last if found["skipped"] else found
-    return None if last is None else _value(last, decimal)
+    spelled = _one_spelling(text if box is None else box, decimal)
+    for candidate in (_REMARK.sub(_without_remark, spelled), spelled):
+        called = _called_answer(candidate, decimal) if box is None else None
+        numbers = [found for found in _pattern(decimal).finditer(candidate) if not found["skipped"]]
+        if numbers:
+            return _value(called or numbers[-1], decimal)
+    return None
+
+
+def _without_remark(remark: re.Match[str]) -> str:
+    """Return what stays of a remark: nothing, or all of it where it says what the numbers before it make."""
+    if remark["within"] is None:
+        return ";"
+    line = remark.string[max(0, remark.start() - 2 * _NEAR) : remark.start()].rpartition("\n")[2]
+    if _ONE_NUMBER.fullmatch(remark["within"]):  # 12.5(4) is uncertain in its last digit
+        return "" if re.search(r"[0-9][.,][0-9]++$", line) else remark[0]
+    return remark[0] if _CONCLUDED.search(remark["within"]) or not re.search("[0-9]", line) else ";"
+
+
+def _called_answer(text: str, decimal: Mark) -> re.Match[str] | None:
+    """Return the number that a reply calls its answer, where it concludes nothing else behind it."""
+    marks = deque(_CALLED.finditer(text), maxlen=1)
+    if not marks:
+        return None
+    last = marks[0]
+    leads = _LEADS_TO_NUMBER.match(text, last.end())
+    number = _pattern(decimal).match(text, leads.end() if leads else last.end())
+    if number is None or number["skipped"]:
+        return None
+    line, _, below = text[number.end() :].partition("\n")
+    concluded = _CONCLUDED.search(line) or (_CORRECTED if last["label"] else _CONCLUDED).search(below)
+    return None if concluded else number
 
 
 # ── an expected value
@@ -242,15 +320,32 @@ class NotOneNumberError(ValueError):
     """A text is not one number; its message says why."""
 
 
+_POINT_BEFORE_DECIMALS: Final = re.compile(r"[0-9]\.(?:[0-9]{1,2}|[0-9]{4,})(?![0-9])|,[0-9]{3},[0-9]{3}")
+
+
+def decimal_mark(text: str) -> Mark | Literal["unknown"] | None:
+    """Return the mark before decimals of an expected value: . of 1.5, unknown of 1,234, None of 12."""
+    if _POINT_BEFORE_DECIMALS.search(text):
+        return "."
+    try:
+        point, comma = only_number(text, "."), only_number(text, ",")
+    except NotOneNumberError:
+        return None
+    return None if point == comma else "unknown"
+
+
 _MONTH: Final = (
-    "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
-    "|Mär|Mrz|Mai|Okt|Dez|janv|févr|mars|avr|juin|juil|août|Ene|Abr|Ago|Dic)"
+    r"(?i:(?:jan(?:uary|uar|v(?:ier)?)?|feb(?:ruary|ruar)?|févr(?:ier)?|mar(?:ch|s|zo)?|mär(?:z)?|mrz|apr(?:il)?"
+    r"|avr(?:il)?|may|mai|june?|juni|juin|july?|juli|juil(?:let)?|aug(?:ust)?|août|sept?(?:ember|embre)?"
+    r"|o[ck]t(?:ober|obre)?|nov(?:ember|embre)?|de[cz](?:ember)?|déc(?:embre)?|enero|febrero|abril|mayo|junio"
+    r"|julio|agosto|septiembre|octubre|noviembre|diciembre|январ[яь]|феврал[яь]|марта?|апрел[яь]|ма[яй]"
+    r"|июн[яь]|июл[яь]|августа?|сентябр[яь]|октябр[яь]|ноябр[яь]|декабр[яь])\b)"
 )
 # What holds one number, or reads like one, and is another thing.
 _OTHER_THINGS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
     (
         "it is a date",
-        re.compile(rf"[0-9](?:st|nd|rd|th)?[-. ]{{1,2}}(?:of )?{_MONTH}|{_MONTH}[^\W\d_]*[-. ]{{1,2}}[0-9]"),
+        re.compile(rf"[0-9](?:st|nd|rd|th)?[-. ]{{1,2}}(?:of |de )?{_MONTH}|\b{_MONTH}[-. ]{{1,2}}[0-9]"),
     ),
     (
         "it is a time",
@@ -267,12 +362,15 @@ _OTHER_THINGS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
         "its unit makes another number of it",
         re.compile(
             r"[0-9]\s?(?:dozen|hundred|thousand|lakh|crore|[mb]illion|trillion|Mio|Mrd|[百千万萬億亿천만억])"
-            r"|[0-9](?:k|M|B|bn|mn)\b"
+            r"|[0-9](?:k|M|B|\s?(?:bn|mn|tn))\b"
         ),
     ),
-    ("it is a part of an expression", re.compile(r"[0-9][ixyz]\b")),
+    ("it is a part of an expression", re.compile(r"[0-9](?:[ixyz]|e(?![-+]?[0-9]))\b")),
+    ("its digits go on", re.compile(r"[0-9](?:\.{2,}|…|\\[lc]?dots)\s*$")),
 )
-_COMMA_BEFORE_DECIMALS: Final = re.compile(rf"[-+−–]?[{_CURRENCY}]?[0-9]{{1,9}},[0-9]{{1,99}}[^0-9]{{0,99}}")
+_LONE_COMMA: Final = re.compile(
+    rf"(?<![0-9.,{GROUP} ])(?![1-9][0-9]{{0,2}},[0-9]{{3}}(?![0-9]))[0-9]++,[0-9]++(?![.,]?[0-9])"
+)
 _MARKUP: Final = re.compile(
     r"\\(?:text|mathrm|textbf|mathbf|textrm|operatorname|displaystyle|left|right|q?quad)(?![A-Za-z])"
     r"|\\degree|\^\{?\\circ\}?|\\[%$()\[\]]|[{}*$\"“”„«»`]"
@@ -301,7 +399,7 @@ def only_number(text: str, decimal: Mark = ".") -> Number | None:
     for reason, pattern in _OTHER_THINGS:
         if pattern.search(spelled):
             raise NotOneNumberError(reason)
-    if len(numbers) > 1 and decimal == "." and _COMMA_BEFORE_DECIMALS.fullmatch(answer.strip()):
+    if decimal == "." and any(_LONE_COMMA.search(number[0]) for number in numbers):
         raise NotOneNumberError(
             'its comma groups no three digits. If it stands before decimals, write `decimal: ","` beside the '
             "grader, or --decimal ,"

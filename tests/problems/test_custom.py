@@ -278,3 +278,22 @@ def test_fractions_are_inspected_as_numbers(tmp_path):
 @pytest.mark.parametrize("answers", [["1", "3:45"], ["3/4", "x^2"], ["1", "(3, 4)"]])
 def test_a_grader_is_proposed_that_fits_all_answers(answers, tmp_path):
     assert inspect_problems(file(tmp_path, question=answers, answer=answers)).grader == "exact"
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [("1,234;12", False), ("1.234;12", False), ("1,234;1.5", True), ("1,234,567;1,234", True)],
+)
+def test_a_file_with_semicolons_is_asked_what_stands_before_its_decimals(answers, told, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text(
+        "question;answer\n" + "".join(f"{n}?;{answer}\n" for n, answer in enumerate(answers.split(";")))
+    )
+    if told:
+        open_set(path, suite="custom", grader="number")
+        return
+
+    with pytest.raises(ProblemSetError, match=r"line 2: .* may have three decimals or a group"):
+        open_set(path, suite="custom", grader="number")
+    for decimal in (".", ","):
+        assert open_set(path, suite="custom", grader="number", decimal=decimal).rows == 2

@@ -42,8 +42,8 @@ NUMBERS = {
     "thousands": ("1,234,567.5", "1234567.5"),
     "a list": ("1, 2, 3", "3"),
     "a list without spaces": ("1,2,3", "3"),
-    "no thousands": ("1,2345", "2345"),
-    "nor after four digits": ("1234,567", "567"),
+    "no thousands": ("1,2345", "1.2345"),
+    "nor after four digits": ("1234,567", "1234.567"),
     "money": ("$1,234.50", "1234.5"),
     "money owed": ("-$5", "-5"),
     "money owed, the other way": ("$-5", "-5"),
@@ -198,6 +198,20 @@ def test_an_expected_text_that_no_reply_could_equal_is_refused(grader, expected)
         check_expected(grader, expected)
 
 
+@pytest.mark.parametrize("expected", ["B, C", "A and B", "A/B", "A|B", "A、C", "The answer is A or B", "A B"])
+def test_an_expected_value_that_is_several_letters_is_refused(expected):
+    with pytest.raises(ProblemSetError, match="it holds several letters"):
+        check_expected("choice", expected)
+
+
+@pytest.mark.parametrize(
+    ("grader", "expected", "reply"),
+    [("number", "3-5", "5"), ("number", "24 cm 2", "2"), ("choice", "B|C", "C")],
+)
+def test_what_an_older_folder_expects_is_read_as_it_was(grader, expected, reply):
+    assert graded(reply, expected, grader).exact_match
+
+
 @pytest.mark.parametrize(
     ("grader", "expected"), [("number", "0"), ("choice", "(b)"), ("exact", "Paris"), ("regex", "x")]
 )
@@ -220,7 +234,26 @@ def test_whatever_the_reply_there_is_an_answer_or_a_reason(text, grader):
 @pytest.mark.parametrize("grader", ["exact", "number", "choice"])
 @pytest.mark.parametrize(
     "repeated",
-    ["7", "1,111", ",111", "1,1111", "1 ", "-", ".", "1.", "1e5", "$", "A ", "a ", "I ", "I'", " ", "A"],
+    [
+        *(
+            "7",
+            "1,111",
+            ",111",
+            "1,1111",
+            "1 ",
+            "-",
+            ".",
+            "1.",
+            "1e5",
+            "$",
+            "(7 ",
+            "[1]",
+            "Answer: ",
+            "#### 1",
+        ),
+        *("1/2 ", "1^", "½", "{", r"\boxed{", r"\frac{1}", "1½"),
+        *("A ", "a ", "I ", "I'", " ", "A", "A, ", "A and ", "A\n", "A)", "答案"),
+    ],
 )
 def test_no_reply_takes_long(grader, repeated):
     text = (repeated * 1_000_000)[:1_000_000]
