@@ -173,9 +173,11 @@ class Closing:
             self._queue.suspend(f"{error.kind.value}: {error.message}")
         elif self._warm_up.hopeless(self._client.now_s()):
             self._queue.suspend(f"{error.kind.value}: every call was refused: {error.message}")
+        elif alone:
+            self._unanswered.discard(pending.request.trial.trial_id)
         elif error.kind in OUTAGE:
             self._unanswered.add(pending.request.trial.trial_id)
-        elif not alone:
+        else:
             self._compare(pending, error)
         if self.same.certain and not self._counters.in_flight:  # what is in flight may be answered
             self._queue.suspend(self.same.why)
@@ -198,8 +200,10 @@ class Closing:
 
     def _wait_s(self, pending: PendingTrial, error: ProviderError, *, paused: bool) -> float | None:
         now_s, policy = self._client.now_s(), self._client.model.retry
-        # An outage that keeps all from an answer takes nothing of a trial's own attempts.
-        in_outage = paused and error.kind in OUTAGE and len(self._unanswered) >= PROOF
+        # An outage that keeps all from an answer takes nothing of a trial's own attempts. A trial that failed
+        # while others were answered is in none: such may be all that a run has left at its end.
+        unanswered = self._unanswered if pending.request.trial.trial_id in self._unanswered else ()
+        in_outage = paused and len(unanswered) >= PROOF
         excused = in_outage or (paused and error.retry_after_s is not None)
         wait_s = wait_before_retry(
             error,
