@@ -26,6 +26,7 @@ OWNERS: Final = 0o700  # of a results folder: questions, replies and bills are f
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_RIGHT: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP})
+_NO_NAMES: Final = frozenset({errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ})
 _EITHER: Final = "free disk space, or get write permission"
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)  # Path makes one slash of two
@@ -210,6 +211,8 @@ def _way_out(error: OSError) -> str:
         return "free disk space"
     if error.errno in _NO_LOCKS:
         return "use a folder on a file system with locks"
+    if error.errno in _NO_NAMES:
+        return "choose a name that this disk takes (shorter, and not one like `aux.txt` or `a?` on Windows)"
     return "get write permission" if error.errno in _NO_RIGHT else _EITHER
 
 

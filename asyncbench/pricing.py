@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # 0.35 s to import: only when a price is looked up
     from genai_prices.types import ModelPrice, PriceCalculation, TieredPrices
 
 SWEEP = "sweep"  # the source of a price given there
+MOST_USD = 1_000_000  # for a million tokens: what is more is no price, in a sweep or in a table
 # Served the standard way, in the words of OpenAI, Anthropic, Groq and Google; and anywhere, in Anthropic's.
 STANDARD = frozenset({"default", "standard", "on_demand", "unspecified", "global", "not_available"})
 # What a vendor takes for a tier where no table lists it: whose names begin so, a part of the standard price.
@@ -276,7 +277,15 @@ def _published(model_id: str, *, vendor: str, at: datetime, tier: str | None) ->
         return None
     prices = price.model_price if tier is None else _of_tier(price, tier, at)
     brackets = _brackets(prices) if prices else ()
-    return Rates(source=f"genai-prices {genai_prices.__version__}", brackets=brackets) if brackets else None
+    if not brackets or not all(map(_is_money, brackets)):
+        return None
+    return Rates(source=f"genai-prices {genai_prices.__version__}", brackets=brackets)
+
+
+def _is_money(bracket: Bracket) -> bool:
+    """Return whether tokens can cost what a table says: no NaN, nothing negative, nothing beyond money."""
+    rates = (getattr(bracket, kind) for kind in Bracket.__slots__ if kind != "above")
+    return all(rate.is_finite() and 0 <= rate <= MOST_USD for rate in rates)
 
 
 def _of_tier(price: PriceCalculation, tier: str, at: datetime) -> ModelPrice | None:

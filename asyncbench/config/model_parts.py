@@ -21,6 +21,7 @@ from asyncbench.config.entry import (
     without_unset,
 )
 from asyncbench.errors import ConfigError
+from asyncbench.pricing import MOST_USD
 from asyncbench.records import BATCH, ClientCertificate, Model, Price, Serve
 
 # ── what a gateway asks for: headers, query and certificate
@@ -91,7 +92,6 @@ def gateway_mapping(model: Model) -> Mapping[str, object]:
 # ── the price
 
 
-MOST_USD: Final = 1_000_000  # for a million tokens: what is more is no price
 Usd = Annotated[float, Field(ge=0, le=MOST_USD, strict=False, allow_inf_nan=False)]
 
 

@@ -3,6 +3,7 @@
 import resource
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,8 @@ from asyncbench.providers.environment import OF_LIBRARIES, check_certificates, p
 from asyncbench.providers.params import ignored
 from asyncbench.records import MOST_IN_FLIGHT, Condition, Model, Reply
 from asyncbench.store.checksums import check, stamp
-from asyncbench.store.manifest import is_results_folder, planned, read_manifest
+from asyncbench.store.manifest import is_results_folder, planned, planned_aliases, read_manifest
+from asyncbench.store.names import check_apart
 from asyncbench.suites.numbers import rewritten
 from asyncbench.suites.requests import characters_before_question, most_characters
 from asyncbench.suites.table import SUITES, graded
@@ -39,7 +41,8 @@ def chosen_models(sweep: Sweep, aliases: Sequence[str] | None) -> tuple[Model, .
     """Return the sweep's models, or those with these aliases.
 
     Raises:
-        ConfigError: an alias that no model of the sweep bears, or `params` that nobody would do or keep.
+        ConfigError: an alias that no model of the sweep bears, `params` that nobody would do or keep, or
+            two models that a disk may take for one.
     """
     known = {model.alias: model for model in sweep.models}
     named = tuple(dict.fromkeys(aliases or ()))  # each once: two lanes would ask and pay twice
@@ -53,7 +56,23 @@ def chosen_models(sweep: Sweep, aliases: Sequence[str] | None) -> tuple[Model, .
     for name, values in params.items():
         if fault := ignored(values):
             raise ConfigError(f"{sweep.file or sweep.name}: {name}: {fault}.")
+    _check_folder_names(sweep)
     return chosen
+
+
+def _check_folder_names(sweep: Sweep) -> None:
+    """Refuse models and limits whose folders would be one, also with what the results folder holds."""
+    held = set[str]()
+    with suppress(StoreError):  # a damaged folder is left to the run, which says what is to be done
+        if is_results_folder(sweep.out):
+            held = planned_aliases(read_manifest(sweep.out))
+    names = {name for model in sweep.models for name in (model.alias, model.limits.group) if name}
+    check_apart(
+        names,
+        held,
+        place=str(sweep.file or sweep.name),
+        way_out="Give one of them another `alias` or `group`",
+    )
 
 
 def read_env_file(path: Path) -> dict[str, str]:

@@ -18,6 +18,7 @@ PUBLIC = (
     "joining",
     "lock",
     "manifest",
+    "names",
     "parts",
     "reading",
     "rows",

@@ -43,6 +43,7 @@ from asyncbench.records import Model, Trial
 from asyncbench.store.bucket.fetching import at_hand
 from asyncbench.store.catalog import known_trials
 from asyncbench.store.manifest import IMPORTED, Manifest, is_results_folder, planned, read_manifest
+from asyncbench.store.names import folded
 from asyncbench.store.schema import ENTRANT
 from asyncbench.suites.requests import request_for
 from asyncbench.tables.report import Report
@@ -175,7 +176,7 @@ def _paths(files: Sequence[FileToWrite], out: Path, summaries: Sequence[Path]) -
     paths: list[Path] = []
     for file in files:
         path = out / file.name
-        if path in paths or path in summaries:
+        if folded(path.name) in {folded(other.name) for other in (*paths, *summaries)}:
             raise ConfigError(f"two runs or models would become the same file {path}. Rename one.")
         _refuse_existing(path)
         paths.append(path)

@@ -28,7 +28,8 @@ from asyncbench.published.formats import format_named
 from asyncbench.records import Attempt, Ended, Problem, Result, Trial
 from asyncbench.run.summary import Exit
 from asyncbench.store.folder import Store
-from asyncbench.store.manifest import check_owner, is_results_folder, read_manifest
+from asyncbench.store.manifest import check_owner, is_results_folder, planned_aliases, read_manifest
+from asyncbench.store.names import check_apart
 from asyncbench.store.reading import take_snapshot
 from asyncbench.store.rows import encode_json
 from asyncbench.suites.requests import TrialIds
@@ -75,6 +76,12 @@ class Keeper:
         ]
         if recording.run in self._runs:
             self._refuse_another(recording, trials)
+        manifest = store.manifest
+        for names, held in (
+            ({recording.run}, manifest.get("runs", {})),  # of files in problems/
+            (recording.planned, planned_aliases(manifest)),
+        ):
+            check_apart(names, held, place=str(recording.path), way_out="Import it into another folder")
         if problems:
             write_problems(problems, store.folder / problems_file(recording.run))
         self._describe(recording)

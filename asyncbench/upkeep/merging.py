@@ -56,6 +56,7 @@ from asyncbench.store.manifest import (
     worker_hosts,
     write_sweep_file,
 )
+from asyncbench.store.names import check_apart
 from asyncbench.store.parts import TEMPORARY
 from asyncbench.suites.requests import way_of_asking
 from asyncbench.tables.report import Report
@@ -101,6 +102,12 @@ def sources(folders: Sequence[Path]) -> list[Source]:
     ]
     for source, other in combinations(opened, 2):
         _check_names(source, other)
+    check_apart(
+        (),
+        *map(planned_aliases, manifests),
+        place=", ".join(map(str, folders)),
+        way_out="Keep the folders apart: most reports take several",
+    )
     _check_answers(opened)
     return opened
 

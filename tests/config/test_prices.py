@@ -1,9 +1,15 @@
 """A price is an amount of money: no more than a million dollars for a million tokens."""
 
+from copy import deepcopy
+from datetime import UTC, datetime
+from decimal import Decimal
+
 import pytest
+from genai_prices.data_snapshot import get_snapshot, set_custom_snapshot
 
 from asyncbench.config.sweep import load_sweep, priced_models
 from asyncbench.errors import ConfigError
+from asyncbench.pricing import rates_for
 
 SWEEP = """
 name: priced
@@ -27,3 +33,20 @@ def test_a_sweep_of_the_past_with_such_a_price_is_read_as_without_one(price, tmp
     assert [model.price for model in priced_models(path)] == [None]
     path.write_text(SWEEP % "1000000")
     assert [model.price.output for model in priced_models(path)] == [1_000_000.0]  # type: ignore[union-attr]  # it has one
+
+
+@pytest.mark.parametrize(
+    ("price", "is_known"),
+    [("1e308", False), ("1000001", False), ("1000000", True), ("0", True)],  # the table has no NaN or -1
+)
+def test_a_published_price_that_is_no_money_is_unknown(price, is_known):
+    table = deepcopy(get_snapshot())
+    _, model = table.find_provider_model("gpt-5-mini", None, "openai", None)
+    model.prices.output_mtok = Decimal(price)
+    set_custom_snapshot(table)
+    try:
+        now = datetime(2026, 11, 20, tzinfo=UTC)
+        rates = rates_for("gpt-5-mini", price=None, vendor="openai", at=now)
+    finally:
+        set_custom_snapshot(None)
+    assert (rates is not None) is is_known
