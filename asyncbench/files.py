@@ -52,7 +52,8 @@ def local(path: PathLike[str] | str) -> Path:
 def home_expanded(path: PathLike[str] | str) -> Path:
     """Return a path whose `~` or `~user` at its beginning is that home, for no shell may have seen it.
 
-    A folder that is really called `~` here (`./~`) comes back absolute: Arrow would take it for the home.
+    A folder that is really called `~` here (`./~`) comes back absolute, and so does `file:x`: Arrow would
+    take the one for the home, and the other for an address.
 
     Raises:
         ConfigError: there is no such user.
@@ -60,7 +61,8 @@ def home_expanded(path: PathLike[str] | str) -> Path:
     text = os.fspath(path)
     if not text.startswith("~"):
         here = Path(text)
-        return here.absolute() if str(here).startswith("~") else here
+        is_misread = str(here).startswith("~") or (":" in str(here) and not _ADDRESS.match(text))
+        return here.absolute() if is_misread else here
     expanded = os.path.expanduser(text)
     if expanded == text:
         user = text.partition("/")[0]
@@ -300,7 +302,7 @@ def text_of(path: Path, *, place: str, way_out: str) -> str:
         ConfigError: it cannot be read, has too many bytes, or is not UTF-8; names `place`.
     """
     try:
-        with path.open("rb") as file:
+        with home_expanded(path).open("rb") as file:
             data = file.read(MOST_BYTES + 1)  # a device has no end
     except OSError as error:
         raise ConfigError(f"{place}: {error.strerror}. {way_out}.") from None

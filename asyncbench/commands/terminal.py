@@ -1,11 +1,12 @@
 """Parts that commands share: common options, printing, and the answer to Ctrl-C."""
 
 import os
+import re
 from collections.abc import Collection, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 from typer.core import TyperCommand
@@ -20,12 +21,16 @@ if TYPE_CHECKING:
 
 # ── Parsing: each option takes one value, and none is dropped
 
+# ./~/x is in a folder called ~. The parser makes a Path of it, which leaves ./ out, and ~/x is in the home.
+_CALLED_TILDE: Final = re.compile(r"^(--[\w-]+=)?(?:\./+)+(?=~)")
+
 
 class Command(TyperCommand):
     """A command that refuses an option with two values, of which the parser would keep the last."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments."""
+        args = [_CALLED_TILDE.sub(lambda match: f"{match[1] or ''}{os.getcwd()}/", word) for word in args]
         params = self.get_params(ctx)
         names = {word: param for param in params for word in (*param.opts, *param.secondary_opts)}
         alone = {word for word, param in names.items() if is_alone(param)}

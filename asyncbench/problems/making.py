@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.files import replacing, storing, writing
+from asyncbench.files import local, replacing, storing, writing
 from asyncbench.problems.files import content_in, opened_parquet
 from asyncbench.problems.problem_set import ProblemSet, Survey, metadata_in, metadata_of, state_of
 from asyncbench.problems.schema import DRAFTED, PROBLEM_SCHEMA, ROWS_AT_ONCE, batches_of, drafted, with_ids
@@ -187,7 +187,7 @@ def generate(
         raise ConfigError(f"{place}: the problems of this suite are your own file. Name it in the sweep.")
     if workers < 1:
         raise ConfigError(f"{place}: workers: {workers} is too small: at least 1")
-    out = Path(out)
+    out = local(out)
 
     def made(survey: Survey) -> ProblemSet:
         if not survey.rows:

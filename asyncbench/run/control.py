@@ -27,7 +27,7 @@ import orjson
 
 from asyncbench.config.sweep import load_sweep
 from asyncbench.errors import AsyncbenchError, ConfigError
-from asyncbench.files import quoted
+from asyncbench.files import home_expanded, quoted
 from asyncbench.store.bucket.claiming import run_folder
 from asyncbench.store.bucket.fetching import display_name
 from asyncbench.store.lock import read_mark, writer_of
@@ -271,7 +271,7 @@ async def pause_run(folder: Path | str) -> Controlled:
     Raises:
         ConfigError: No run of yours is going on in the folder.
     """
-    return await asyncio.to_thread(send_request, Path(folder), {"do": "pause"})
+    return await asyncio.to_thread(send_request, home_expanded(folder), {"do": "pause"})
 
 
 async def resume_run(folder: Path | str) -> Controlled:
@@ -288,7 +288,7 @@ async def resume_run(folder: Path | str) -> Controlled:
     Raises:
         ConfigError: No run of yours is going on in the folder.
     """
-    return await asyncio.to_thread(send_request, Path(folder), {"do": "resume"})
+    return await asyncio.to_thread(send_request, home_expanded(folder), {"do": "resume"})
 
 
 async def set_limits(
@@ -314,7 +314,7 @@ async def set_limits(
         ConfigError: A limit or a model is unknown, or no run of yours is going on in the folder.
     """
     request = {"do": "set", "limits": checked_limits(limits), "model": model}
-    return await asyncio.to_thread(send_request, Path(folder), request)
+    return await asyncio.to_thread(send_request, home_expanded(folder), request)
 
 
 def limits_typed(words: Sequence[str]) -> dict[str, float | None]:

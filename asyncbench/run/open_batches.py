@@ -12,6 +12,7 @@ from pathlib import Path
 from asyncbench.config.sweep import Sweep, load_sweep
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ProviderError
+from asyncbench.files import home_expanded
 from asyncbench.lanes.batches.context import BatchClock
 from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
 from asyncbench.lanes.batches.polling import how_it_ended
@@ -52,7 +53,7 @@ async def refresh_batches(folder: Path | str, *, env: Mapping[str, str] | None =
         ConfigError: a key is not set.
         StoreError: a run is going on in the folder, or it cannot be written.
     """
-    path = run_folder(Path(folder))
+    path = run_folder(folder)
     sweep, open_parts = sweep_in(path), _open_of(BatchLedger(path))
     models = [model for model in sweep.models if model.alias in open_parts]
     check_environment(models)
@@ -199,7 +200,7 @@ async def cancel_batches(
         ConfigError: It cannot begin, for example without a key; or a part is not in doubt.
         StoreError: The folder is in use, or cannot be written.
     """
-    return await cancel_in_folder(Path(folder), abandon, env=env, screen=screen_for(progress))
+    return await cancel_in_folder(home_expanded(folder), abandon, env=env, screen=screen_for(progress))
 
 
 async def cancel_in_folder(

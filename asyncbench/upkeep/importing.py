@@ -259,10 +259,10 @@ def import_files(
     chosen = format_named(form)
     chosen.reader(plan)  # which refuses a plan before any file is looked at
     folder, sweep, there = folder_for(out)
-    paths = _paths([Path(file) for file in files], chosen.ending, chosen.summaries)
+    paths = _paths([local(file) for file in files], chosen.ending, chosen.summaries)
     recordings = _once_usable(chosen.runs_in(paths, plan), there=there)
     with Store.open(folder, sweep=sweep, imported=True) as store:
-        return Imported(out=Path(out), runs=_kept(recordings, Keeper(store, form)))
+        return Imported(out=local(out), runs=_kept(recordings, Keeper(store, form)))
 
 
 def folder_for(out: PathLike[str] | str) -> tuple[Path, str, bool]:

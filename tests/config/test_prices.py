@@ -42,7 +42,7 @@ def test_a_sweep_of_the_past_with_such_a_price_is_read_as_without_one(price, tmp
 def test_a_published_price_that_is_no_money_is_unknown(price, is_known):
     table = deepcopy(get_snapshot())
     _, model = table.find_provider_model("gpt-5-mini", None, "openai", None)
-    model.prices.output_mtok = Decimal(price)
+    model.prices.output_mtok = Decimal(price)  # type: ignore[union-attr]  # this model has one price
     set_custom_snapshot(table)
     try:
         now = datetime(2026, 11, 20, tzinfo=UTC)

@@ -25,7 +25,7 @@ from pathlib import Path
 from reprlib import repr as shown
 
 from asyncbench.errors import ConfigError
-from asyncbench.files import writing
+from asyncbench.files import local, writing
 from asyncbench.problems.making import write_problems
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.schema import identified
@@ -87,7 +87,7 @@ def import_problems(file: PathLike[str] | str, out: PathLike[str] | str) -> Impo
         ConfigError: The file cannot be read or holds nothing usable, or `out` cannot be a file.
         StoreError: `out` cannot be written.
     """
-    file, out = Path(file), Path(out)
+    file, out = local(file), local(out)
     check_file(file)
     left_out: list[str] = []
     try:

@@ -22,7 +22,16 @@ from typing import Final
 import orjson
 
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
-from asyncbench.files import OWNERS, make_folder, quoted, storing, sync_folders, sync_to_disk, write_durably
+from asyncbench.files import (
+    OWNERS,
+    home_expanded,
+    make_folder,
+    quoted,
+    storing,
+    sync_folders,
+    sync_to_disk,
+    write_durably,
+)
 from asyncbench.store.bucket.fetching import (
     CACHE,
     MANIFESTS,
@@ -243,7 +252,7 @@ def current_folder(path: PathLike[str] | str, folder: Path | None = None) -> Pat
         ConfigError, StoreError: as `at_hand`.
     """
     if (address := s3_address(path)) is None:
-        return Path(path)
+        return home_expanded(path)
     folder = folder or journal_folder(address)
     if (mark := _read_mark(folder, address)) is not None and mark.whole:
         newest = newest_manifest(BucketObjects(BucketAddress.of(address)))
@@ -277,7 +286,7 @@ def run_folder(path: PathLike[str] | str) -> Path:
     """
     address = s3_address(path)
     if address is None:
-        return Path(path)
+        return home_expanded(path)
     if not (folder := journal_folder(address)).is_dir():
         raise ConfigError(
             f"{address}: no run of this machine has it in {folder}. Name the folder of its --journal, or "

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 
 from asyncbench.config.sweep import load_sweep
 from asyncbench.errors import ConfigError
-from asyncbench.files import publish, storing
+from asyncbench.files import local, publish, storing
 from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
 from asyncbench.lanes.batches.packing import manifest_rows, trial_of
 from asyncbench.providers.batch_calls import BatchApi, id_in
@@ -97,7 +97,7 @@ def hand_in_results(
             written.
         StoreError: A run is going in the folder, or the folder cannot be written.
     """
-    folder = Path(out)
+    folder = local(out)
     if not is_results_folder(folder) or read_manifest(folder).get(IMPORTED):
         raise ConfigError(
             f"{folder} has no batches of a run. Name the requests with --requests; or, if a run sent the "

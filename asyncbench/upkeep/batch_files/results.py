@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from asyncbench.errors import ConfigError, ProviderError
+from asyncbench.files import local
 from asyncbench.pricing import charge
 from asyncbench.providers.batch_calls import BatchApi, NotRun, id_in
 from asyncbench.providers.endpoints import is_simulated
@@ -61,15 +62,15 @@ def import_batches(
         StoreError: The folder cannot be written.
     """
     folder, sweep, _ = folder_for(out)
-    recording = _recording(files_of(files, ".jsonl", ".json"), Path(requests))
+    recording = _recording(files_of(files, ".jsonl", ".json"), local(requests))
     with Store.open(folder, sweep=sweep, imported=True) as store:
-        return Imported(out=Path(out), runs=(Keeper(store, FORM).keep(recording),))
+        return Imported(out=local(out), runs=(Keeper(store, FORM).keep(recording),))
 
 
 def files_of(paths: Iterable[PathLike[str] | str], *endings: str) -> list[Path]:
     """Return the files that are meant, those of folders by their endings; raises ConfigError."""
     files = list[Path]()
-    for path in map(Path, paths):
+    for path in map(local, paths):
         if isdir(path):
             inside = sorted(file for file in path.iterdir() if file.suffix in endings and file.name != MAP)
             if not inside:
