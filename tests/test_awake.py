@@ -10,9 +10,14 @@ from contextlib import contextmanager
 
 import pytest
 
+from asyncbench import run_sweep
+from asyncbench.engine import attempts
 from asyncbench.engine.awake import deadlines_put_off
+from asyncbench.providers.calls import Call
+from asyncbench.records import Timeouts
 from asyncbench.store.catalog import read_attempts
-from tests.sweep_files import problem_set
+from tests.providers.workers.worker_processes import workers_of
+from tests.sweep_files import problem_set, sweep
 from tests.world.clock import World
 
 STOPPED_S = 600.0
@@ -92,6 +97,32 @@ def test_a_machine_that_was_suspended_reads_before_a_deadline_passes(slept_s):
         world.end()
 
 
+def test_the_first_byte_of_a_stream_has_time_after_a_stop_though_its_headers_were_there():
+    world = World()
+    process = world.process("stopped")
+
+    async def main() -> None:
+        with deadlines_put_off(boot_clock=process.now_s):
+            async with Call(Timeouts(total=900.0, first_byte=60.0)) as call:
+                call.sent(reused=False)
+                await asyncio.sleep(STOPPED_S)
+                call.began({})
+                call.streams()
+                await asyncio.sleep(5.0)
+                call.flows()
+
+    def stop() -> None:
+        process.stalled_until_s = 5 + STOPPED_S
+
+    world.at(5.0, stop)
+    try:
+        task = process.start(main())
+        world.run(task.done)
+        task.result()
+    finally:
+        world.end()
+
+
 SERVER = """
 import asyncio, sys
 from tests.providers.raw_server import _read
@@ -153,6 +184,31 @@ def test_answers_that_came_while_a_run_was_stopped_are_paid_once(tmp_path, worke
         finally:
             run.kill()
             run.wait()
+        calls = log.read_text().splitlines()[1:]
+    statuses = read_attempts(tmp_path / "out", columns=["status"])["status"].to_pylist()
+    assert (len(calls), statuses) == (30, ["ok"] * 30)
+
+
+@pytest.mark.long
+def test_answers_that_came_while_a_worker_was_stopped_are_paid_once(tmp_path, monkeypatch):
+    """It is stopped for longer than the run would wait for a call of its own."""
+    monkeypatch.setattr(attempts, "GRACE_S", 0.5)
+    problems, log = problem_set(tmp_path, trials=1), tmp_path / "log"
+
+    async def stopped_meanwhile(asked) -> None:
+        running = asyncio.create_task(run_sweep(asked, limit=30, workers=1, progress=False))
+        while len(log.read_text().splitlines()) < 31:  # noqa: ASYNC110  a file of another process
+            await asyncio.sleep(0.02)
+        (worker,) = workers_of()
+        os.kill(worker, signal.SIGSTOP)
+        await asyncio.sleep(6.0)
+        os.kill(worker, signal.SIGCONT)
+        await running
+
+    with a_server(log) as url:
+        keys = {"base_url": url, "concurrency": 30, "max_tokens": 50, "timeouts": {"total": 3}}
+        model = {"model": "simulated/m", "alias": "m", **keys}
+        asyncio.run(stopped_meanwhile(sweep(tmp_path / "out", problems, model)))
         calls = log.read_text().splitlines()[1:]
     statuses = read_attempts(tmp_path / "out", columns=["status"])["status"].to_pylist()
     assert (len(calls), statuses) == (30, ["ok"] * 30)

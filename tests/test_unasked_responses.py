@@ -1,6 +1,7 @@
 """Servers that say too much, too late or twice: none of it becomes the answer to another question."""
 
 import asyncio
+import gzip
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -87,12 +88,19 @@ def _as_completion(text: str, answer_id: str, usage):
 
 
 @asynccontextmanager
-async def echoing(surplus, *, greeting: bytes = b"", id_of=random_id) -> AsyncIterator[Echo]:
+async def echoing(
+    surplus, *, greeting: bytes = b"", id_of=random_id, at_once: int = 1_000
+) -> AsyncIterator[Echo]:
     talks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+    served = asyncio.Semaphore(at_once)  # connections: the others wait until one of these is closed
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with served:
+            await server.talk(reader, writer)
 
     def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(greeting)
-        talks[asyncio.create_task(server.talk(reader, writer))] = writer
+        talks[asyncio.create_task(serve(reader, writer))] = writer
 
     listener = await asyncio.start_server(welcome, "127.0.0.1", 0)
     server = Echo(f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}", surplus, id_of)
@@ -122,6 +130,17 @@ async def questions_and_replies(server, tmp_path, provider, **model):
 
 def late_twice(answer: bytes) -> Iterable[bytes | float]:
     return answer, 0.01, answer
+
+
+@EVERY_ADAPTER
+async def test_a_server_that_serves_one_connection_at_a_time_waits_for_no_idle_one(
+    tmp_path, provider, monkeypatch
+):
+    monkeypatch.setattr(unasked, "LISTENS_S", 0.01)
+    async with echoing(lambda answer: (answer,), at_once=1) as server:
+        await questions_and_replies(server, tmp_path, provider)
+    assert statuses(tmp_path) == ["ok"] * 72
+    assert server.requests == 72
 
 
 @pytest.mark.long
@@ -156,6 +175,49 @@ async def test_what_a_server_says_before_it_hangs_up_is_no_second_answer(tmp_pat
     async with echoing(lambda answer: (answer[:-9], 0.001, answer[-9:], 0.001, extra)) as server:
         await questions_and_replies(server, tmp_path, "simulated-http", screen=screen)
     assert not [line for line in screen.lines if "answers twice" in line]
+
+
+def _http_10(answer: bytes) -> bytes:
+    return answer.replace(b"HTTP/1.1", b"HTTP/1.0", 1).replace(b"\r\n", b"\r\nconnection: keep-alive\r\n", 1)
+
+
+def _gzipped(answer: bytes) -> bytes:
+    body = gzip.compress(answer.partition(b"\r\n\r\n")[2])
+    headers = {"content_type": "application/json", "content_encoding": "gzip", "content_length": len(body)}
+    return head(200, **headers) + body
+
+
+def _chunked(answer: bytes) -> bytes:
+    body = answer.partition(b"\r\n\r\n")[2]
+    headers = {"content_type": "application/json", "transfer_encoding": "chunked"}
+    return head(200, **headers) + chunk(body[:20]) + chunk(body[20:]) + b"0\r\n\r\n"
+
+
+# How honest servers write an answer. Each: one call a question, and nothing that looks like a second answer.
+HONEST = {
+    "HTTP/1.0 that keeps": lambda answer: (_http_10(answer),),
+    "gzip": lambda answer: (_gzipped(answer),),
+    "gzip, in pieces": lambda answer: (_gzipped(answer)[:-7], 0.001, _gzipped(answer)[-7:]),
+    "chunked": lambda answer: (_chunked(answer),),
+    "chunked, its end late": lambda answer: (_chunked(answer)[:-5], 0.001, _chunked(answer)[-5:]),
+    "chunked, half of its end late": lambda answer: (_chunked(answer)[:-2], 0.001, _chunked(answer)[-2:]),
+    "a trailer": lambda answer: (_chunked(answer)[:-2] + b"x-sum: 1\r\n\r\n",),
+    "hints before it": lambda answer: (INTERIM + answer,),
+    "100 before it": lambda answer: (b"HTTP/1.1 100 Continue\r\n\r\n" + answer,),
+    "an empty line in the same piece": lambda answer: (answer + b"\r\n",),
+}
+
+
+@pytest.mark.parametrize("id_of", [random_id, lambda _: "constant"], ids=["own id", "shared id"])
+@pytest.mark.parametrize("manner", HONEST)
+async def test_no_honest_way_to_answer_is_taken_for_a_second_answer(tmp_path, manner, id_of, monkeypatch):
+    monkeypatch.setattr(unasked, "LISTENS_S", 0.0)
+    screen = Said()
+    async with echoing(HONEST[manner], id_of=id_of) as server:
+        await questions_and_replies(server, tmp_path, "simulated-http", screen=screen)
+    assert statuses(tmp_path) == ["ok"] * 72
+    assert (server.requests, [line for line in screen.lines if "answers twice" in line]) == (72, [])
+    assert server.connections < 72 or manner == "an empty line in the same piece"
 
 
 @pytest.mark.parametrize(

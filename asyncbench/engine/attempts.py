@@ -134,7 +134,8 @@ class Attempts:
 
     def __init__(self, client: ModelClient, money: Money) -> None:
         self._client, self._model, self._money = client, client.model, money
-        self.within_s = client.model.timeouts.total + GRACE_S  # no call takes longer
+        # No call takes longer; None: others see to that.
+        self.within_s = client.model.timeouts.total + GRACE_S if client.times_calls else None
 
     def begin(self, pending: PendingTrial) -> None:
         """Write down that a call is about to be made.

@@ -145,6 +145,7 @@ class ModelClient:
 
     # Call: how one is made, what it takes of limits and money, and when.
     ask: Callable[[Request], Awaitable[Reply]]
+    times_calls: bool = True  # False: worker processes do, in time in which they are not stopped
     characters: Callable[[Request], int]  # what is sent, for token estimates
     longest: Callable[[Request], int | None]  # the most tokens of a reply; None: nothing limits it
     counting: Counting = Counting.USED

@@ -3,7 +3,7 @@
 import asyncio
 import math
 from asyncio import CancelledError
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Final, Self
@@ -19,7 +19,8 @@ _OVERDUE: Final = {
     "between_chunks": "the stream paused for longer than timeouts.between_chunks",
 }
 News = Callable[[int], Sequence[object]]  # milliseconds to wait → what is to be read of a connection
-Doubt = Callable[["Call", bytes], str | None]  # a call and its request → why its answer may be another's
+# A call and its request → why its answer may be another's.
+Doubt = Callable[["Call", bytes], Awaitable[str | None]]
 _UNDER_WAY: Final[ContextVar["Call"]] = ContextVar("call under way")
 
 
@@ -58,7 +59,7 @@ class Call:
         self.handed_over = False  # the kernel has the whole request: the server may have read it
         self.connection: object = None  # by which it is made
         self.repeated = False  # made again because that connection had gone unread
-        self.doubt: Doubt = lambda *_: None  # of its connection
+        self.doubt: Doubt | None = None  # of its connection
         self.answered = False  # the headers of the answer are there
         self.body_id: str | None = None  # the id that the answer gives itself
         self._headers: Mapping[str, str] = {}
@@ -123,8 +124,8 @@ class Call:
         """Note that the answer is a stream: headers, which some send at once, are not its first byte."""
         if self._timeouts.first_byte is None:
             self.flows()
-        else:
-            self._expect("first_byte", self.sent_s, self._timeouts.first_byte)
+        else:  # no new timer: that of `sent` is put off by time in which this process stood still
+            self._due_s = self.sent_s + self._timeouts.first_byte
 
     def flows(self) -> None:
         """Note the first byte of a stream's body: silence counts from now on."""
@@ -140,9 +141,9 @@ class Call:
         self._ends_s = self._loop.time() + seconds
         self._ring_at(min(self._ends_s, self._due_s))
 
-    def check_answer(self, request: bytes = b"") -> None:
+    async def check_answer(self, request: bytes = b"") -> None:
         """Raise ProviderError where the answer may be one to an earlier request."""
-        if message := self.doubt(self, request):
+        if self.doubt is not None and (message := await self.doubt(self, request)):
             raise ProviderError(ErrorKind.BAD_REPLY, message, may_have_been_billed=True)
 
     def age_s(self) -> float | None:

@@ -38,6 +38,7 @@ import multidict
 from aiohttp.client_proto import ResponseHandler
 
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
+from asyncbench.providers import unasked
 from asyncbench.providers.calls import Call, News, under_way
 from asyncbench.providers.credentials import show_certificate
 from asyncbench.providers.endpoints import KEEPALIVE_S, LONGEST_KEEPALIVE_S, Endpoint
@@ -160,10 +161,14 @@ class _Protocol(ResponseHandler):
 
     async def hear(self) -> None:
         """Let the event loop read what the kernel has, while no response is due."""
-        self.due = False
-        for _ in range(2):  # the loop polls the kernel after one turn, and reads in the next
-            await asyncio.sleep(0)
-        self.due = True
+        if self.news is not None and self.news(0):
+            for _ in range(2):  # the loop polls the kernel after one turn, and reads in the next
+                await asyncio.sleep(0)
+
+    def stop_listening(self) -> None:
+        """Close the connection, if it waits for a call that its server is not trusted with."""
+        if not self.due and (self.server is None or not self.server.keeps(self._loop.time())):
+            self.close()
 
 
 class _Connector(aiohttp.TCPConnector):
@@ -215,9 +220,13 @@ class _Connector(aiohttp.TCPConnector):
     ) -> None:
         used, server = cast("_Protocol", protocol), self._server_of(key)
         used.due = False
-        if used.answered and not should_close:
-            server.answered(self._loop.time())
-        super()._release(key, protocol, should_close=should_close or server.caught)
+        should_close = should_close or server.caught
+        if used.answered and not should_close and not server.keeps(at_s := self._loop.time()):
+            if server.listens(at_s):
+                self._loop.call_later(unasked.LISTENS_S, used.stop_listening)
+            else:
+                should_close = True
+        super()._release(key, protocol, should_close=should_close)
 
     def _server_of(self, key: "ConnectionKey") -> ServerRecord:
         """Return what a connection goes to: a proxy, where that hands on requests of many."""
@@ -254,7 +263,7 @@ class _Connector(aiohttp.TCPConnector):
             self._kept_s = min(max(kept_s - 1, kept_s / 2), LONGEST_KEEPALIVE_S)
         return response
 
-    def _doubt(self, call: Call, request: bytes) -> str | None:
+    async def _doubt(self, call: Call, request: bytes) -> str | None:
         """Return why an answer may be that to an earlier request; None: nothing says so.
 
         A cache may answer equal requests equally, and ids prove nothing where the server gives one twice.
@@ -276,7 +285,11 @@ class _Connector(aiohttp.TCPConnector):
                 protocol.transport.abort()
             return "the server sent the answer to an earlier request again, so this one is not answered"
         server.ids.note(answer_id)
-        if server.caught and call.reused and not has_id:
+        if not call.reused or has_id:
+            return None
+        if not protocol.due:
+            await protocol.hear()  # where the answer was an earlier one, that to this request may be there
+        if server.caught:
             return "the server answers twice, so this may be the answer to an earlier request"
         return None
 
@@ -295,8 +308,10 @@ class _Request(aiohttp.ClientRequest):
         self, writer: "AbstractStreamWriter", conn: "Connection", content_length: int | None = None
     ) -> None:
         call, transport, protocol = under_way(), conn.transport, cast("_Protocol", conn.protocol)
-        if call.news is not None and call.news(0):
+        if call.news is not None:
+            protocol.due = False
             await protocol.hear()
+            protocol.due = True
         if transport is None or (call.news is not None and (transport.is_closing() or call.news(0))):
             if transport is not None:
                 transport.abort()  # the call ends, nothing written
@@ -424,7 +439,7 @@ class Door:
                     reply = await self._read(response, call, stream=stream)
                 finally:
                     response.release()  # to be used again where the body was read to its end
-                call.check_answer(content)
+                await call.check_answer(content)
                 return reply
             except (aiohttp.ClientError, OSError, TooLongError) as error:
                 raise broken(error, key=key, sent=call.handed_over, answered=call.answered) from error

@@ -156,7 +156,7 @@ class SdkProvider:
                     stream_cls=self.stream_class,
                 )
                 reply = await self._read(response, call, stream=stream)
-                call.check_answer(content)
+                await call.check_answer(content)
                 return reply
             except self.refusals as error:
                 hush(error, key=key)
@@ -229,7 +229,7 @@ class SdkProvider:
                     yield response
                 finally:
                     await response.aclose()
-                call.check_answer()
+                await call.check_answer()
             except self.refusals as error:
                 hush(error, key=key)
                 refused = _response(error.response, error.response.content, self._endpoint.requests_per)

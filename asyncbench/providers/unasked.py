@@ -2,7 +2,8 @@
 
 HTTP/1.1 does not say which request a response belongs to. An answer that comes again, late, while the next
 request is under way looks like the answer to that one. So a connection is used again only if its server never
-sent anything unasked. Its first connections show that: each serves one call, and is listened to for a moment.
+sent anything unasked. Its first connections show that: each serves one call, is listened to for a moment, and
+closed. No more of them are held open, as some servers serve only a few connections at a time.
 """
 
 import re
@@ -12,7 +13,7 @@ from contextvars import ContextVar
 from typing import Final
 
 LISTENED_TO: Final = 8  # answers of a server, before the first of its connections is used again
-LISTENS_S: Final = 0.1  # after the last of them: what is sent twice comes again within a few hundredths
+LISTENS_S: Final = 0.5  # to each of them: what is sent twice comes again that soon
 # Refusals of idle connections (408), and what is no answer yet (103).
 _NO_ANSWER: Final = re.compile(rb"HTTP/\d\.\d [1345]\d\d\b")
 _EMPTY_LINES: Final = b"\r\n"
@@ -96,11 +97,13 @@ class ServerRecord:
         """Return whether a connection may serve another call, at a time of the event loop."""
         return not self.caught and self._answers >= LISTENED_TO and at_s >= self._listens_until_s
 
-    def answered(self, at_s: float) -> None:
-        """Note that a whole answer was read, and its connection is listened to."""
-        if self._answers < LISTENED_TO:
-            self._answers += 1
-            self._listens_until_s = at_s + LISTENS_S
+    def listens(self, at_s: float) -> bool:
+        """Note that a whole answer was read; return whether its connection is to be listened to."""
+        if self._answers >= LISTENED_TO:
+            return False
+        self._answers += 1
+        self._listens_until_s = at_s + LISTENS_S
+        return True
 
     def catch(self) -> None:
         """Note that it sent an answer that nobody asked for."""

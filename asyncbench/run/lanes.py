@@ -40,7 +40,7 @@ from asyncbench.providers.params import longest_reply_of
 from asyncbench.providers.prices import rates_of
 from asyncbench.providers.provider import Provider, makes_own_calls, open_batches, open_provider
 from asyncbench.providers.workers.process import without_keys
-from asyncbench.providers.workers.workers import Workers
+from asyncbench.providers.workers.workers import WorkerProvider, Workers
 from asyncbench.records import BATCH, REALTIME, Event, History, Model, Reply, Request, RetryPolicy, Trial
 from asyncbench.run.state import RunState
 from asyncbench.store.spending import KnownCosts
@@ -151,6 +151,7 @@ def client_through(
         history_of=lambda _: UNKNOWN,
         request_for=request_for,
         ask=_elsewhere if provider is None else provider.ask,
+        times_calls=not isinstance(provider, WorkerProvider),
         grade=partial(graded, tell_fault=tell_fault),
         slow=is_slow,
         on_fault=tell_fault,

@@ -179,7 +179,7 @@ class GoogleProvider:
                         body = await whole_body(response.content.iter_any(), self._endpoint.most_bytes)
                         raise refusal(_response(response, body), key=key)
                     yield OpenAnswer(response)
-                call.check_answer()
+                await call.check_answer()
             except (aiohttp.ClientError, OSError, TooLongError) as error:
                 failure = broken(error, key=key, sent=call.handed_over, answered=call.answered)
                 failure.never_sent = not call.sent_s

@@ -117,10 +117,14 @@ class Workers:
 
     async def _watch(self) -> None:
         """Kill workers that say nothing, and give models another worker while theirs are late."""
+        # Not by a clock: after the whole machine stood still, all have been silent for long.
+        silent_polls = Counter[str]()
         while True:
             await asyncio.sleep(POLL_EVERY_S)
             for worker in self._all:
-                if worker.silent_s > SILENT_S and not worker.is_stopped():
+                is_silent = worker.silent_s > POLL_EVERY_S and not worker.is_stopped()
+                silent_polls[worker.name] = silent_polls[worker.name] + 1 if is_silent else 0
+                if silent_polls[worker.name] * POLL_EVERY_S > SILENT_S:
                     self._notify(f"worker {worker.name} says nothing for {SILENT_S:.0f} s: it is killed")
                     worker.kill()
             for alias, own in self._homes.items():
