@@ -5,9 +5,9 @@ WORKERS ?= 4
 # Folders, files or tests; nothing: all
 T ?=
 BIN := $(VENV)/bin
-INSPECT := $(abspath $(VENV)-inspect)
-SLOW := $(abspath $(VENV)-slow)
-AUDIT := $(abspath $(VENV)-audit)
+INSPECT := $(VENV)-inspect
+SLOW := $(VENV)-slow
+AUDIT := $(VENV)-audit
 QUIET_PIP := -m pip --disable-pip-version-check --quiet --quiet
 PIP := $(BIN)/python $(QUIET_PIP)
 
@@ -89,7 +89,7 @@ $(INSPECT)/ready: tests/upkeep/exchange/inspect-requirements.txt
 	@touch $@
 
 inspect: $(VENV)/ready $(INSPECT)/ready
-	INSPECT_PYTHON=$(INSPECT)/bin/python $(BIN)/python -m pytest -q -rs -s -m long tests/upkeep/exchange/test_inspect_reader.py
+	INSPECT_PYTHON="$$(cd $(INSPECT)/bin && pwd)/python" $(BIN)/python -m pytest -q -rs -s -m long tests/upkeep/exchange/test_inspect_reader.py
 
 $(AUDIT)/ready: tests/audit-requirements.txt
 	$(PYTHON) -m venv $(AUDIT)
