@@ -3,7 +3,9 @@
 import html
 import re
 import subprocess
+import sys
 import tomllib
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -95,3 +97,23 @@ def test_the_notices_go_with_the_page_and_with_the_wheel(tmp_path):
         ROOT / "LICENSE",
         ROOT / "asyncbench" / "THIRD_PARTY.md",
     }
+
+
+@pytest.mark.long
+def test_two_builds_of_one_checkout_give_the_same_wheel(tmp_path):
+    digests = set()
+    for name in ("first", "second"):
+        command = [
+            sys.executable,
+            "-m",
+            "hatchling",
+            "build",
+            "--target",
+            "wheel",
+            "--directory",
+            tmp_path / name,
+        ]
+        subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+        (wheel,) = (tmp_path / name).iterdir()
+        digests.add(sha256(wheel.read_bytes()).hexdigest())
+    assert len(digests) == 1
