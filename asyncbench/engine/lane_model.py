@@ -16,7 +16,7 @@ from typing import Final
 
 from asyncbench.engine.attempts import Attempts, Money
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN, Amounts, Counting, counted, demanded
-from asyncbench.engine.same_failures import OUTAGE, PROOF, SameFailures
+from asyncbench.engine.same_failures import OUTAGE, SameFailures
 from asyncbench.engine.stopping import right_of
 from asyncbench.engine.trial_queue import ModelClient, PendingTrial, TrialQueue, wait_before_retry
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, LostCallError, ProviderError, UnsentError
@@ -136,13 +136,11 @@ class Closing:
         self.same = SameFailures(answers=max(0, client.counters.done_before - client.counters.failed_before))
         self._answers = 0  # of this run
         self._failures = 0  # likewise, of the kinds that may be a trial's own
-        self._unanswered = set[str]()  # trials that an outage kept from an answer, since the latest one
 
     async def close(self, pending: PendingTrial, attempt: Attempt, reply: Reply) -> None:
         """Grade a reply and close its trial."""
         if pending.tries:
             self._answers += 1
-            self._unanswered.clear()
             if self.same.answered(pending):
                 self.accept()
         trial = pending.request.trial
@@ -173,11 +171,7 @@ class Closing:
             self._queue.suspend(f"{error.kind.value}: {error.message}")
         elif self._warm_up.hopeless(self._client.now_s()):
             self._queue.suspend(f"{error.kind.value}: every call was refused: {error.message}")
-        elif alone:
-            self._unanswered.discard(pending.request.trial.trial_id)
-        elif error.kind in OUTAGE:
-            self._unanswered.add(pending.request.trial.trial_id)
-        else:
+        elif not alone and error.kind not in OUTAGE:
             self._compare(pending, error)
         if self.same.certain and not self._counters.in_flight:  # what is in flight may be answered
             self._queue.suspend(self.same.why)
@@ -200,14 +194,10 @@ class Closing:
 
     def _wait_s(self, pending: PendingTrial, error: ProviderError, *, paused: bool) -> float | None:
         now_s, policy = self._client.now_s(), self._client.model.retry
-        # An outage that keeps all from an answer takes nothing of a trial's own attempts. A trial that failed
-        # while others were answered is in none: such may be all that a run has left at its end.
-        unanswered = self._unanswered if pending.request.trial.trial_id in self._unanswered else ()
-        in_outage = paused and len(unanswered) >= PROOF
-        excused = in_outage or (paused and error.retry_after_s is not None)
+        excused = paused and error.retry_after_s is not None
         wait_s = wait_before_retry(
             error,
-            attempt=min(pending.tries, policy.attempts - 1) if in_outage else pending.tries,
+            attempt=pending.tries,
             elapsed_s=now_s - pending.since_s,
             policy=replace(policy, total_s=inf) if excused else policy,
             jitter=self._client.jitter.random(),

@@ -104,15 +104,3 @@ def test_what_is_about_some_questions_fails_with_them_alone(refused, kind, faile
     ask = failing(lambda _, problem: bool(refused(problem)), refusal(kind), [])
 
     assert outcomes(night_of(ask, 100, PATIENT)) == (100 - failed, failed, None)
-
-
-@pytest.mark.parametrize(
-    ("kind", "status"),
-    [(ErrorKind.SERVER_ERROR, 500), (ErrorKind.RATE_LIMITED, 429), (ErrorKind.UNREACHABLE, None)],
-)
-def test_an_outage_of_two_hours_uses_up_none_of_few_trials(kind, status):
-    now_s = lambda: asyncio.get_running_loop().time()  # noqa: E731  read once a call
-    error = refusal(kind, status=status)
-    ask = failing(lambda made, _: made > 8 and now_s() < 7_200, error, [])
-
-    assert outcomes(night_of(ask, 16, PATIENT)) == (16, 0, None)

@@ -171,7 +171,7 @@ class Simulated:
     def reached(self):
         """Let the SDKs that are opened meanwhile reach this simulator."""
 
-        def client(_make, _endpoint):
+        def client(_make, _endpoint, _url):
             return httpx2.AsyncClient(transport=Transport(self._server, self.broken), timeout=None)
 
         with pytest.MonkeyPatch.context() as patch:

@@ -35,6 +35,9 @@ COUNTED = cell(
     priced_correct=40,
     latency_s=30.0,
     latencies=60,
+    score=12.5,
+    scored=50,
+    score_squares=10.0,
 )
 
 
@@ -53,6 +56,7 @@ COUNTED = cell(
         ("cost", 40),
         ("cost_per_correct", 50),
         ("latency", 0.5),
+        ("score", 0.25),
     ],
 )
 def test_a_metric_is_a_quotient_of_sums_over_the_cells(metric, value):
@@ -63,7 +67,7 @@ def test_a_metric_is_a_quotient_of_sums_over_the_cells(metric, value):
 
 
 def test_every_metric_has_its_case_above():
-    assert len(METRICS) == 12
+    assert len(METRICS) == 13
 
 
 def test_a_metric_of_nothing_known_is_unknown():
