@@ -95,6 +95,7 @@ SAID: dict[str, dict[str, object]] = {
     "--max-tokens 64 --rpm 60 --tpm 9e4": {"max_tokens": 64, "rpm": 60, "tpm": 90000},
     "--concurrency 1,8": {"concurrency": [1, 8]},
     "--base-url http://127.0.0.1:9/v1": {"base_url": "http://127.0.0.1:9/v1"},
+    "--key-env MY_KEY": {"key_env": "MY_KEY"},
     "--mode batch": {"mode": "batch"},
 }
 WORDED = {
@@ -194,6 +195,7 @@ def test_columns_of_a_file_of_ones_own_are_named_in_a_flag(tmp_path):
         (f"{BASE} --repeats x", "Invalid value for '--repeats'"),
         (f"{BASE} --concurrency 1.5", "'--concurrency' must be a whole number"),
         (f"{BASE} --base-url here", "'--base-url' must be an address"),
+        (f"{BASE} --key-env sk-secret", "'--key-env' must be the NAME of an environment variable"),
         (f"{BASE} --context 3k", "--context: 3k was not found"),
         (f"{BASE} --shots 3", "'shots=3': llm_arithmetic defines no worked examples"),
         (f"{BASE} --style haiku", "'--style' must be 'chat', 'completion' or 'rules'"),

@@ -16,6 +16,7 @@ from asyncbench.records import BATCH, Outcome
 from asyncbench.stats.proportions import Accuracy
 from asyncbench.store.manifest import Manifest, simulated_note
 from asyncbench.tables.data import HIDDEN, data_of
+from asyncbench.tables.numbers import percent
 from asyncbench.tables.report import Report
 from asyncbench.tables.screen import safe_notes
 
@@ -243,7 +244,8 @@ def lost_notes(outcomes: Mapping[str, Outcomes]) -> list[str]:
     if not loud:
         return []
     named = [
-        f"{name} {lost[name].lowest or 0:.1%}-{lost[name].highest or 0:.1%} ({lost_briefly(outcomes[name])})"
+        f"{name} {percent(lost[name].lowest or 0)}-{percent(lost[name].highest or 0)} "
+        f"({lost_briefly(outcomes[name])})"
         for name in loud[:MOST_LOST]
     ]
     more = f"; and {len(loud) - MOST_LOST} more" if len(loud) > MOST_LOST else ""
@@ -257,7 +259,7 @@ def lost_briefly(outcomes: Outcomes) -> str:
     """Return which trials were lost: `2,100 truncated, 12 failed, 4.2%`."""
     kinds = (Outcome.TRUNCATED, Outcome.FAILED)
     counts = ", ".join(f"{count:,} {kind}" for kind in kinds if (count := outcomes.get(kind, 0)))
-    return f"{counts}, {Accuracy.of(outcomes).lost_share or 0:.1%}"
+    return f"{counts}, {percent(Accuracy.of(outcomes).lost_share or 0)}"
 
 
 def left_out_of(manifest: Manifest, *, runs: Collection[str]) -> dict[str, int]:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 Flags = Mapping[str, Any]  # those that were typed: name → text or number, or a list of texts
 
 SUITE_OF_LOADS: Final = "llm_arithmetic"  # short questions with short answers
-OF_MODELS: Final = ("effort", "temperature", "max_tokens", "base_url", "rpm", "tpm", "concurrency")
+OF_MODELS: Final = ("effort", "temperature", "max_tokens", "base_url", "key_env", "rpm", "tpm", "concurrency")
+OF_SERVERS: Final = ("base_url", "key_env")  # of them: one value each
 OF_SWEEPS: Final = ("repeats", "mode")
 OF_CONDITIONS: Final = ("system", "template", "shots", "style", "context", "digits")
 
@@ -135,8 +136,8 @@ def _values_of_models(model: str, flags: Flags) -> dict[str, Any]:  # Any: as a 
 
 def _values(name: str, flags: Flags) -> Any:
     """Return the value of a key of models, or a list of several."""
-    read = str if name in ("effort", "base_url") else _number
-    words = [flags[name]] if name == "base_url" else [word.strip() for word in flags[name].split(",")]
+    read = str if name in ("effort", *OF_SERVERS) else _number
+    words = [flags[name]] if name in OF_SERVERS else [word.strip() for word in flags[name].split(",")]
     if "" in words:
         raise ConfigError(f"{flag(name)} {flags[name]!r}: a value is empty. Write one, or several as a,b")
     try:

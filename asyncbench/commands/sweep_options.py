@@ -93,6 +93,12 @@ def _how(
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Ask the server at this address.")
     ] = None,
+    key_env: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Read the key from this variable. Default: the provider's usual one."
+        ),
+    ] = None,
     mode: Annotated[
         str | None,
         typer.Option(

@@ -216,6 +216,11 @@ class Admission:
         return self.gate.configured or (self.gate.limited and self._bound)
 
     @property
+    def limits_are_guessed(self) -> bool:
+        """Whether refusals say how much may be asked: a guess, or a share of the limits that are known."""
+        return self.gate.guessed_rpm is not None or self.throttle.backs_off(self.now_s())
+
+    @property
     def finds_slots(self) -> bool:
         """Whether the number of calls in flight is what the server turned out to bear."""
         return not (self.limits.concurrency or self.limited) or self.slots.overload.bound < math.inf

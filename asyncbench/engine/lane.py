@@ -388,7 +388,8 @@ def _show_wait(cause: str | None, admission: Admission) -> None:
         cause = waits.SERVER
     elif cause == waits.PAUSE and not admission.throttle.for_refusals:
         cause = waits.NO_REPLY
-    elif cause in OF_LIMITS and admission.throttle.backs_off(admission.now_s()):
+    elif cause in OF_LIMITS and admission.limits_are_guessed:
         cause = waits.BACK_OFF
     for model in admission.models:
-        model.counters.waits_for = cause
+        ahead = cause == waits.BUDGET and model.client.account is not None and model.client.account.ahead()
+        model.counters.waits_for = waits.OTHERS if ahead else cause

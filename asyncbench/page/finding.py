@@ -9,7 +9,7 @@ from asyncbench.page.charts.breaks import KindCurve
 from asyncbench.reports.standings.rankings import Ranking, RankingRow
 from asyncbench.reports.standings.report import Standings
 from asyncbench.stats.proportions import newcombe
-from asyncbench.tables.numbers import number_of
+from asyncbench.tables.numbers import number_of, rounded
 
 LOW: Final = 0.1  # share right below which a model fails at a task
 HIGH: Final = 0.9  # share right from which on it masters the task
@@ -67,7 +67,8 @@ class _RankingSentences:
             low, high = self._lead()
             ahead = 100 * (lines[0].share - lines[1].share)
             yield (
-                f"{self._name(lines[0])} leads by {ahead:.1f} points ({100 * low:.1f} to {100 * high:.1f})"
+                f"{self._name(lines[0])} leads by {rounded(ahead, 1)} points "
+                f"({rounded(100 * low, 1)} to {rounded(100 * high, 1)})"
                 f"{self._where()}."
             )
         elif len(best) == len(lines):
@@ -117,9 +118,10 @@ class _RankingSentences:
             else f"ranks of {_number(others)} more models depend"
         )
         more = f" The {rest} on lost trials, too." * bool(others)
+        lost = rounded(100 * (worst.accuracy.lost_share or 0), 0)
         yield (
-            f"{self._name(worst)} lost {100 * (worst.accuracy.lost_share or 0):.0f} % of its trials: counted "
-            f"right, they would lift it from {_percent(worst.share)} to {_percent(_best_case(worst))}.{more}"
+            f"{self._name(worst)} lost {lost} % of its trials: counted right, they would "
+            f"lift it from {_percent(worst.share)} to {_percent(_best_case(worst))}.{more}"
         )
 
     def _lead(self) -> tuple[float, float]:
@@ -169,9 +171,9 @@ def _unranked(
     if not curves:
         for ranking in standings.rankings[:1]:
             line = ranking.lines[0]
-            low, high = (100 * end for end in line.interval)
+            low, high = (rounded(100 * end, 1) for end in line.interval)
             right = f"{names[line.run, line.model, line.condition]} gets {_percent(line.share)}"
-            yield f"{right} ({low:.1f} to {high:.1f}) of {number_of(ranking.problems, 'problem')} right."
+            yield f"{right} ({low} to {high}) of {number_of(ranking.problems, 'problem')} right."
 
 
 def _reach(name: str, curves: Sequence[KindCurve], roster: Asked) -> Iterator[str]:
@@ -290,7 +292,7 @@ def _number(count: int) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return f"{rounded(100 * share, 1)} %"
 
 
 def _listed(names: Sequence[str]) -> str:

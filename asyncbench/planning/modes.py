@@ -21,7 +21,7 @@ from asyncbench.planning.records import BatchPlan, Needs
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.params import batch_complaint
 from asyncbench.records import AUTO, BATCH, REALTIME, Model, Serve
-from asyncbench.tables.numbers import dollars, duration
+from asyncbench.tables.numbers import dollars, duration, percent
 from asyncbench.tables.report import Sheet
 
 
@@ -244,7 +244,7 @@ def batch_sheet(plans: Iterable[tuple[str, float | None, BatchPlan]]) -> Sheet:
     """
     rows = []
     for model, usd, plan in plans:
-        share = "-" if plan.enqueued_share is None else f"{plan.enqueued_share:.0%}"
+        share = percent(plan.enqueued_share, decimals=0)
         times = map(duration, (plan.soonest_s, plan.latest_s, plan.realtime_s))
         counts = (f"{count:,}" for count in (plan.parts, plan.bytes, plan.prompt_tokens))
         rows.append((model, dollars(plan.realtime_usd), dollars(usd), *counts, share, *times))

@@ -17,7 +17,7 @@ from asyncbench.planning.records import ConditionPlan, Cut, ModelPlan, PlannedSe
 from asyncbench.planning.remaining_trials import Remainder
 from asyncbench.records import AUTO, REALTIME, Condition, Model
 from asyncbench.suites.requests import sent_parameters
-from asyncbench.tables.numbers import days, dollars, duration, number_of
+from asyncbench.tables.numbers import days, dollars, duration, number_of, percent
 from asyncbench.tables.report import Report, Sheet
 
 TRIALS_HEAD = ("model", "trials", "done", "left", "input tokens", "output tokens", "worst case")
@@ -208,10 +208,10 @@ def _cut_parts(cut: Cut) -> Iterator[str | Sheet]:
             usual.model,
             f"{usual.left:,}",
             f"{usual.trials:,}",
-            f"{usual.share:.0%}",
+            percent(usual.share, decimals=0),
             f"{usual.per_cell:.1f}",
             f"{careful.trials:,}",
-            f"{careful.share:.0%}",
+            percent(careful.share, decimals=0),
         )
         for usual, careful in zip(cut.usual, cut.careful, strict=True)
         if usual.left

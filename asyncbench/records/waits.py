@@ -14,10 +14,12 @@ RAMP: Final = "ramp"  # connections are opened no faster
 RESUME: Final = "resume"  # a person paused the run
 
 # What a screen tells apart beside them: `concurrency` that nobody set, a `pause` without refusals, and limits
-# of which a share alone is used, because calls were refused.
+# of which a share alone is used, or that are guessed, because calls were refused; and money that is kept for
+# models that share a budget and are behind.
 SERVER: Final = "server"
 NO_REPLY: Final = "no_reply"
 BACK_OFF: Final = "back_off"
+OTHERS: Final = "others"
 
 # Cause → its word, and what completes "no call could start because"; None: no lane counts its seconds.
 _CAUSES: Final[Mapping[str, tuple[str, str | None]]] = {
@@ -32,12 +34,13 @@ _CAUSES: Final[Mapping[str, tuple[str, str | None]]] = {
     RAMP: ("ramp-up", "connections are opened no faster"),
     RETRIES: ("retries", "too many trials waited for a retry"),
     WORK: ("last calls", "there was nothing to ask"),
-    BUDGET: ("budget", "the budget left no money for another call, or other models are behind"),
+    BUDGET: ("reserved money", "the budget left no money for another call, or other models are behind"),
     FIRST_ANSWER: ("first reply", "no call has shown yet that the key and the model work"),
     RESUME: ("paused", "somebody paused the run"),
     SERVER: ("server", None),
     NO_REPLY: ("no reply", None),
     BACK_OFF: ("429 back-off", None),
+    OTHERS: ("other models", None),
 }
 WORDS: Final = {cause: word for cause, (word, _) in _CAUSES.items()}
 REASONS: Final = {cause: why for cause, (_, why) in _CAUSES.items() if why}

@@ -268,7 +268,7 @@ class AnatomyReport(FolderReport):
         sentence = f"{self.examined:,} of {self.wrong:,} wrong answers (or replies without one) were examined"
         if self.examined < self.wrong:
             sentence += f" (a fixed random sample of {self.most_of_a_group:,} per model and task)"
-        kinds = f"{without / self.examined:.1%} of them match no kind (unclassified)"
+        kinds = f"{percent(without / self.examined)} of them match no kind (unclassified)"
         return f"{sentence}. {kinds if without else 'All of them match a kind'}."
 
     def _sheets(self) -> Iterator[Sheet]:
@@ -371,7 +371,7 @@ TEXT: Final = 40  # characters of a number that are shown
 
 WRONG: Final[Columns[ErrorFindings]] = {
     "most frequent kinds": lambda one: ", ".join(
-        f"{kind} {n / one.examined:.0%}" for kind, n in one.kinds.most_common(COMMONEST)
+        f"{kind} {percent(n / one.examined, decimals=0)}" for kind, n in one.kinds.most_common(COMMONEST)
     ),
     "wrong": lambda one: count(one.wrong),
     "no answer": lambda one: count(one.unread),
@@ -436,7 +436,7 @@ def _cut(text: str) -> str:
 def _wrong_at(place: int, end: str, one: ErrorFindings) -> str:
     """Return how often a digit of the truth is wrong, counted from the first or from the last."""
     shares = one.wrong_at(one.from_left if end == "first" else one.from_right)
-    return f"{shares[place - 1].share:.0%}" if place <= len(shares) else MISSING
+    return percent(shares[place - 1].share, decimals=0) if place <= len(shares) else MISSING
 
 
 def _binned(

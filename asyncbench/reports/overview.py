@@ -134,11 +134,12 @@ class Overview(FolderReport):
         together = f" (all {entrants:,} rows of models together)" if self._several else ""
         trials, correct = counts.total(), counts[Outcome.CORRECT]
         answers = correct + counts[Outcome.WRONG]
-        answered = f"{correct / answers:.2%}" if answers else "-"
+        of_all = percent(correct / trials, decimals=2)
+        of_answered = percent(correct / answers if answers else None, decimals=2)
         return (
             f"{number_of(trials, 'trial')}{together}: {counts[Outcome.FAILED]:,} failed, "
             f"{self.empty:,} empty replies, {counts[Outcome.TRUNCATED]:,} truncated. "
-            f"Accuracy: {correct / trials:.2%} of all trials, {answered} of the {answers:,} answered ones."
+            f"Accuracy: {of_all} of all trials, {of_answered} of the {answers:,} answered ones."
         )
 
     @property

@@ -124,7 +124,9 @@ class LimitUse:
         """What it waited for most; None: for nothing but work."""
         causes = {cause: seconds for cause, seconds in self.waited_s.items() if cause != waits.WORK}
         worst = max(causes, key=causes.__getitem__, default=None)
-        return worst if worst and causes[worst] > WORTH_SHOWING * self.seconds else None
+        if worst is None or causes[worst] <= WORTH_SHOWING * self.seconds:
+            return None
+        return waits.BACK_OFF if worst in LIMITS and worst not in self.allowed else worst
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

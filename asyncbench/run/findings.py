@@ -11,6 +11,7 @@ from asyncbench.pricing import Rates
 from asyncbench.providers.endpoints import KnownEndpoint, Quirks, known_endpoints
 from asyncbench.providers.prices import is_moving_alias, same_model
 from asyncbench.records import BATCH, Model, Reply
+from asyncbench.run.refusals import KEY_NAME, NO_KEY, sends_no_key
 from asyncbench.tables.report import Report, Sheet
 
 OF_PROVIDER: Final = frozenset({"key", "account", "address"})  # where a fault is one of all its models
@@ -202,6 +203,8 @@ def of_calls(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iter
         about, way_out = _FAILURES[reply.kind]
         if credentials and reply.kind is ErrorKind.AUTH:
             way_out = f"renew the credentials of this machine, {credentials}, or ask for access to this model"
+        elif reply.kind is ErrorKind.AUTH and sends_no_key(model):
+            way_out = f"{NO_KEY} to {KEY_NAME}"
         yield Finding(about=about, state=FindingState.WRONG, said=_error_text(reply), way_out=way_out)
         return
     without_key = f"found: {credentials}" if credentials else "none needed"

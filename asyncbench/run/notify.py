@@ -33,7 +33,7 @@ from asyncbench.run.costs import costs_text, phrases
 from asyncbench.run.interrupts import Death, counts_so_far, on_interrupt
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit, Summary, counts_of, done_text
-from asyncbench.tables.numbers import number_of
+from asyncbench.tables.numbers import number_of, percent
 
 # ── Channels: a program that gets the message, or an address that it is posted to
 
@@ -403,7 +403,7 @@ def _sentence(alias: str, counters: Counters) -> str:
         {
             f"{alias}: {done_text(counters)}": True,
             f"{counters.skipped:,} skipped (stop_when)": counters.skipped,
-            f"accuracy {counters.accuracy or 0:.1%}{now}": counters.accuracy is not None,
+            f"accuracy {percent(counters.accuracy or 0)}{now}": counters.accuracy is not None,
             f"{counters.failed:,} failed": counters.failed,
             costs_text(counters): counters.attempts,
             f"STOPPED ({(counters.suspended or '').partition(':')[0]})": counters.suspended,

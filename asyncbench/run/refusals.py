@@ -1,5 +1,6 @@
 """Refusals and unreachable providers: one message for each, with a way out. Bugs of asyncbench likewise."""
 
+import re
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -77,6 +78,9 @@ WHY: Final[Mapping[str, tuple[str, str]]] = {
     SERVER_ENDED: ("", "See its log"),
 }
 ELSE: Final = ("no call succeeds", "Check the server")
+NO_KEY: Final = "no key was sent: set key_env (or --key-env)"
+KEY_NAME: Final = "the NAME of the environment variable that holds the key"
+_ON_THE_WAY: Final = re.compile(r"\bHTTP (407|511)\b")  # a proxy or a login page: they know no model's key
 OF_PROVIDER: Final = frozenset({ErrorKind.AUTH, ErrorKind.NO_QUOTA, ErrorKind.UNREACHABLE, SERVER_ENDED})
 WITHOUT_KEY: Final = frozenset({ErrorKind.UNREACHABLE, SERVER_ENDED})
 
@@ -160,11 +164,23 @@ def _why(model: Model, reason: str) -> tuple[str, str]:
     """Return what happened, with the provider's words, and what to do now."""
     kind, _, message = reason.partition(": ")
     why, remedy = WHY.get(kind, ELSE)
+    if kind == ErrorKind.AUTH and sends_no_key(model) and not _ON_THE_WAY.search(message):
+        return f"{NO_KEY} ({_shortened(message)})", f"Set it to {KEY_NAME}"
     key = "the call" if model.key_env is None else f"the key in {model.key_env}"
     if (lent := known_endpoints()[model.provider].credentials) and kind == ErrorKind.AUTH:
         key, remedy = "the credentials of this machine", f"Renew them, {lent}"
-    message = message.rstrip(".") if len(message) <= LONGEST else f"{message[:LONGEST]}…"
+    message = _shortened(message)
     return f"{why.format(key=key)} ({message})" if why else message, remedy
+
+
+def _shortened(message: str) -> str:
+    return message.rstrip(".") if len(message) <= LONGEST else f"{message[:LONGEST]}…"
+
+
+def sends_no_key(model: Model) -> bool:
+    """Return whether nothing in the calls of a model says who asks: no key, header, query or certificate."""
+    lent = known_endpoints()[model.provider].credentials
+    return not (model.variables or model.simulated or lent)
 
 
 def _cause_of(model: Model, kind: str) -> _Cause:

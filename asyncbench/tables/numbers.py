@@ -5,18 +5,37 @@ A share's colour is the published scale: red and dark where it is bad, green and
 
 from collections.abc import Callable, Sequence
 from colorsys import hls_to_rgb
-from math import floor, log10
+from decimal import ROUND_HALF_UP, Decimal
+from math import floor, isfinite, log10
 
 from rich.color import Color
 from rich.style import Style
 from rich.text import Text
 
 
-def percent(share: float | None, interval: tuple[float, float] | None = None) -> str:
+def rounded(value: float, decimals: int, *, sign: str = "-") -> str:
+    """Return a number with so many decimals, a half rounded up: 95.25 as `95.3`.
+
+    Charts (d3-format) and scripts (`toFixed`) round so. Python's own formats round a half to the even digit.
+    `tests/tables/rounding.json` holds the cases in which all of them must agree.
+
+    Args:
+        value: what is rounded, as the float has it: 6.35 is a little less than that, so `6.3`.
+        decimals: how many.
+        sign: `+` to write the sign of positive numbers, too.
+    """
+    if not isfinite(value):
+        return f"{value:{sign},.{decimals}f}"
+    exact = Decimal(value).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
+    return f"{exact:{sign},f}"
+
+
+def percent(share: float | None, interval: tuple[float, float] | None = None, *, decimals: int = 1) -> str:
     """Return a share, with its interval where one is given: 97.5 % as `97.5% (95.0-98.8)`."""
     if share is None:
         return "-"
-    return f"{share:.1%}" + (f" ({100 * interval[0]:.1f}-{100 * interval[1]:.1f})" if interval else "")
+    ends = "" if interval is None else "-".join(rounded(100 * end, decimals) for end in interval)
+    return f"{rounded(100 * share, decimals)}%" + (f" ({ends})" if ends else "")
 
 
 def count(value: int | None) -> str:
@@ -40,7 +59,7 @@ def dollars(cost: float | None) -> str:
     if cost is None:
         return "unknown"
     decimals = 2 - floor(log10(cost)) if 0 < cost < 0.001 else 4
-    return f"${cost:,.{decimals}f}"
+    return f"${rounded(cost, decimals)}"
 
 
 def per_correct(cost: float | None, correct: int | None) -> float | None:
@@ -82,8 +101,8 @@ def points(difference: float | None, interval: tuple[float, float] | None = None
     """Return a difference of shares in points, with its interval: `+1.2 (-0.3 to +2.7)`."""
     if difference is None:
         return "-"
-    text = f"{100 * difference:+.1f}"
-    return text if interval is None else f"{text} ({100 * interval[0]:+.1f} to {100 * interval[1]:+.1f})"
+    text, *ends = (rounded(100 * value, 1, sign="+") for value in (difference, *(interval or ())))
+    return f"{text} ({' to '.join(ends)})" if ends else text
 
 
 def p_text(p: float | None) -> str:
@@ -107,7 +126,8 @@ def whole_percent(share: float) -> str:
     >>> whole_percent(0.999), whole_percent(1.0)
     ('99', '100')
     """
-    return f"{share:.0%}".rstrip("%") if share in (0, 1) else str(min(99, max(1, round(100 * share))))
+    whole = int(rounded(100 * share, 0))
+    return str(whole if share in (0, 1) else min(99, max(1, whole)))
 
 
 # ── Colours

@@ -1,6 +1,7 @@
 """`report --style load`: what it says of steps, what it refuses to say, and how wide it is."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -248,3 +249,23 @@ def test_answers_that_came_too_late_and_one_caller_are_said_so(tmp_path):
     text = ab.report(alone, "load").as_text(width=200)
     assert "1 caller." in text
     assert "2 callers: 100.0% of the calls were refused (429); 0 answers" in text
+
+
+def test_what_a_refusal_ended_before_any_call_counted_is_no_crash(tmp_path):
+    """Of a load that a 401 ended, calls of the warm-up are all that there is."""
+    *calls, _ = step(80, [None] * 4, first=1000)
+    refused = [in_warm_up(event) for event in calls if isinstance(event, Ended)]
+    alone = folder_of(tmp_path / "alone", refused)
+    ended = "Ended before any call counted: 1 step (auth)"
+    assert f"no steps of a load. {ended}." in " ".join(ab.report(alone, "load").as_text().split())
+    beside = ab.report(folder_of(tmp_path / "beside", step(40, FEW), refused), "load").as_text()
+    assert f"{ended}, and left out." in " ".join(beside.split())
+    assert "crash" not in beside
+    *calls, _ = step(80, FEW, first=1000)
+    killed = ab.report(folder_of(tmp_path / "killed", step(40, FEW), calls), "load").as_text()
+    assert "Cut off by a crash, and left out: 1 step." in " ".join(killed.split())
+
+
+def in_warm_up(event):
+    refused = {"status": "auth", "http_status": 401, "phase": "warmup"}
+    return replace(event, attempt=replace(event.attempt, **refused))

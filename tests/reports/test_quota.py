@@ -11,6 +11,7 @@ from asyncbench.analysis.counting import counted
 from asyncbench.reports.quota import MOST_ROWS, quota_of
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import changed_manifest, workers_folder
+from asyncbench.tables.report import Sheet
 from tests.store.made import AT, ended, folder_of, minute, reply, trial
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
@@ -54,6 +55,23 @@ def test_a_lane_is_bound_by_what_it_waited_for_most_but_for_work(tmp_path):
     assert "waiting: 429 pause" in shown
     assert "20.0%" in shown
     assert "waiting: concurrency" not in shown  # nothing was
+
+
+@pytest.mark.parametrize(
+    ("limits", "cause", "word"),
+    [
+        ({"requests": 600.0}, "requests", "RPM"),
+        ({}, "requests", "429 back-off"),  # nobody set or told one: it was guessed from refusals
+        ({"tokens": 900.0}, "requests", "429 back-off"),
+        ({}, "budget", "reserved money"),  # which may be all of a budget of which little is spent
+        ({}, "concurrency", "concurrency"),
+    ],
+)
+def test_no_lane_is_bound_by_a_limit_that_nobody_set(tmp_path, limits, cause, word):
+    waited = replace(minute(), limits=limits, waited_s={cause: 30.0})
+    report = counted(folder_of(tmp_path / "night", waited), quota_of)
+    sheet = next(part for part in report._parts() if isinstance(part, Sheet))
+    assert dict(zip(sheet.head, sheet.rows[0], strict=True))["limited by"] == word
 
 
 def test_a_lane_that_waited_for_nothing_is_bound_by_nothing(tmp_path):

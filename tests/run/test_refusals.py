@@ -212,3 +212,28 @@ def test_who_comes_with_what_a_machine_has_is_told_to_renew_that():
         "the provider rejects the credentials of this machine (HTTP 401: expired). Renew them, those that"
     )
     assert line.startswith(f"stopped: cloud: {rejected} Entra ID's chain finds (az login,")
+
+
+NO_KEY = "no key was sent: set key_env (or --key-env) ("
+
+
+@pytest.mark.parametrize(
+    ("model", "reason", "line"),
+    [
+        (DEAD[0], "auth: HTTP 401: No key had been sent", NO_KEY),
+        (DEAD[0], "auth: HTTP 403 forbidden", NO_KEY),
+        (replace(DEAD[0], provider="openai"), "auth: HTTP 401", NO_KEY),
+        (
+            DEAD[0],
+            "auth: the proxy opens no way to the server: HTTP 407 no",
+            "the provider rejects the call (",
+        ),
+        (DEAD[0], "auth: HTTP 511 log in", "the provider rejects the call ("),
+        (replace(DEAD[0], headers={"X-Team": "TEAM"}), "auth: HTTP 401", "the provider rejects the call ("),
+        (LIVE, "auth: HTTP 401: No key had been sent", "the provider rejects the key in KEY ("),
+    ],
+)
+def test_a_key_that_was_not_sent_is_not_called_wrong(model, reason, line):
+    (told,) = stop_lines([model], {model.alias: Counters(suspended=reason)})
+    assert told.startswith(f"stopped: {model.alias}: {line}")
+    assert ("NAME of the environment variable" in told) == (line == NO_KEY)

@@ -26,6 +26,7 @@ from asyncbench.lanes.load.steps import (
 )
 from asyncbench.records import StepResult
 from asyncbench.stats.always_valid import always_valid_interval
+from asyncbench.tables.numbers import percent
 
 MOST_STEPS: Final = 40  # of a server whose answers contradict each other
 MOST_OF_A_RATE: Final = 3  # steps, until a rate is left unresolved
@@ -60,12 +61,13 @@ class RateTried:
         offered = max(1, self._sum("offered"))
         shares = {phrase: self._sum(name) / offered for name, phrase in _LOST.items()}
         why = [
-            f"{share:.1%} of its calls {phrase}" for phrase, share in shares.items() if share > 1 - self.share
+            f"{percent(share)} of its calls {phrase}"
+            for phrase, share in shares.items()
+            if share > 1 - self.share
         ]
         if not why:
-            why = [
-                f"{self._sum('met') / offered:.1%} of its calls kept it, {100 * self.share:.4g}% are promised"
-            ]
+            kept = percent(self._sum("met") / offered)
+            why = [f"{kept} of its calls kept it, {100 * self.share:.4g}% are promised"]
         if self._saturated:
             why.append("calls in flight kept growing")
         return f"{'missed it' if self.verdict == MISSED else 'is unresolved'}: {', '.join(why)}"

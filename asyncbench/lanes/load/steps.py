@@ -15,7 +15,7 @@ import orjson
 
 from asyncbench.config.loading import Load
 from asyncbench.records import StepResult
-from asyncbench.tables.numbers import count
+from asyncbench.tables.numbers import count, rounded
 
 # ── Due times of calls: a pure function of the seed, the same list on every machine
 # Draws come from `random.Random` seeded with a text, whose `random()` is the same everywhere, and from
@@ -274,7 +274,7 @@ def step_text(step: StepResult, *, planned_s: float | None = None) -> str:
         *(f"{count(number)} {name}" for name, number in lost.items() if number),
     ]
     if step.met is not None and step.offered:
-        parts.append(f"{100 * step.met / step.offered:.1f} % kept the SLO")
+        parts.append(f"{rounded(100 * step.met / step.offered, 1)} % kept the SLO")
     if step.saturated:
         parts.append("calls in flight kept growing")
     if step.verdict == MISSED and planned_s is not None and step.seconds < planned_s:

@@ -90,7 +90,7 @@ function heatCell(line, row, metric, values, classes, empty) {
 function digitsOf(metric, value) {
   if (!metric.share) return metric.unit.startsWith("USD") ? dollars(value).replace(/0+$/, "").replace(/\.$/, "") : THREE.format(value);
   if (value > 0 && value < 0.01) return "<1";
-  return WHOLE.format(value >= 1 ? 100 : Math.min(99, 100 * value));
+  return rounded(value >= 1 ? 100 : Math.min(99, 100 * value), 0);
 }
 
 /** Return of a value the class of its colour: shares by fixed steps; others by even ones, from the least to the most. */

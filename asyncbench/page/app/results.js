@@ -178,7 +178,7 @@ function pairsBox(ranking) {
 
 function points(share) {
   if (share === null) return "–";
-  const written = Math.abs(100 * share).toFixed(1);
+  const written = rounded(Math.abs(100 * share), 1);
   return written === "0.0" ? "0" : `${share < 0 ? "−" : "+"}${written}`;
 }
 

@@ -65,30 +65,30 @@ function element(tag, attributes = {}, ...children) {
 
 const COUNT = new Intl.NumberFormat("en-US");
 const THREE = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 });
-const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0, roundingMode: "halfEven" }); // as Python rounds
 
 function count(value) {
   return value === null || value === undefined ? "unknown" : COUNT.format(value);
 }
 
 function percent(share) {
-  return share === null || share === undefined ? "–" : `${oneDecimal(100 * share)}%`;
+  return share === null || share === undefined ? "–" : `${rounded(100 * share, 1)}%`;
 }
 
-/** Return a positive number with one decimal, a half rounded to even as Python does: 31.25 as 31.2. */
-function oneDecimal(value) {
-  return value % 1 === 0.25 ? (value - 0.05).toFixed(1) : value.toFixed(1); // of .75 the even one is the greater
+/** Return a number with so many decimals, a half rounded up: 95.25 as 95.3. `rounded` of Python is its twin. */
+function rounded(value, decimals) {
+  const [whole, rest] = Math.abs(value).toFixed(decimals).split(".");
+  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
+  return `${value < 0 ? "-" : ""}${grouped}${rest === undefined ? "" : `.${rest}`}`;
 }
 
 function interval(low, high) {
-  return low === null || high === null ? "" : `${oneDecimal(100 * low)}–${oneDecimal(100 * high)}`;
+  return low === null || high === null ? "" : `${rounded(100 * low, 1)}–${rounded(100 * high, 1)}`;
 }
 
 /** Return USD with four decimals, or three digits where that is less: as the tables on a terminal have them. */
 function dollars(value) {
   if (value === null || value === undefined) return "unknown";
-  if (value > 0 && value < 0.001) return `$${value.toFixed(2 - Math.floor(Math.log10(value)))}`;
-  return `$${value.toLocaleString("en-US", { minimumFractionDigits: 4, maximumFractionDigits: 4 })}`;
+  return `$${rounded(value, value > 0 && value < 0.001 ? 2 - Math.floor(Math.log10(value)) : 4)}`;
 }
 
 function seconds(value) {

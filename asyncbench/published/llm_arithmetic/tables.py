@@ -24,6 +24,7 @@ from asyncbench.tables.numbers import (
     of_accuracy,
     of_deviate_rate,
     of_nan_rate,
+    rounded,
     shaded,
 )
 from asyncbench.tables.report import Sheet
@@ -322,10 +323,12 @@ def _shading(figures: Sequence[Sequence[TrialSums]], rate: Rate) -> list[list[Ce
     shares = [[rate.of(sums) for sums in line] for line in figures]
     known = [share for line in shares for share in line if share is not None]
     decimals = 0 if all(abs(100 * share - round(100 * share)) < 1e-9 for share in known) else 1
-    width = max(2, *(len(f"{100 * share:.{decimals}f}") for share in [*known, 0.0]))  # as a depth of 10
+    width = max(2, *(len(rounded(100 * share, decimals)) for share in [*known, 0.0]))  # as a depth of 10
     return [
         [
-            MISSING if share is None else shaded(f"{100 * share:{width}.{decimals}f}", rate.goodness(share))
+            MISSING
+            if share is None
+            else shaded(rounded(100 * share, decimals).rjust(width), rate.goodness(share))
             for share in line
         ]
         for line in shares

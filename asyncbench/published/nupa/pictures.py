@@ -29,6 +29,7 @@ from asyncbench.store.schema import ENTRANT
 from asyncbench.suites.numbers import FORMS, parts
 from asyncbench.suites.nupa.tasks import REPRESENTATIONS, TASKS, NupaTask, range_of, task_of
 from asyncbench.suites.suite import Kind
+from asyncbench.tables.numbers import rounded
 
 # ── The data of NUPA's pictures
 
@@ -341,7 +342,7 @@ def of_frames(shown: Shown) -> Iterator[PublishedPicture]:
             task,
             model=model,
             exact_match=(mean := means.get((model, task))),
-            mark=IN_TEST if mean is None else f"{100 * mean:.0f}",
+            mark=IN_TEST if mean is None else rounded(100 * mean, 0),
         )
         for model in dict.fromkeys(model for model, _ in means)
         for task in paper

@@ -37,6 +37,7 @@ from asyncbench.store.manifest import planned
 from asyncbench.suites.nupa.grading import GRADERS
 from asyncbench.suites.nupa.tasks import Number, PassedLengths, range_of
 from asyncbench.suites.suite import Kind
+from asyncbench.tables import numbers
 from asyncbench.tables.numbers import MISSING, of_accuracy, shaded
 from asyncbench.tables.report import Columns, Report, Sheet
 from asyncbench.tables.screen import Cell
@@ -218,7 +219,7 @@ def _share(value: Number | None) -> Cell:
 
 def percent(value: Number | None) -> str:
     """Return a share in percent with one decimal."""
-    return MISSING if value is None else f"{float(value):.1%}"
+    return MISSING if value is None else numbers.percent(float(value))
 
 
 def _decimal(value: Number | None) -> str:

@@ -20,7 +20,7 @@ from asyncbench.reports.comparison.pair import (
     sides_of,
 )
 from asyncbench.tables.data import data_of
-from asyncbench.tables.numbers import MISSING, count, number_of, p_sentence, p_text, percent, points
+from asyncbench.tables.numbers import MISSING, count, number_of, p_sentence, p_text, percent, points, rounded
 from asyncbench.tables.report import Columns, Report, Sheet
 from asyncbench.tables.screen import as_lines, middle_cut, safe, safe_notes, shown_width
 
@@ -195,13 +195,13 @@ def _verdict(row: ComparisonRow, a: str, b: str) -> str:
     trials = "" if shared.trials == shared.problems else f" ({shared.trials:,} trials)"
     test = "exact McNemar" if shared.trials == shared.problems else "exact sign-flip test by problem"
     problems = number_of(shared.problems, "problem")
-    seen = f"A {shared.share_a:.1%}, B {shared.share_b:.1%} on {problems}{trials} in common"
+    seen = f"A {percent(shared.share_a)}, B {percent(shared.share_b)} on {problems}{trials} in common"
     if p > ALPHA:
         difference = points(shared.difference)
         return f"{seen}: statistically tied (difference {difference} points, {test}, {p_sentence(p)})."
     return (
-        f"{seen}: {better} is better than {worse} by {100 * abs(shared.difference):.1f} points "
-        f"(95 % CI {100 * low:.1f} to {100 * high:.1f}), {test}, {p_sentence(p)}."
+        f"{seen}: {better} is better than {worse} by {rounded(100 * abs(shared.difference), 1)} points "
+        f"(95 % CI {rounded(100 * low, 1)} to {rounded(100 * high, 1)}), {test}, {p_sentence(p)}."
     )
 
 
@@ -210,7 +210,7 @@ def _power(compared: Compared) -> str:
     if whole.detectable is None:
         sentence = f"Too few problems ({whole.found.problems:,}) to detect any difference with 80 % power."
     else:
-        gap = f"{100 * whole.detectable:.1f}-point gap"
+        gap = f"{rounded(100 * whole.detectable, 1)}-point gap"
         sentence = f"{whole.found.problems:,} problems are enough to detect a {gap} with 80 % power."
     unsure = whole.p is not None and whole.p > ALPHA
     more = (

@@ -296,7 +296,7 @@ class CostReport(FolderReport):
         yield (
             f"{sentence}."
             if priced is None
-            else f"{sentence}. {priced:.1%} of the known tokens have a price."
+            else f"{sentence}. {percent(priced)} of the known tokens have a price."
         )
         failed = [status.spent for status in self.statuses if status.name != (OK_STATUS,)]
         calls, costs = sum(part.calls for part in failed), [part.known_usd for part in failed]

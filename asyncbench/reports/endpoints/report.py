@@ -78,7 +78,9 @@ class Fairness:
             )
         apart = {model: share for model, share in self.together.items() if share < TOGETHER}
         if apart:
-            shares = ", ".join(f"{model} {share:.0%}" for model, share in sorted(apart.items()))
+            shares = ", ".join(
+                f"{model} {percent(share, decimals=0)}" for model, share in sorted(apart.items())
+            )
             yield f"NOT in the same minutes: calls within {NEARBY} minutes of calls to all others: {shares}."
         else:
             yield "All were asked in the same minutes."

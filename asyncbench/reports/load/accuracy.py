@@ -19,6 +19,7 @@ from asyncbench.records import Outcome
 from asyncbench.stats.paired import holm, smallest_detectable
 from asyncbench.stats.proportions import Moves, Proportion, Shares, moves_of
 from asyncbench.tables.data import HIDDEN, INSIDE, in_data
+from asyncbench.tables.numbers import percent, rounded
 
 Answered = Mapping[str, Mapping[str, float]]  # kind → problem → share right of its answers
 ALPHA: Final = 0.05
@@ -211,13 +212,13 @@ def _differing(model: str, steps: Sequence[StepAnswers]) -> Iterator[str]:
             word = "less" if beside.moves.difference < 0 else "more"
             yield (
                 f"{model}: answers are {word} often right at {load} than at {beside.lightest}, by "
-                f"{100 * abs(beside.moves.difference):.1f} points."
+                f"{rounded(100 * abs(beside.moves.difference), 1)} points."
             )
     if tests and not any(beside.differs for _, beside in tests):
         shown = max((1.0 if beside.detectable is None else beside.detectable) for _, beside in tests)
         yield (
             f"{model}: no step's accuracy differs from the lightest one's by more than chance. A difference "
-            f"of {100 * shown:.1f} points would have shown in four of five cases."
+            f"of {rounded(100 * shown, 1)} points would have shown in four of five cases."
         )
 
 
@@ -227,7 +228,7 @@ def _unlike_caches(steps: Sequence[StepAnswers]) -> str | None:
         return None
     least, most = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
     return (
-        f"the share of input tokens read from a cache differs: {shares[least]:.1%} at {least}, "
-        f"{shares[most]:.1%} at {most}. So times and costs are not of the same work. Set "
+        f"the share of input tokens read from a cache differs: {percent(shares[least])} at {least}, "
+        f"{percent(shares[most])} at {most}. So times and costs are not of the same work. Set "
         "`same_problems: false` to compare them, in a load of its own."
     )

@@ -6,20 +6,22 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from math import floor, isinf, log10
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import FolderReport, NothingToShowError, note_of_simulated
 from asyncbench.config.loading import CLOSED
 from asyncbench.errors import ConfigError
+from asyncbench.lanes.load.measuring import MEASURED
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, base_in, few_problems
 from asyncbench.reports.cost.report import budgets_in, fine
 from asyncbench.reports.load.accuracy import StepAnswers, answers_by_step, notes_under_load
 from asyncbench.reports.load.steps import PERCENTILES, HighestRate, StepFigures, highest_rates, steps_in
 from asyncbench.stats.percentiles import fewest_for
+from asyncbench.store.schema import LOST
 from asyncbench.tables.data import HIDDEN, in_data
 from asyncbench.tables.headings import ACCURACY, BESIDE_LIGHTEST, KEPT_SLO, PER_1000_ANSWERS
-from asyncbench.tables.numbers import MISSING, first_of, p_text, percent, points
+from asyncbench.tables.numbers import MISSING, first_of, number_of, p_text, percent, points
 from asyncbench.tables.report import Columns, Sheet, filled
 
 LATE: Final = 0.01  # of the latency: where this computer was later than that, it is said
@@ -74,9 +76,13 @@ FROM attempts GROUP BY model
 _PROBLEMS: Final = """
 SELECT count(DISTINCT problem_id) AS problems, count(*) AS graded FROM loaded WHERE outcome <> 'failed'
 """
-_CUT: Final = """
-SELECT DISTINCT model, load FROM attempts ANTI JOIN steps USING (model, load) WHERE load IS NOT NULL
-"""
+# Steps without a row. Of one that a killed run began, calls count, and the next run writes it down. One that
+# ended before any call counted gets none: the server refused those of its warm-up, or somebody stopped it.
+_UNWRITTEN: Final = f"""
+SELECT model, load, bool_or(phase = '{MEASURED}') AS counted,
+    string_agg(DISTINCT status, ', ' ORDER BY status) FILTER (status NOT IN ('ok', '{LOST}')) AS failures
+FROM attempts ANTI JOIN steps USING (model, load) WHERE load IS NOT NULL GROUP BY ALL
+"""  # noqa: S608  made of our own words alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +94,7 @@ class LoadReport(FolderReport):
     answers: tuple[StepAnswers, ...]
     problems: int = field(metadata=HIDDEN)  # that were answered
     graded: int = field(metadata=HIDDEN)  # answers to them
-    cut: int = field(metadata=HIDDEN)  # steps that a killed run began: the next run measures them again
+    unwritten: Sequence[Mapping[str, Any]] = field(metadata=HIDDEN)  # steps without a row, see `_UNWRITTEN`
 
     @property
     @in_data(None)
@@ -134,9 +140,13 @@ class LoadReport(FolderReport):
                 f"Stopped before the end: {_named(stopped)}. The next run measures these steps again, and "
                 "pays for them."
             )
-        if self.cut:
-            steps = "1 step" if self.cut == 1 else f"{self.cut:,} steps"
-            yield f"Cut off by a crash, and left out: {steps}. The next run writes what is known of it."
+        if cut := sum(step["counted"] for step in self.unwritten):
+            yield (
+                f"Cut off by a crash, and left out: {number_of(cut, 'step')}. The next run writes what is "
+                "known of it."
+            )
+        if uncounted := uncounted_text(self.unwritten):
+            yield f"{uncounted}, and left out. The next run measures what is left."
         if late := [step for step in self.steps if (step.late_share or 0.0) > LATE and step not in bound]:
             least, most = (pick(step.late_share or 0.0 for step in late) for pick in (min, max))
             shares = (
@@ -147,6 +157,14 @@ class LoadReport(FolderReport):
             yield from _shortfall(step)
         if warning := few_problems(self.problems, calls=self.graded):
             yield warning
+
+
+def uncounted_text(unwritten: Iterable[Mapping[str, Any]]) -> str:
+    """Return which steps ended before any of their calls counted, and how these failed; empty: none did."""
+    steps = [step for step in unwritten if not step["counted"]]
+    failures = dict.fromkeys(step["failures"] for step in steps if step["failures"])
+    how = f" ({'; '.join(failures)})" if failures else ""
+    return f"Ended before any call counted: {number_of(len(steps), 'step')}{how}" if steps else ""
 
 
 def _shortfall(step: StepFigures) -> Iterator[str]:
@@ -195,7 +213,9 @@ def load_report_of(views: FolderViews) -> LoadReport:
         raise ConfigError("--style load measures whole steps. Filter by --models alone.")
     steps, of = steps_in(views), views.chosen
     if not steps:
-        raise NothingToShowError(of, f"{of} has no steps of a load. `asyncbench load` measures them.")
+        uncounted = uncounted_text(views.rows(_UNWRITTEN))
+        why = f" {uncounted}." if uncounted else ""
+        raise NothingToShowError(of, f"{of} has no steps of a load.{why} `asyncbench load` measures them.")
     known = bool(views.manifest.get("simulated"))
     answers = tuple(one for one in answers_by_step(views) if one.load)
     (counts,) = views.rows(_PROBLEMS)
@@ -206,7 +226,7 @@ def load_report_of(views: FolderViews) -> LoadReport:
         answers=answers,
         **counts,
         highest=highest_rates(steps, spent=spent_models(views)),
-        cut=len(views.rows(_CUT)),
+        unwritten=views.rows(_UNWRITTEN),
     )
 
 

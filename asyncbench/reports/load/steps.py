@@ -27,7 +27,7 @@ from asyncbench.stats.percentiles import (
     rank_of,
 )
 from asyncbench.tables.data import HIDDEN, INSIDE, in_data
-from asyncbench.tables.numbers import percent
+from asyncbench.tables.numbers import percent, rounded
 
 PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 TIME_KINDS: Final = ("ttft", "ttfo", "tpot", "latency")  # of times
@@ -136,7 +136,7 @@ class CallTimes:
         percentile = self.at(name)
         if percentile is not None and isinf(percentile.value):
             which = "calls, those answered with one token left out," if self.short else "calls"
-            return f"{100 * self.endless / self.calls:.1f} % of {which} have no answer"
+            return f"{rounded(100 * self.endless / self.calls, 1)} % of {which} have no answer"
         return ""
 
     @property

@@ -30,7 +30,7 @@ from asyncbench.reports.reconciliation.reading import (
 )
 from asyncbench.store.bucket.fetching import at_hand, display_name
 from asyncbench.tables.data import HIDDEN, INSIDE, data_of, in_data
-from asyncbench.tables.numbers import count, first_of
+from asyncbench.tables.numbers import count, first_of, percent
 from asyncbench.tables.report import Columns, Report, Sheet
 
 # ── Models of a bill, matched with models of a folder by their names
@@ -237,13 +237,15 @@ class Reconciled(Report):
                 "billed on the day after."
             )
         shares = {name: self.gap_share(measure) for measure, name in MEASURES.items()}
-        gaps = ", ".join(f"{name} {share:.2%}" for name, share in shares.items() if share is not None)
+        gaps = ", ".join(
+            f"{name} {percent(share, decimals=2)}" for name, share in shares.items() if share is not None
+        )
         uncompared = sum(
             part.told.usd or 0.0 for part in self.left_out if part.why != NOT_THEIRS
         )  # of the bill
         yield (
             f"Gap: {gaps}. This is {'within' if self.close else 'ABOVE'} the tolerance of "
-            f"{self.tolerance:.2%}."
+            f"{percent(self.tolerance, decimals=2)}."
             + (f" {_shown('usd', uncompared)} of the file is not compared." if uncompared else "")
         )
 
@@ -395,7 +397,7 @@ def _pairs(title: str, pairs: Sequence[BillPair], *, by_day: bool) -> Sheet:
         for measure in measures:
             theirs, ours, gap = getattr(pair.theirs, measure), getattr(pair.ours, measure), pair.gap(measure)
             amounts = (_shown(measure, amount) for amount in (theirs, ours, gap))
-            cells += [*amounts, f"{share_of(gap or 0.0, theirs or 0, ours):.2%}"]
+            cells += [*amounts, percent(share_of(gap or 0.0, theirs or 0, ours), decimals=2)]
         rows.append(cells)
     return Sheet(title=title, head=head, rows=rows, labels=1 + by_day)
 

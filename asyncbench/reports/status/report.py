@@ -27,7 +27,7 @@ from asyncbench.store.budget_state import cap_uses
 from asyncbench.store.manifest import SWEEP_FILE, planned, read_manifest, simulated_note
 from asyncbench.store.segment import QUARANTINE
 from asyncbench.store.status import ModelCounts, Upkeep, read_upkeep, trial_counts
-from asyncbench.tables.numbers import MISSING, count, days, dollars, first_of, number_of
+from asyncbench.tables.numbers import MISSING, count, days, dollars, first_of, number_of, percent
 from asyncbench.tables.report import Columns, Sheet
 from asyncbench.tables.screen import safe_note
 
@@ -534,7 +534,9 @@ def _worker_sheet(workers: Sequence[Mapping[str, Any]]) -> Sheet:
         "in flight": lambda one: count(one["in_flight"]),
         "calls made": lambda one: count(one["calls"]),
         "calls per s": lambda one: f"{one['calls_per_s']:,.1f}",
-        "of all calls": lambda one: f"{one['calls_per_s'] / together:.0%}" if together else MISSING,
+        "of all calls": lambda one: (
+            percent(one["calls_per_s"] / together, decimals=0) if together else MISSING
+        ),
         "lag ms": lambda one: f"{1000 * one['lag_s']:,.1f}",
         "deaths": lambda one: count(one["deaths"]),
     }
