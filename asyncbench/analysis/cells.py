@@ -19,7 +19,7 @@ from asyncbench.records import Outcome
 from asyncbench.stats.proportions import mean_interval, wilson
 from asyncbench.store.manifest import kept_sweep_file
 from asyncbench.store.schema import CELL
-from asyncbench.tables.numbers import MISSING, count, percent
+from asyncbench.tables.numbers import MISSING, count, known_cost, percent
 from asyncbench.tables.report import Columns, Sheet
 
 # Columns of the view `cells`.
@@ -217,6 +217,47 @@ def cells_in(views: FolderViews, *, answers: str = "") -> list[dict[str, Any]]:
     entrants = views.rows(f"SELECT DISTINCT run, model, condition FROM {answers}")  # noqa: S608  a name of ours
     one_condition = len({(row["run"], row["model"]) for row in entrants}) == len(entrants)
     return views.rows(cells_of(answers, "headline_grades", one_condition=one_condition))
+
+
+# The known costs among the calls of trials whose cost is not known as a whole, by cell.
+_KNOWN_PARTS: Final = f"""
+SELECT {", ".join(CELL)}, sum_usd(usd) AS usd
+FROM (SELECT trial_id, cost_usd AS usd FROM attempts WHERE cost_usd > 0) JOIN (
+    SELECT trial_id, {", ".join(CELL)} FROM trials
+    WHERE cost_usd IS NULL AND reused_from IS NULL AND load IS NULL
+) USING (trial_id) GROUP BY ALL
+"""  # noqa: S608  made of our own words alone
+
+
+@once
+def _known_parts(views: FolderViews) -> list[dict[str, Any]]:
+    return views.rows(_KNOWN_PARTS)
+
+
+def with_known_parts(
+    views: FolderViews, rows: Iterable[Sums], *groups: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return counted rows with what the calls of their trials cost, as far as that is known of each call.
+
+    The `cost_usd` of a trial is NULL if that of any of its calls is unknown. The others were paid all the
+    same: a sum without them would be less than is known.
+
+    Args:
+        views: of the folders.
+        rows: as `counts_by` gives them for these groups, with `trials`, `priced` and `cost_usd`.
+        groups: columns of `CELL`.
+    """
+    columns = dict.fromkeys(name for group in groups for name in group)
+    parts = defaultdict[tuple[Any, ...], float](float)
+    for part in _known_parts(views):
+        for group in groups:
+            parts[tuple(part[name] if name in group else None for name in columns)] += part["usd"]
+
+    def cost_of(row: Sums) -> float | None:
+        part, unknown = parts.get(tuple(row[name] for name in columns), 0.0), row["trials"] - row["priced"]
+        return known_cost((row["cost_usd"] or 0.0) + part if row["priced"] or part else None, unknown=unknown)
+
+    return [{**row, "cost_usd": cost_of(row)} for row in rows]
 
 
 def repeats_of(cells: Sequence[Sums]) -> float:

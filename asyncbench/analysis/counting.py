@@ -30,7 +30,7 @@ from asyncbench.analysis.choosing import (
     raw,
 )
 from asyncbench.analysis.kept import Connector, KeptCounts, NamedTables, name_of, state_of, trials_in
-from asyncbench.analysis.views import ROWS_OF_TEXTS, SUM_USD, Sources, add_tables, at_rest
+from asyncbench.analysis.views import MACROS, ROWS_OF_TEXTS, Sources, add_tables, at_rest
 from asyncbench.problems.copies import iter_problems
 from asyncbench.records import Sent
 from asyncbench.store.catalog import patiently
@@ -253,7 +253,7 @@ def _connected(
         for n, (path, snapshot) in enumerate(zip(of.paths, snapshots, strict=True)):
             named = str if of.plain else partial(raw, n=n)
             add_tables(connection, path, snapshot, sources, named=named, loaded=of.loaded)
-        connection.execute(SUM_USD)
+        connection.execute(MACROS)
         connection.execute(_THEN)
         yield connection
 

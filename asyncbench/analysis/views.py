@@ -166,13 +166,18 @@ USD_STEPS = 2**80  # of a dollar
 _STEPS = f"{USD_STEPS}.0"
 _MOST_USD = 1e9  # of a call; more was never money: a price that is refused today, or none
 _MONEY = f"CASE WHEN abs(usd) <= {_MOST_USD} THEN usd END"
-SUM_USD = f"CREATE MACRO sum_usd(usd) AS sum(({_MONEY} * {_STEPS})::HUGEINT)::VARCHAR::DOUBLE / {_STEPS}"
+_SUM_USD = f"CREATE MACRO sum_usd(usd) AS sum(({_MONEY} * {_STEPS})::HUGEINT)::VARCHAR::DOUBLE / {_STEPS}"
+
+# The same of calls; NULL where nothing is known but that refusals are free: `known_cost` of `tables.numbers`.
+_SPENT_USD = """CREATE MACRO spent_usd(usd) AS
+    CASE WHEN count(usd) = count(*) OR sum_usd(usd) > 0 THEN sum_usd(usd) END"""
+MACROS = f"{_SUM_USD}; {_SPENT_USD}"
 
 # Every call counts, those of trials that are still open or were asked again, too.
 _COST = f"""
 SELECT model, provider, count(*) AS calls, count(*) FILTER (status = 'ok') AS answered,
     count(DISTINCT trial_id) AS trials,
-    count(cost_usd) AS priced_calls, sum_usd(cost_usd) AS cost_usd,
+    count(cost_usd) AS priced_calls, spent_usd(cost_usd) AS cost_usd,
     sum(input_tokens)::BIGINT AS input_tokens, sum(cached_input_tokens)::BIGINT AS cached_input_tokens,
     sum(cache_write_tokens)::BIGINT AS cache_write_tokens, sum(output_tokens)::BIGINT AS output_tokens,
     sum(reasoning_tokens)::BIGINT AS reasoning_tokens,

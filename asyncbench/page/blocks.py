@@ -289,6 +289,7 @@ def _figures(line: RankingRow) -> Values:
         "at_90": line.at_90 and _in_two(line.at_90),
         "at_50": line.at_50 and _in_two(line.at_50),
         "cost_usd": line.cost_usd,
+        "partly_priced": line.priced < line.trials,
         "per_correct": line.cost_per_correct,
         "score": line.score and (line.score.value, line.score.low, line.score.high),
         "format": line.format_ok / line.format_known if line.format_known else None,

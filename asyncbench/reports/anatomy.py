@@ -17,7 +17,7 @@ from asyncbench.analysis.anatomy.counts import (
 )
 from asyncbench.analysis.anatomy.error import KINDS, ORDER, UNCLASSIFIED
 from asyncbench.analysis.anatomy.numbers import MOST_PROBLEMS, CarryBin, Group
-from asyncbench.analysis.cells import Sums, cells_in, outcomes_of, repeats_of, summed
+from asyncbench.analysis.cells import Sums, cells_in, outcomes_of, repeats_of, summed, with_known_parts
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.curves import GROUP, Curve, curves_by
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
@@ -36,7 +36,16 @@ from asyncbench.stats.proportions import Proportion
 from asyncbench.store.schema import CELL, ENTRANT
 from asyncbench.tables.data import HIDDEN, data_of, in_data
 from asyncbench.tables.headings import ACCURACY, FORMAT, PER_CORRECT, RIGHT_50, RIGHT_90
-from asyncbench.tables.numbers import MISSING, count, per_correct, per_correct_text, percent
+from asyncbench.tables.numbers import (
+    MISSING,
+    at_least,
+    count,
+    known_cost,
+    per_correct,
+    per_correct_text,
+    percent,
+    rounded,
+)
 from asyncbench.tables.report import Columns, Sheet
 
 # ── The cost of right answers: share in the right form, dollars, tokens, and models that none dominates
@@ -53,10 +62,10 @@ class Worth:
     outcomes: Mapping[str, int] = field(metadata=HIDDEN)  # trials by outcome
     repeats: float = field(metadata=HIDDEN)  # times that each problem was asked, in the mean
     format_ok: Proportion  # of the replies whose form the headline grader judged
-    cost_usd: float | None  # of the priced trials; None: of none
+    cost_usd: float | None  # of the calls whose cost is known; None: of none it is
     all_priced: bool  # else `cost_usd` is less than was spent
-    cost_per_correct_usd: float | None  # of the priced trials, wrong ones paid as well; None: none is right
-    cost_per_trial_usd: float | None  # mean of the priced
+    cost_per_correct_usd: float | None  # wrong ones paid as well; None: none is right
+    cost_per_trial_usd: float | None  # the mean
     reasoning_tokens_per_trial: float | None  # tokens, mean of the trials where they are told
     output_tokens_per_trial: float | None  # tokens, the same; reasoning is a part of them
 
@@ -96,16 +105,17 @@ def worth_of(cells: Iterable[Sums], by: tuple[str, ...]) -> tuple[Worth, ...]:
 
 
 def _worth_of(of: tuple[str, ...], sums: Sums) -> Worth:
-    cost, repeats = float(sums["cost_usd"]) if sums["priced"] else None, repeats_of([sums])
+    unknown, repeats = sums["trials"] - sums["priced"], repeats_of([sums])
+    cost = known_cost(float(sums["cost_usd"]), unknown=unknown)
     return Worth(
         of=of,
         outcomes=outcomes_of(sums),
         repeats=repeats,
         format_ok=Proportion(successes=sums["format_ok"], trials=sums["format_known"], repeats=repeats),
         cost_usd=cost,
-        all_priced=sums["priced"] == sums["trials"],
-        cost_per_correct_usd=per_correct(cost, sums["priced_correct"]),
-        cost_per_trial_usd=_mean(sums["cost_usd"], sums["priced"]),
+        all_priced=not unknown,
+        cost_per_correct_usd=per_correct(cost, sums[Outcome.CORRECT]),
+        cost_per_trial_usd=None if cost is None else _mean(cost, sums["trials"]),
         reasoning_tokens_per_trial=_mean(sums["reasoning_tokens"], sums["reasoning_known"]),
         output_tokens_per_trial=_mean(sums["output_tokens"], sums["known_tokens"]),
     )
@@ -316,7 +326,9 @@ class AnatomyReport(FolderReport):
             "model": lambda one: names[entrant_of(one.of)],
             ACCURACY: lambda one: percent(one.accuracy.share, one.accuracy.interval),
             "cost per 1,000 trials": lambda one: (
-                "unknown" if one.cost_per_trial_usd is None else f"${1000 * one.cost_per_trial_usd:,.4f}"
+                "unknown"
+                if one.cost_per_trial_usd is None
+                else at_least(f"${rounded(1000 * one.cost_per_trial_usd, 4)}", partial=not one.all_priced)
             ),
             PER_CORRECT: _each,
             "unbeaten on cost": lambda one: _MARK[cheapest.get(one.asked)],
@@ -344,7 +356,7 @@ def anatomy_of(views: FolderViews) -> AnatomyReport:
         StoreError: their results cannot be read.
         ProblemSetError: one of their copies of the problems is damaged.
     """
-    by_group, cells = errors_in(views), cells_in(views)
+    by_group, cells = errors_in(views), with_known_parts(views, cells_in(views), CELL)
     order = in_order({entrant_of(group) for group in by_group}, views.manifest)
     groups = sorted(by_group, key=lambda group: (order.index(entrant_of(group)), group))
     worths = {worth.of: worth for worth in worth_of(cells, GROUP)}
@@ -465,7 +477,7 @@ def _range(first: int, last: int | None) -> str:
 
 def _each(one: Worth) -> str:
     each = one.cost_per_correct_usd
-    return f"{per_correct_text(one.cost_usd, each)}{'' if each is None or one.all_priced else ' (known)'}"
+    return at_least(per_correct_text(one.cost_usd, each), partial=not one.all_priced)
 
 
 def _rounded(tokens: float | None) -> str:

@@ -19,6 +19,7 @@ from asyncbench.analysis.cells import (
     stopped_note,
     stopped_sheet,
     summed,
+    with_known_parts,
 )
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
@@ -52,7 +53,7 @@ from asyncbench.tables.headings import (
     P95_LATENCY,
     P95_TTFT,
 )
-from asyncbench.tables.numbers import count, dollars, number_of, percent, seconds
+from asyncbench.tables.numbers import at_least, count, dollars, number_of, percent, seconds
 from asyncbench.tables.report import Columns, Sheet, filled
 
 REPEATED = (
@@ -87,7 +88,7 @@ class OverviewLine:
     output_tokens: int | None
     reasoning_tokens: int | None  # a part of the output
     efforts: tuple[str, ...]  # asked for by name
-    cost_usd: float | None  # of the priced trials; None when none is
+    cost_usd: float | None  # of the calls of these trials whose cost is known; None: of none it is
     priced_trials: int
     ttft_p50_s: float | None  # of streamed answers
     ttft_p95_s: float | None
@@ -181,7 +182,7 @@ def overview_of(views: FolderViews) -> Overview:
         for suite, tasks in suites.items():
             for task, trials in tasks.items():
                 plan.update({(*entrant, suite, None): trials, (*entrant, suite, task): trials})
-    rows = views.rows(_LINES)
+    rows = with_known_parts(views, views.rows(_LINES), (*ENTRANT, "suite"), (*ENTRANT, "suite", "task"))
     names = names_of(in_order({(row["run"], row["model"], row["condition"]) for row in rows}, manifest))
     places = {name: place for place, name in enumerate(names.values())}
     scores = _scores(views)
@@ -222,7 +223,7 @@ _LINES: Final = counts_by(
 )
 # What a model cost, every attempt counted: those of open trials too, which are of no condition or run.
 _SPENDING: Final = """
-SELECT model, count(*) AS attempts, count(cost_usd) AS priced_attempts, sum_usd(cost_usd) AS cost_usd
+SELECT model, count(*) AS attempts, count(cost_usd) AS priced_attempts, spent_usd(cost_usd) AS cost_usd
 FROM attempts GROUP BY model ORDER BY model
 """
 
@@ -303,7 +304,7 @@ COSTS: Final[Columns[OverviewLine]] = {
     "input tokens": lambda line: count(line.input_tokens),
     "output tokens": lambda line: count(line.output_tokens),
     "reasoning tokens": lambda line: count(line.reasoning_tokens),
-    "cost": lambda line: dollars(line.cost_usd),
+    "cost": lambda line: at_least(dollars(line.cost_usd), partial=line.priced_trials < line.trials),
     COST_KNOWN: lambda line: f"{line.priced_trials:,} of {line.trials:,}",
     MEDIAN_TTFT: lambda line: seconds(line.ttft_p50_s),
     P95_TTFT: lambda line: seconds(line.ttft_p95_s),
@@ -314,5 +315,5 @@ SPENDING: Final[Columns[Mapping[str, Any]]] = {
     "model": lambda row: row["model"],
     "attempts": lambda row: count(row["attempts"]),
     COST_KNOWN: lambda row: count(row["priced_attempts"]),
-    "cost": lambda row: dollars(row["cost_usd"]),
+    "cost": lambda row: at_least(dollars(row["cost_usd"]), partial=row["priced_attempts"] < row["attempts"]),
 }

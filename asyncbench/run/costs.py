@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from asyncbench.engine.budget import Cap
 from asyncbench.engine.telemetry import Counters
 from asyncbench.pricing import dollars_of
-from asyncbench.tables.numbers import dollars
+from asyncbench.tables.numbers import at_least, dollars
 
 
 def cost_text(counters: Counters) -> str:
@@ -28,7 +28,7 @@ def _sum_text(usd: float, unknown: int) -> str:
     if not unknown:
         return dollars(usd)
     calls = f"{unknown:,} {'call' if unknown == 1 else 'calls'} of unknown cost"
-    return f"{dollars(usd)} and {calls}" if usd else calls
+    return f"{at_least(dollars(usd), partial=unknown)} and {calls}" if usd else calls
 
 
 def costs_text(counters: Counters) -> str:

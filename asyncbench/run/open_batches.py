@@ -33,7 +33,7 @@ from asyncbench.run.sweep_run import let_go
 from asyncbench.store.bucket.claiming import run_folder
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import SWEEP_FILE, read_manifest
-from asyncbench.tables.numbers import dollars
+from asyncbench.tables.numbers import dollars, known_cost
 from asyncbench.tables.report import Report
 
 
@@ -164,7 +164,7 @@ class Cancelled(Report):
             "batches": self.batches,
             "requests": self.requests,
             "answered": self.answered,
-            "cost_usd": self.counters.cost_usd,
+            "cost_usd": known_cost(self.counters.cost_usd, unknown=self.counters.unpriced),
             "unpriced_attempts": self.counters.unpriced,
             "still_open": list(map(_entry_of, self.still_open)),
             "abandoned": list(map(_entry_of, self.abandoned)),

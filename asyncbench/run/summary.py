@@ -18,7 +18,7 @@ from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
 from asyncbench.records import Outcome, StepResult
 from asyncbench.run.costs import cap_text, cost_in_all, cost_text, costs_text, phrases
 from asyncbench.run.refusals import FAULTS
-from asyncbench.tables.numbers import count, dollars, duration, percent, whole_percent
+from asyncbench.tables.numbers import count, dollars, duration, known_cost, percent, whole_percent
 from asyncbench.tables.report import SIMULATED, Columns, Sheet, html_of
 from asyncbench.tables.screen import safe_notes
 
@@ -378,7 +378,7 @@ def counts_of(counters: Counters) -> dict[str, object]:
         "notes": dict(counters.notes),  # replies of which something was not believed or passed over
         "input_tokens": counters.input_tokens,
         "output_tokens": counters.output_tokens,
-        "cost_usd": counters.cost_usd,
+        "cost_usd": known_cost(counters.cost_usd, unknown=counters.unpriced),
         "unpriced_attempts": counters.unpriced,
         "suspended": counters.suspended,
         "budget_stopped": counters.budget_stopped,

@@ -62,6 +62,21 @@ def dollars(cost: float | None) -> str:
     return f"${rounded(cost, decimals)}"
 
 
+def at_least(text: str, *, partial: object) -> str:
+    """Return a sum of dollars with `≥` where a part of it is unknown; `unknown` and `-` stay as they are."""
+    return f"≥ {text}" if partial and text.startswith("$") else text
+
+
+def known_cost(usd: float | None, *, unknown: int) -> float | None:
+    """Return USD of the calls whose cost is known; None: none is, but for refusals, which are free.
+
+    Args:
+        usd: the sum over those calls.
+        unknown: how many others there are.
+    """
+    return None if unknown and not usd else usd
+
+
 def per_correct(cost: float | None, correct: int | None) -> float | None:
     """Return USD for each right answer; None: nothing is right, or no cost is known.
 

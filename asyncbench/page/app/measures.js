@@ -62,9 +62,9 @@ function nothingOf(name, why) {
 
 const SPENT = [
   ["calls", count, "calls"],
-  ["cost", dollars, "cost_usd"],
-  ["per 1,000 trials", dollars, "per_1000"],
-  ["per correct answer", dollars, "per_correct"],
+  ["cost", (value, row) => atLeast(value, row.unknown), "cost_usd"],
+  ["per 1,000 trials", (value, row) => atLeast(value, row.unknown), "per_1000"],
+  ["per correct answer", (value, row) => atLeast(value, row.unknown), "per_correct"],
   ["input tokens", count, "input_tokens"],
   ["from a cache", percent, "cached_share"],
   ["output tokens", count, "output_tokens"],
@@ -77,7 +77,7 @@ function spentCard(spent, note) {
   if (!rows.length) return null;
   const columns = SPENT.filter(([, , name]) => rows.some((row) => row[name]));
   const lines = rows.map((row) => element("tr", {}, element("th", { scope: "row", class: "text" }, answersLink({ asked: row.asked }, whoOf(row.asked))),
-    columns.map(([, shown, name]) => element("td", {}, row[name] === null || row[name] === undefined ? "–" : shown(row[name])))));
+    columns.map(([, shown, name]) => element("td", {}, row[name] === null || row[name] === undefined ? "–" : shown(row[name], row)))));
   return element("section", { class: "card", id: "spent" }, element("h3", {}, "What was spent"),
     element("p", { class: "about" }, "Retries included. Calls of unknown cost are left out; they never count as free."), limits(note),
     tableOf("What was spent", ["model", ...columns.map(([name]) => name)], lines, "model"));

@@ -119,8 +119,8 @@ function standingColumns(headings) {
     [headings.lost, (line) => count(line.lost)],
     [headings.right_90, (line) => inTwo(line.at_90)],
     [headings.right_50, (line) => inTwo(line.at_50)],
-    ["cost", (line) => dollars(line.cost_usd)],
-    [headings.per_correct, (line) => (line.cost_usd !== null && line.per_correct === null ? "–" : dollars(line.per_correct))],
+    ["cost", (line) => atLeast(line.cost_usd, line.partly_priced)],
+    [headings.per_correct, (line) => (line.cost_usd !== null && line.per_correct === null ? "–" : atLeast(line.per_correct, line.partly_priced))],
     [headings.format, (line) => percent(line.format)],
     [headings.median_latency, (line) => seconds(line.p50_s)],
   ];

@@ -91,6 +91,11 @@ function dollars(value) {
   return `$${rounded(value, value > 0 && value < 0.001 ? 2 - Math.floor(Math.log10(value)) : 4)}`;
 }
 
+/** Return a sum of dollars, with ≥ where a part of it is unknown. */
+function atLeast(value, partial) {
+  return `${partial && value !== null && value !== undefined ? "≥ " : ""}${dollars(value)}`;
+}
+
 function seconds(value) {
   return value === null || value === undefined ? "–" : `${value < 10 ? value.toFixed(2) : THREE.format(value)} s`;
 }

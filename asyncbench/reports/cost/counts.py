@@ -21,6 +21,7 @@ from asyncbench.records import BATCH, REALTIME, Sent
 from asyncbench.store.manifest import kept_sweep_file
 from asyncbench.store.schema import ENTRANT, LOST
 from asyncbench.tables.data import in_data
+from asyncbench.tables.numbers import known_cost
 
 TOKEN_KINDS: Final = ("uncached_input", "cached_input", "cache_write_5m", "cache_write_1h", "output")
 OPEN: Final = "open"  # suite, task and outcome of a trial that is not finished
@@ -244,7 +245,7 @@ class CallCosts:
     @in_data("usd")
     def known_usd(self) -> float | None:
         """Dollars; None where no call's cost is known."""
-        return self.usd if self.calls > self.unknown else None
+        return known_cost(self.usd, unknown=self.unknown)
 
     @property
     @in_data("cached_share")
@@ -332,7 +333,7 @@ WITH {CALLS_OF_ENTRANTS}, spent AS (
         count(*) FILTER (cost_usd IS NULL AND status <> 'ok') AS unknown_failed,
         count(*) FILTER (cost_usd IS NULL AND status = 'ok'
             AND (input_tokens IS NULL OR output_tokens IS NULL)) AS unknown_tokens,
-        CASE WHEN count(cost_usd) > 0 THEN sum_usd(cost_usd) END AS cost_usd,
+        spent_usd(cost_usd) AS cost_usd,
         sum(input_tokens)::BIGINT AS input_tokens, sum(cached_input_tokens)::BIGINT AS cached_input_tokens,
         sum(output_tokens)::BIGINT AS output_tokens, sum(reasoning_tokens)::BIGINT AS reasoning_tokens
     FROM entrant_calls GROUP BY ALL

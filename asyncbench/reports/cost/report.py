@@ -31,6 +31,7 @@ from asyncbench.tables.data import HIDDEN, INSIDE, data_of, in_data
 from asyncbench.tables.headings import PER_CORRECT
 from asyncbench.tables.numbers import (
     MISSING,
+    at_least,
     count,
     dollars,
     number_of,
@@ -288,7 +289,8 @@ class CostReport(FolderReport):
 
     def _sums(self) -> Iterator[str]:
         spent = self.whole.spent
-        sentence = f"{dollars(spent.known_usd)} for {number_of(spent.calls, 'call')}"
+        cost = at_least(dollars(spent.known_usd), partial=spent.unknown)
+        sentence = f"{cost} for {number_of(spent.calls, 'call')}"
         if spent.unknown:
             bound = _bound_text(spent.unknown, spent.unknown_reserved_usd, spent.unknown_unbounded)
             sentence += f". The cost of {spent.unknown:,} of them is unknown ({bound})"
@@ -426,7 +428,7 @@ def _money(title: str, names: Sequence[str], groups: Iterable[Group], whole: Cal
         names[-1]: lambda group: (*group.name, "")[len(names) - 1],
         "attempts": lambda group: count(group.spent.calls),
         "cost unknown": lambda group: count(group.spent.unknown) if group.spent.unknown else MISSING,
-        "cost": lambda group: dollars(group.spent.known_usd),
+        "cost": lambda group: at_least(dollars(group.spent.known_usd), partial=group.spent.unknown),
         "share of cost": lambda group: _of(group.spent.known_usd, whole.usd),
         "input from cache": lambda group: percent(group.spent.cached_share),
         "spent on retries": lambda group: _of(group.spent.usd_again, group.spent.usd),
@@ -440,7 +442,7 @@ def _money(title: str, names: Sequence[str], groups: Iterable[Group], whole: Cal
 
 def _each(group: Group) -> str:
     text = per_correct_text(group.spent.known_usd, group.usd_a_correct)
-    return f"≥ {text}" if group.spent.unknown and group.usd_a_correct is not None else text
+    return at_least(text, partial=group.spent.unknown)
 
 
 def _kinds(title: str, groups: Sequence[Group], which: str) -> Iterator[Sheet]:

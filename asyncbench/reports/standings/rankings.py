@@ -12,7 +12,7 @@ from itertools import combinations
 from operator import or_
 from typing import Any, Final
 
-from asyncbench.analysis.cells import Value, cells_in, mean_score, outcomes_of, summed
+from asyncbench.analysis.cells import Value, cells_in, mean_score, outcomes_of, summed, with_known_parts
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.curves import GROUP, Curve, Hardest, curves_by, hardest_at
 from asyncbench.analysis.entrants import Entrant, finest, in_order, names_of
@@ -65,9 +65,9 @@ class RankingRow:
     shared: dict[str, int]  # the same of those on the ranking's problems
     at_90: Hardest | None  # up to which length 90 % are right in its hardest task; None: of several suites
     at_50: Hardest | None
-    cost_usd: float | None  # of the priced trials; None when none is
-    priced: int
-    cost_per_correct: float | None  # USD, of the priced trials
+    cost_usd: float | None  # of the calls of its trials whose cost is known; None: of none it is
+    priced: int  # trials of which all calls have a known cost: where fewer than all, `cost_usd` is too low
+    cost_per_correct: float | None  # USD
     format_ok: int  # of those whose format the headline grader judged
     format_known: int
     score: Value | None  # the mean of scores by a grader of one's own; trials without a reply count as 0
@@ -338,7 +338,7 @@ class _Counts:
         self._views = views
         cells = cells_in(views, answers=ANSWERS) if formats else views.rows(counts_by(ANSWERS, CELL))
         self._sums = summed([*cells, *(cell | {"suite": None} for cell in cells)], _SUITES)
-        for row in views.rows(_SUMS):
+        for row in with_known_parts(views, views.rows(_SUMS), ENTRANT, _SUITES):
             self._sums[tuple(row[name] for name in _SUITES)] |= row
         self._digits = _digits(cells)
 
@@ -389,7 +389,7 @@ class _Counts:
             shared=shared,
             at_90=at_90,
             at_50=at_50,
-            cost_per_correct=per_correct(sums["cost_usd"], sums["priced_correct"]),
+            cost_per_correct=per_correct(sums["cost_usd"], sums[Outcome.CORRECT]),
             score=mean_score(sums),
             **{name: sums[name] for name in _OWN},
         )

@@ -47,7 +47,16 @@ from asyncbench.tables.headings import (
     RIGHT_50,
     RIGHT_90,
 )
-from asyncbench.tables.numbers import MISSING, count, dollars, number_of, per_correct_text, percent, seconds
+from asyncbench.tables.numbers import (
+    MISSING,
+    at_least,
+    count,
+    dollars,
+    number_of,
+    per_correct_text,
+    percent,
+    seconds,
+)
 from asyncbench.tables.report import Columns, Sheet, filled
 
 
@@ -304,8 +313,10 @@ ACCURACIES: Final[Columns[RankingRow]] = {
     RIGHT_50: lambda line: str(line.at_50 or MISSING),
 }
 COSTS: Final[Columns[RankingRow]] = {
-    "cost": lambda line: dollars(line.cost_usd),
-    PER_CORRECT: lambda line: per_correct_text(line.cost_usd, line.cost_per_correct),
+    "cost": lambda line: at_least(dollars(line.cost_usd), partial=line.priced < line.trials),
+    PER_CORRECT: lambda line: at_least(
+        per_correct_text(line.cost_usd, line.cost_per_correct), partial=line.priced < line.trials
+    ),
     FORMAT: lambda line: percent(line.format_ok / line.format_known if line.format_known else None),
     MEDIAN_LATENCY: lambda line: seconds(line.latency_p50_s),
 }

@@ -27,7 +27,7 @@ from asyncbench.store.budget_state import cap_uses
 from asyncbench.store.manifest import SWEEP_FILE, planned, read_manifest, simulated_note
 from asyncbench.store.segment import QUARANTINE
 from asyncbench.store.status import ModelCounts, Upkeep, read_upkeep, trial_counts
-from asyncbench.tables.numbers import MISSING, count, days, dollars, first_of, number_of, percent
+from asyncbench.tables.numbers import MISSING, at_least, count, days, dollars, first_of, number_of, percent
 from asyncbench.tables.report import Columns, Sheet
 from asyncbench.tables.screen import safe_note
 
@@ -182,7 +182,8 @@ class ModelStatus:
         if self.cost_usd is None:
             return dollars(None)
         unpriced = number_of(self.unpriced_attempts, "call")
-        return dollars(self.cost_usd) + (f" + {unpriced} of unknown cost" if self.unpriced_attempts else "")
+        more = f" + {unpriced} of unknown cost" if self.unpriced_attempts else ""
+        return at_least(dollars(self.cost_usd), partial=more) + more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -443,7 +444,7 @@ SELECT model, trials AS done, failed, coalesce(attempts, 0) AS attempts,
     coalesce(unpriced_attempts, 0) AS unpriced_attempts, calls.cost_usd
 FROM ({counts_by("trials", ("model",), only=("trials", "failed"))}) LEFT JOIN (
     SELECT model, count(*) AS attempts, count(*) - count(cost_usd) AS unpriced_attempts,
-        sum_usd(cost_usd) AS cost_usd
+        spent_usd(cost_usd) AS cost_usd
     FROM attempts GROUP BY model
 ) AS calls USING (model) ORDER BY model
 """  # noqa: S608  made of our own words alone

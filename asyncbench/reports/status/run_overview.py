@@ -29,7 +29,7 @@ from asyncbench.reports.status.report import Status, joined_status, status_of
 from asyncbench.stats.proportions import Accuracy
 from asyncbench.store.manifest import IMPORTED
 from asyncbench.tables.data import data_of
-from asyncbench.tables.numbers import dollars, number_of, per_correct_text, percent
+from asyncbench.tables.numbers import at_least, dollars, number_of, per_correct_text, percent
 from asyncbench.tables.report import Sheet
 from asyncbench.tables.screen import (
     as_lines,
@@ -142,7 +142,8 @@ class RunOverview(FolderReport):
         unpriced = f" + {status.unpriced_attempts:,} unpriced calls" if status.unpriced_attempts else ""
         models, entrants = len(status.models), len(outcomes_of(self.standings.rankings))
         who = number_of(entrants, "entrant") if entrants > models else number_of(models, "model")
-        yield f"{status.sweep}: {who}, {self._progress}, {dollars(status.cost_usd)}{unpriced}"
+        cost = at_least(dollars(status.cost_usd), partial=unpriced)
+        yield f"{status.sweep}: {who}, {self._progress}, {cost}{unpriced}"
         if self.load is not None:
             yield from _survived(self.load, lost=any(one.failed or one.open for one in status.models))
 
@@ -359,18 +360,18 @@ def _columns(rankings: Sequence[Ranking]) -> Figures:
         "accuracy\n(95 % CI)": lambda line: percent(line.share, line.interval),
         **scores,
         **digits,
-        "\ncost": lambda line: _usd(line.cost_usd, dollars(line.cost_usd)),
+        "\ncost": lambda line: _usd(line, dollars(line.cost_usd)),
         "per correct\nanswer": lambda line: _usd(
-            line.cost_usd, per_correct_text(line.cost_usd, line.cost_per_correct)
+            line, per_correct_text(line.cost_usd, line.cost_per_correct)
         ),
         **{f"\n{suite}": partial(_share_of, shares) for suite, shares in suites.items()},
         "accuracy when\nit answered": lambda line: percent(line.accuracy.over_answered.share),
     }
 
 
-def _usd(cost: float | None, text: str) -> str:
-    """Return `text`, but not four zeros for what cost nothing."""
-    return "$0" if cost == 0 else text
+def _usd(line: RankingRow, text: str) -> str:
+    """Return dollars, but not four zeros for what cost nothing."""
+    return "$0" if line.cost_usd == 0 else at_least(text, partial=line.priced < line.trials)
 
 
 def _digits(line: RankingRow) -> str:

@@ -8,7 +8,7 @@ import duckdb
 from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.kept import Connector, KeptCounts
-from asyncbench.analysis.views import SUM_USD, Sources
+from asyncbench.analysis.views import MACROS, Sources
 from asyncbench.store.journal import Unfinished
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.snapshot import Snapshot
@@ -20,7 +20,7 @@ def views_of(**tables):
     with duckdb.connect() as connection:
         for name, schema in SCHEMAS.items():
             connection.register(name, tables.get(name, schema.empty_table()))
-        connection.execute(SUM_USD)
+        connection.execute(MACROS)
         seen = Snapshot(files={}, journalled={}, unfinished=Unfinished(), damaged=())
         yield FolderViews(
             connector=Connector(lambda: connection),
