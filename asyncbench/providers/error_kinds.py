@@ -17,7 +17,7 @@ import orjson
 from asyncbench.errors import Allowance, ErrorKind, ProviderError
 from asyncbench.providers.quota_details import quota_details
 from asyncbench.providers.rate_headers import retry_after_s
-from asyncbench.providers.secrets import keyless_body, without_secret
+from asyncbench.providers.secrets import keyless_body, keyless_json, may_hold, without_secret
 from asyncbench.providers.wire import Response, UnreadableError, items, mapping_in, read, text
 
 
@@ -83,12 +83,13 @@ def _json(body: bytes) -> object:
 def _innermost(content: object) -> dict[str, object]:
     """Return the object that describes the error: {"error": {…}}, {"detail": […]}, [{"error": {…}}].
 
-    MiniMax has it in `base_resp`, Cloudflare in `errors`.
+    MiniMax has it in `base_resp`, Cloudflare in `errors`, Mistral in `message`.
     """
     while True:
         here = mapping_in(content)
         detail = None if "message" in here else here.get("detail")
         within = items(content)[:1] or here.get("error") or detail or _failed(here) or here.get("errors")
+        within = within or mapping_in(here.get("message")) or None
         if isinstance(within, list) and within:
             within = within[0]
         if not isinstance(within, dict | list):
@@ -167,6 +168,7 @@ _CODES: Final[Mapping[ErrorKind, str]] = {
     """,
     ErrorKind.BLOCKED: """
         content_filter, content_policy_violation, ResponsibleAIPolicyViolation, invalid_prompt,
+        bio_policy, cyber_policy, misalignment_policy_violation,
         data_inspection_failed, SensitiveContentDetected, code 1301, status_code 1026, status_code 1027
     """,
     # Amazon Bedrock's exceptions, which come within streams, too.
@@ -418,7 +420,7 @@ def encoded(body: Mapping[str, object]) -> bytes:
 
 
 def payload(response: Response, *, key: str) -> dict[str, object]:
-    """Return the JSON object of a reply.
+    """Return the JSON object of a reply, from which the key is taken before anything else of it is read.
 
     Raises:
         ProviderError: `bad_reply` when it is none; else what its `error` means when it holds one, for some
@@ -434,7 +436,7 @@ def payload(response: Response, *, key: str) -> dict[str, object]:
         raise _foreign_reply(response, "its body is not a JSON object")
     if holds_error(content) or _only_tells(content):
         raise refusal(response, key=key)
-    return content
+    return keyless_json(content, key=key) if may_hold(response.body, key=key) else content
 
 
 def safe_line(message: str, *, key: str) -> str:

@@ -15,7 +15,6 @@ _KINDS: Final[Mapping[str, ErrorKind]] = {
     "overloaded": ErrorKind.OVERLOADED,
     "pup_limited_disabled": ErrorKind.AUTH,
 }
-_SHOWN: Final = 200  # characters of a word: of a key in it, so much is there that it is known as one
 # Where Google, Azure, and who passes their words on, say why a prompt was blocked.
 _FEEDBACKS: Final = ("promptFeedback", "prompt_feedback")
 _REASONS: Final = ("blockReason", "block_reason")
@@ -70,8 +69,8 @@ def judged(finish: object, response: Response, *, answer: str = "", refusal: str
         kind = _KINDS.get((word or "").lower(), ErrorKind.SERVER_ERROR)
         raise bad_reply(response, f"its finish reason is {word}", kind=kind)
     if ended is None:
-        shown = (word or "")[:_SHOWN].replace(";", ",")
-        response.notes.append(f"{UNKNOWN_FINISH} {shown!r} was ignored")
+        written = (word or "").replace(";", ",")
+        response.notes.append(f"{UNKNOWN_FINISH} {written!r} was ignored")
     return "refusal" if refusal and not answer and ended is not Finish.REFUSED else word
 
 

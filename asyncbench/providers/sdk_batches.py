@@ -18,6 +18,7 @@ from asyncbench.providers.batch_calls import RemoteBatch, id_in
 from asyncbench.providers.calls import under_way
 from asyncbench.providers.error_kinds import bad_reply, payload, refusal, withhold
 from asyncbench.providers.rate_headers import retry_after_s
+from asyncbench.providers.secrets import keyless_body, may_hold
 from asyncbench.providers.streams import finished_reply, whole_body
 from asyncbench.providers.wire import Response, UnreadableError, Wire, body_id, mapping_in, read, text
 from asyncbench.records import Reply, Request
@@ -126,17 +127,27 @@ class SdkBatches:
             check_room(into, BYTES_PER_LINE * (batch.requests or 0) if length is None else length, batch.id)
             if length is not None:
                 under_way().allow(SMALL_S + length / BYTES_PER_S)
-            size, last = 0, b"\n"
+            size, begun = 0, bytearray()  # of a line
             async with aclosing(response.aiter_bytes(CHUNK)) as chunks:
                 async for chunk in chunks:
                     under_way().heard()
-                    await asyncio.to_thread(into.write, chunk)
-                    size, last = size + len(chunk), chunk[-1:]
+                    size += len(chunk)
+                    begun += chunk
+                    if whole := chunk.rfind(b"\n") + 1:
+                        lines = bytes(begun[: len(begun) - len(chunk) + whole])
+                        await asyncio.to_thread(self._write, lines, into)
+                        begun = begun[len(lines) :]
             if length is not None and length != size:
                 why = f"the file has {size:,} bytes, not {length:,}"
                 raise ProviderError(ErrorKind.BAD_REPLY, why, http_status=response.status_code)
-            if last != b"\n":
-                into.write(b"\n")
+            if begun:
+                self._write(bytes(begun) + b"\n", into)
+
+    def _write(self, lines: bytes, into: BinaryIO) -> None:
+        """Write whole lines without the key."""
+        if may_hold(lines, key=self._key):
+            lines = b"".join([keyless_body(line, key=self._key) + b"\n" for line in lines.splitlines()])
+        into.write(lines)
 
     async def _custom_ids(self, path: str, most: int) -> list[str]:
         """Return the ids that lines of results have, the first ones; lines that cannot be read have none."""
@@ -175,7 +186,7 @@ class SdkBatches:
         except ProviderError as error:
             withhold(error, key=self._key)
             raise
-        return finished_reply(reply, response, body_id(content), key=self._key)
+        return finished_reply(reply, response, body_id(content), key=self._key, clean=True)
 
     def _refusal(self, body: object, status: int) -> ProviderError:
         response = Response(status=status, headers={}, body=orjson.dumps(body))

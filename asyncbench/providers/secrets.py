@@ -113,19 +113,20 @@ def keyless_body(body: bytes, *, key: str) -> bytes:
     if not may_hold(body, key=key):
         return body
     try:
-        return orjson.dumps(_cleaned(orjson.loads(body), key))
+        return orjson.dumps(keyless_json(orjson.loads(body), key=key))
     except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
-        return without_secret(body.decode("utf-8", "replace"), key=key).encode()
+        unescaped = body.decode("utf-8", "replace").replace("\\n", "\n").replace('\\"', '"')
+        return without_secret(unescaped, key=key).encode()
 
 
 def keyless(reply: Reply, *, key: str) -> Mapping[str, Any]:
-    """Return what of a reply holds the key, by field and without it, wherever the server put it."""
+    """Return what of a reply holds the key, by field and without it: of a stream, pieces may make it up."""
     texts = {name: value for name in _TEXTS if (value := getattr(reply, name))}
     whole = "\n".join((*texts.values(), str(reply.raw_usage)))
     if not may_hold(whole.encode("utf-8", "replace"), key=key):
         return {}
     changed: dict[str, Any] = {name: without_secret(value, key=key) for name, value in texts.items()}
-    return changed | {"raw_usage": _cleaned(reply.raw_usage, key)}
+    return changed | {"raw_usage": keyless_json(reply.raw_usage, key=key)}
 
 
 def hush(error: BaseException | None, *, key: str) -> None:
@@ -139,13 +140,14 @@ def hush(error: BaseException | None, *, key: str) -> None:
         error = error.__cause__ or error.__context__
 
 
-def _cleaned(value: object, key: str) -> object:
+def keyless_json(value: Any, *, key: str) -> Any:
+    """Return a value of JSON without the key, which may stand in any text or name of it."""
     if isinstance(value, str):
         return without_secret(value, key=key)
     if isinstance(value, Mapping):
-        return {_cleaned(name, key): _cleaned(item, key) for name, item in value.items()}
+        return {keyless_json(name, key=key): keyless_json(item, key=key) for name, item in value.items()}
     if isinstance(value, list):
-        return [_cleaned(item, key) for item in value]
+        return [keyless_json(item, key=key) for item in value]
     return value
 
 

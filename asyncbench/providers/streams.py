@@ -15,7 +15,7 @@ import orjson
 from asyncbench.errors import ProviderError
 from asyncbench.providers.calls import Call
 from asyncbench.providers.error_kinds import LONGEST_MESSAGE, bad_reply, payload, safe_line, withhold
-from asyncbench.providers.secrets import WORDS, keyless, may_hold
+from asyncbench.providers.secrets import WORDS, keyless, without_secret
 from asyncbench.providers.usage import doubts, kept_account
 from asyncbench.providers.wire import Assembly, Json, Response, UnreadableError, Wire, body_id, items, read
 from asyncbench.records import FOREIGN_EVENTS, Reply, ReplyTimes
@@ -131,7 +131,7 @@ PATIENCE_AFTER_DONE_S: Final = 0.1  # for the end of the body, after which the c
 STREAM_SHARE: Final = 16
 _NO_STREAM: Final = (b"{", b"<")  # how an object or a web page begins
 _SIGNS_OF_LIFE: Final = frozenset({"ping", "heartbeat", "keepalive", "keep_alive", "keep-alive"})
-_SHOWN: Final = 40  # bytes of an event that is none of the API's
+_SHOWN: Final = 40  # characters of an event that is none of the API's
 PIECE: Final = 48  # bytes that a piece of a text takes beside its letters
 _BREAKS: Final = (OSError, aiohttp.ClientError, httpx2.HTTPError)  # of a connection, or of what is packed
 
@@ -187,7 +187,7 @@ def whole_reply(response: Response, wire: Wire, call: Call, *, key: str) -> Repl
         withhold(error, key=key)
         raise
     return finished_reply(
-        reply, response, call.request_id, latency_s=latency_s, key=key, times=times, body=response.body
+        reply, response, call.request_id, latency_s=latency_s, key=key, times=times, clean=True
     )
 
 
@@ -229,7 +229,7 @@ async def read_stream(
         ProviderError: what an event means that is an error; `bad_reply` for a stream that cannot be read or
             ends before it is complete; `timeout`.
     """
-    reading = _Reading(wire.stream(response), call, response.notes, most)
+    reading = _Reading(wire.stream(response), call, response.notes, most, key=key)
     call.streams()
     try:
         await _to_its_end(capped(chunks, STREAM_SHARE * most), reading, call)
@@ -257,8 +257,10 @@ class _Reading:
             "_body",
             "_call",
             "_flows",
+            "_first_foreign",
             "_foreign",
             "_held",
+            "_key",
             "_most",
             "_notes",
             "_said",
@@ -268,13 +270,13 @@ class _Reading:
         *("assembly", "chunks_s", "latest_s", "ttfo_s", "ttft_s"),
     )
 
-    def __init__(self, assembly: Assembly, call: Call, notes: list[str], most: int) -> None:
-        self.assembly, self._call, self._notes = assembly, call, notes
+    def __init__(self, assembly: Assembly, call: Call, notes: list[str], most: int, *, key: str) -> None:
+        self.assembly, self._call, self._notes, self._key = assembly, call, notes, key
         self._scanner = Scanner(most)
         self._most, self._held = most, 0  # bytes that may be kept, and that are
         self._flows = False  # the body has begun
         self._begun = False  # an event came
-        self._foreign: list[bytes] = []  # how events began that are none of the API's
+        self._foreign, self._first_foreign = 0, ""  # events that are none of the API's; how the first began
         self._body: list[bytes] = []  # what may be no stream, and no event yet
         self.ttft_s: float | None = None
         self.ttfo_s: float | None = None  # the same of the text, whatever was thought before
@@ -302,8 +304,7 @@ class _Reading:
     def note_foreign(self) -> None:
         """Note how many events were passed over, if there were any."""
         if self._foreign:
-            first = self._foreign[0].decode(errors="replace").replace(";", ",")
-            self._notes.append(f"{FOREIGN_EVENTS} ({len(self._foreign):,}, the first: {first!r})")
+            self._notes.append(f"{FOREIGN_EVENTS} ({self._foreign:,}, the first: {self._first_foreign!r})")
 
     def body(self) -> bytes:
         """Return the body that was no stream, whatever its headers say; else nothing."""
@@ -345,7 +346,10 @@ class _Reading:
         if objects:
             self._notes += notes
         else:
-            self._foreign.append(data.strip()[:_SHOWN])
+            if not self._foreign:
+                told = without_secret(data.decode(errors="replace"), key=self._key)  # before any cut
+                self._first_foreign = told.strip()[:_SHOWN].replace(";", ",")
+            self._foreign += 1
         return objects
 
     def _note(self, event: Json) -> None:
@@ -408,18 +412,18 @@ def finished_reply(
     ttft_s: float | None = None,
     key: str,
     times: ReplyTimes | None = None,
-    body: bytes = b"",
+    clean: bool = False,
 ) -> Reply:
     """Tell a reply what its body does not, take out of it what cannot be kept, and return it.
 
     Args:
-        body: all that it was read from, where that is at hand.
+        clean: it was read from a body without the key (`payload`); its pieces in a stream may hold it.
     """
     notes = [*response.notes, *doubts(reply.raw_usage)]
     reply.raw_usage = kept_account(reply.raw_usage, notes)
-    if response.notes or not body or may_hold(body, key=key):
-        for name, clean in keyless(reply, key=key).items():
-            setattr(reply, name, clean)
+    if not clean or response.service_tier:  # of a header
+        for name, value in keyless(reply, key=key).items():
+            setattr(reply, name, value)
     for name in WORDS:
         word = getattr(reply, name)
         if word and len(word) > LONGEST_MESSAGE:

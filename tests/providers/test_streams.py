@@ -281,7 +281,7 @@ def test_thinking_is_no_part_of_the_answer(wire):
 )
 async def test_the_answer_begins_behind_thinking_in_the_text(pieces, begins):
     assembly = ChatWire(Quirks()).stream(Response(status=200, headers={}, body=b""))
-    reading = _Reading(assembly, Call(Timeouts()), [], 1000)
+    reading = _Reading(assembly, Call(Timeouts()), [], 1000, key="")
     for second, piece in enumerate(pieces):
         reading.latest_s = float(second)
         reading._note({"choices": [{"delta": {"content": piece}}]})

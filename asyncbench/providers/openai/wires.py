@@ -1,6 +1,7 @@
 """OpenAI's chat completions, plain completions and Responses: a request as a body, an answer as a reply."""
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 from asyncbench.providers.endpoints import Quirks
@@ -308,8 +309,10 @@ class ResponsesWire:
         if not isinstance(payload.get("output"), list) and not ended_early(finish):
             raise bad_reply(response, "it holds no output")
         used = raw_usage(payload)
-        answer, refusal = "".join(_parts(payload, "output_text")), "".join(_parts(payload, "refusal"))
-        reasoning = "\n\n".join(_parts(payload, *_THOUGHT)) or None  # each a paragraph
+        # A message, and each part of what was thought, is a paragraph: no number runs into the next one's.
+        answer = "\n\n".join(map("".join, _parts(payload, "output_text")))
+        refusal = "\n\n".join(map("".join, _parts(payload, "refusal")))
+        reasoning = "\n\n".join(chain.from_iterable(_parts(payload, *_THOUGHT))) or None
         usage = believed(from_responses(used), response.notes, answer, reasoning, refusal) if used else None
         return Reply(
             text=answer or refusal,
@@ -371,9 +374,11 @@ class _ResponseEvents:
     def complete(self) -> Reply:
         if self._last is None:
             raise bad_reply(self._response, CUT_STREAM)
-        assembled = [  # some servers leave the output out at the end
-            {"phase": self._phases.get(item), "content": [{"type": kind, _field(kind): "".join(pieces)}]}
-            for (kind, item, *_), pieces in self._parts.items()
+        contents: dict[int | None, list[dict[str, str]]] = {}  # some servers leave the output out at the end
+        for (kind, item, *_), pieces in self._parts.items():
+            contents.setdefault(item, []).append({"type": kind, _field(kind): "".join(pieces)})
+        assembled = [
+            {"phase": self._phases.get(item), "content": content} for item, content in contents.items()
         ]
         output = items(self._last.get("output")) or assembled
         return self._wire.reply({**self._last, "output": output}, self._response)
@@ -389,18 +394,21 @@ class _ResponseEvents:
         return len(piece)
 
 
-def _parts(payload: Json, *kinds: str) -> Iterator[str]:
-    """Yield the words of all parts of these kinds, in order; of one item, its summaries first.
+def _parts(payload: Json, *kinds: str) -> Iterator[list[str]]:
+    """Yield the words of the parts of these kinds, of each item that has such; its summaries first.
 
     Text of a message on the way to the answer is of the kind `commentary`.
     """
     for item in map(mapping_in, items(payload.get("output"))):
+        texts = list[str]()
         for part in map(mapping_in, [*items(item.get("summary")), *items(item.get("content"))]):
             kind = text(part.get("type")) or ""
             if item.get("phase") == _COMMENTARY and kind == "output_text":
                 kind = _COMMENTARY
             if kind in kinds and (words := text(part.get(_field(kind)))):
-                yield words
+                texts.append(words)
+        if texts:
+            yield texts
 
 
 def _field(kind: str) -> str:
