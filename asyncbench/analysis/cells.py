@@ -31,6 +31,7 @@ COUNTS: Final = (
     *("scored", "score", "score_squares"),
 )
 SUMS: Final = ("input_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "latency_s", "independent")
+PART_USD: Final = "part_usd"  # beside them in rows of `with_known_parts`
 
 RowT = TypeVar("RowT")
 KeyT = TypeVar("KeyT")
@@ -246,6 +247,9 @@ def with_known_parts(
         views: of the folders.
         rows: as `counts_by` gives them for these groups, with `trials`, `priced` and `cost_usd`.
         groups: columns of `CELL`.
+
+    Returns:
+        rows with another `cost_usd`; `part_usd` of it is of trials that are not priced, and in no mean.
     """
     columns = dict.fromkeys(name for group in groups for name in group)
     parts = defaultdict[tuple[Any, ...], float](float)
@@ -253,11 +257,12 @@ def with_known_parts(
         for group in groups:
             parts[tuple(part[name] if name in group else None for name in columns)] += part["usd"]
 
-    def cost_of(row: Sums) -> float | None:
-        part, unknown = parts.get(tuple(row[name] for name in columns), 0.0), row["trials"] - row["priced"]
-        return known_cost((row["cost_usd"] or 0.0) + part if row["priced"] or part else None, unknown=unknown)
-
-    return [{**row, "cost_usd": cost_of(row)} for row in rows]
+    spent: list[dict[str, Any]] = []
+    for row in rows:
+        part_usd, unknown = parts[tuple(row[name] for name in columns)], row["trials"] - row["priced"]
+        usd = (row["cost_usd"] or 0.0) + part_usd if row["priced"] or part_usd else None
+        spent.append({**row, "cost_usd": known_cost(usd, unknown=unknown), PART_USD: part_usd})
+    return spent
 
 
 def repeats_of(cells: Sequence[Sums]) -> float:
@@ -294,7 +299,8 @@ def summed(cells: Iterable[Sums], keys: tuple[str, ...]) -> dict[tuple[Any, ...]
     """
     by_key: dict[tuple[Any, ...], dict[str, Any]] = {}
     for cell in cells:
-        sums = by_key.setdefault(tuple(cell[key] for key in keys), dict.fromkeys((*COUNTS, *SUMS), 0))
+        nothing = dict.fromkeys((*COUNTS, *SUMS, PART_USD), 0)
+        sums = by_key.setdefault(tuple(cell[key] for key in keys), nothing)
         for name in sums:
             sums[name] += cell.get(name) or 0
     return by_key

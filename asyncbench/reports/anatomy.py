@@ -17,7 +17,15 @@ from asyncbench.analysis.anatomy.counts import (
 )
 from asyncbench.analysis.anatomy.error import KINDS, ORDER, UNCLASSIFIED
 from asyncbench.analysis.anatomy.numbers import MOST_PROBLEMS, CarryBin, Group
-from asyncbench.analysis.cells import Sums, cells_in, outcomes_of, repeats_of, summed, with_known_parts
+from asyncbench.analysis.cells import (
+    PART_USD,
+    Sums,
+    cells_in,
+    outcomes_of,
+    repeats_of,
+    summed,
+    with_known_parts,
+)
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.curves import GROUP, Curve, curves_by
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
@@ -65,7 +73,7 @@ class Worth:
     cost_usd: float | None  # of the calls whose cost is known; None: of none it is
     all_priced: bool  # else `cost_usd` is less than was spent
     cost_per_correct_usd: float | None  # wrong ones paid as well; None: none is right
-    cost_per_trial_usd: float | None  # the mean
+    cost_per_trial_usd: float | None  # the mean of the trials whose calls all have a known cost
     reasoning_tokens_per_trial: float | None  # tokens, mean of the trials where they are told
     output_tokens_per_trial: float | None  # tokens, the same; reasoning is a part of them
 
@@ -98,7 +106,7 @@ def worth_of(cells: Iterable[Sums], by: tuple[str, ...]) -> tuple[Worth, ...]:
     """Return the figures by some columns of cells, in the order of their values.
 
     Args:
-        cells: rows of the view `cells`.
+        cells: rows of the view `cells`, `with_known_parts`.
         by: the columns, e.g. `GROUP` or `ENTRANT`.
     """
     return tuple(_worth_of(of, sums) for of, sums in sorted(summed(cells, by).items()))
@@ -115,7 +123,7 @@ def _worth_of(of: tuple[str, ...], sums: Sums) -> Worth:
         cost_usd=cost,
         all_priced=not unknown,
         cost_per_correct_usd=per_correct(cost, sums[Outcome.CORRECT]),
-        cost_per_trial_usd=None if cost is None else _mean(cost, sums["trials"]),
+        cost_per_trial_usd=_mean(sums["cost_usd"] - sums[PART_USD], sums["priced"]),
         reasoning_tokens_per_trial=_mean(sums["reasoning_tokens"], sums["reasoning_known"]),
         output_tokens_per_trial=_mean(sums["output_tokens"], sums["known_tokens"]),
     )
@@ -129,7 +137,7 @@ def asked_alike(cells: Iterable[Sums]) -> tuple[frozenset[Entrant], ...]:
     """Return who can be compared with whom: those who were asked the same tasks and lengths, together.
 
     Args:
-        cells: rows of the view `cells`.
+        cells: rows of the view `cells`, `with_known_parts`.
     """
     tasks_of = defaultdict[Entrant, set[tuple[object, ...]]](set)
     for row in cells:
@@ -328,7 +336,7 @@ class AnatomyReport(FolderReport):
             "cost per 1,000 trials": lambda one: (
                 "unknown"
                 if one.cost_per_trial_usd is None
-                else at_least(f"${rounded(1000 * one.cost_per_trial_usd, 4)}", partial=not one.all_priced)
+                else f"${rounded(1000 * one.cost_per_trial_usd, 4)}"
             ),
             PER_CORRECT: _each,
             "unbeaten on cost": lambda one: _MARK[cheapest.get(one.asked)],

@@ -19,7 +19,7 @@ from asyncbench.analysis.anatomy.counts import (
     most_of_a_group,
 )
 from asyncbench.analysis.anatomy.numbers import CARRIES, carries_of
-from asyncbench.analysis.cells import METRICS
+from asyncbench.analysis.cells import METRICS, cells_in, with_known_parts
 from asyncbench.analysis.counting import counted
 from asyncbench.analysis.curves import GROUP
 from asyncbench.analysis.entrants import asked_in
@@ -32,7 +32,7 @@ from asyncbench.reports.overview import overview_of
 from asyncbench.reports.standings.report import standings_of
 from asyncbench.reports.status.run_overview import run_overview_of
 from asyncbench.stats.proportions import Proportion, wilson
-from asyncbench.store.schema import ENTRANT, TRIALS
+from asyncbench.store.schema import CELL, ENTRANT, TRIALS
 from asyncbench.suites.table import grade
 from asyncbench.tables.numbers import percent
 from asyncbench.tables.report import SIMULATED
@@ -262,9 +262,10 @@ def test_where_costs_are_unknown_a_right_answer_costs_at_least_what_is_known(pro
         for one, cost in zip(problems[1], costs, strict=False)
     ]
     cells = sql(folder := folder_of(tmp_path, results), "FROM cells")
-    (one,) = worth_of(cells.to_pylist(), ENTRANT)
+    (one,) = worth_of(counted(folder, lambda views: with_known_parts(views, cells_in(views), CELL)), ENTRANT)
     assert (one.accuracy.successes, one.all_priced) == (4, False)
     assert one.cost_per_correct_usd == pytest.approx(0.0005)
+    assert one.cost_per_trial_usd == pytest.approx(0.001)  # a mean is that of trials whose cost is known
     sums = {name: sum(filter(None, cells[name].to_pylist())) for name in ("cost_usd", "priced_correct")}
     assert METRICS["cost_per_correct"].of(sums).value == pytest.approx(1)  # of 1,000
     assert "≥ $0.0005" in counted(folder, anatomy_of).as_text(width=300)

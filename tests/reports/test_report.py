@@ -167,7 +167,7 @@ def test_status_tells_planned_done_failed_and_dollars(folder):
     (one,) = status_of(folder).models
     assert (one.planned, one.done, one.failed, one.attempts) == (8, 7, 1, 8)
     assert (one.cost_usd, one.unpriced_attempts) == (pytest.approx(1.75), 2)
-    assert "$1.7500 + 2 calls of unknown cost" in status_of(folder).as_text()
+    assert "≥ $1.7500 + 2 calls of unknown cost" in status_of(folder).as_text()
 
 
 def test_a_planned_model_without_results_is_shown(tmp_path):

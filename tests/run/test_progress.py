@@ -346,10 +346,10 @@ def test_the_time_left_is_that_of_the_slowest_that_still_runs():
 def test_unknown_cost_is_never_shown_as_nothing():
     assert cost_text(counters(attempts=3, unpriced=3)) == "unpriced"
     assert cost_text(counters(attempts=3, unpriced=3, lost=1)) == "unpriced"
-    assert cost_text(counters(attempts=3, unpriced=1, cost_usd=0.5)) == "$0.5000 and 1 call of unknown cost"
+    assert cost_text(counters(attempts=3, unpriced=1, cost_usd=0.5)) == "≥ $0.5000 and 1 call of unknown cost"
     assert cost_text(counters(attempts=3, cost_usd=0.5)) == "$0.5000"
     assert costs_text(counters(attempts=3, cost_usd=0.5, unpriced_before=2)) == (
-        "$0.5000 this run, $0.5000 and 2 calls of unknown cost in all"
+        "$0.5000 this run, ≥ $0.5000 and 2 calls of unknown cost in all"
     )
 
 
