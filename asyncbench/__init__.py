@@ -28,8 +28,8 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     from asyncbench.reports.comparison.report import compare_on as compare
     from asyncbench.reports.problem_file import inspect_problems
     from asyncbench.reports.reconciliation.comparing import reconcile
+    from asyncbench.reports.report import report
     from asyncbench.reports.status.report import status_of as status
-    from asyncbench.reports.styles import report
     from asyncbench.run.checkup import doctor
     from asyncbench.run.control import pause_run, resume_run, set_limits
     from asyncbench.run.open_batches import cancel_batches
@@ -90,7 +90,7 @@ _HOMES = {
     "read_trials": ("asyncbench.store.catalog", "read_trials"),
     "reconcile": ("asyncbench.reports.reconciliation.comparing", "reconcile"),
     "regrade_folder": ("asyncbench.upkeep.regrading", "regrade_folder"),
-    "report": ("asyncbench.reports.styles", "report"),
+    "report": ("asyncbench.reports.report", "report"),
     "resume_run": ("asyncbench.run.control", "resume_run"),
     "run_load": ("asyncbench.run.sweep_run", "run_load"),
     "run_sweep": ("asyncbench.run.sweep_run", "run_sweep"),

@@ -209,7 +209,7 @@ print([name for name in asyncbench.__all__ if not callable(getattr(asyncbench, n
 @pytest.mark.long
 @pytest.mark.parametrize(
     "module",
-    ["providers.endpoints", "config.sweep", "planning.sweep_plan", "reports.styles", "commands.running"],
+    ["providers.endpoints", "config.sweep", "planning.sweep_plan", "reports.report", "commands.running"],
 )
 def test_what_makes_no_call_waits_for_no_library_that_does(module):
     code = f"import sys, asyncbench.{module}; print({{'aiohttp', 'openai', 'anthropic'}} & set(sys.modules))"

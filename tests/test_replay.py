@@ -16,9 +16,9 @@ from asyncbench.errors import ConfigError
 from asyncbench.providers.wire import SIMULATOR
 from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
 from asyncbench.reports.regrading import regrade_report
+from asyncbench.reports.report import report as styled
 from asyncbench.reports.status.report import status_of
 from asyncbench.reports.status.run_overview import run_overview_of
-from asyncbench.reports.styles import report as styled
 from asyncbench.run.summary import Exit
 from asyncbench.tables.report import SIMULATED
 from tests.sweep_files import entry, problem_set, simulator, sweep

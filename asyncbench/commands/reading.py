@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from ctypes import CDLL
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,18 +12,14 @@ import typer
 
 from asyncbench.commands.terminal import Folder, Json, Markdown, aliases_typed, awaited, show
 from asyncbench.errors import ConfigError
+from asyncbench.reports.styles import DRAWN_OPTIONS, NAMES, described
 
 if TYPE_CHECKING:
     from asyncbench.analysis.choosing import Chosen
     from asyncbench.reports.thresholds import ReportThreshold
     from asyncbench.tables.report import Report
 
-STYLES = (
-    *("morning", "standings", "heatmap", "anatomy", "cost", "quota", "load", "providers"),
-    *("llm-arithmetic", "integer-addition", "nupa"),
-)
 _M_MMAP_THRESHOLD, _LARGE = -3, 1 << 20  # a setting of glibc, and from how many bytes on it holds
-OF_A_STYLE = ("min_depth", "grader", "published")  # options that pictures of a style take, too
 
 
 Folders = Annotated[
@@ -96,7 +93,7 @@ def report(
     style: Annotated[
         str | None,
         typer.Option(
-            metavar="STYLE", help=f"Show another report: {', '.join(STYLES)}.", autocompletion=lambda: STYLES
+            metavar="STYLE", help=f"Show another report: {', '.join(NAMES)}.", autocompletion=lambda: NAMES
         ),
     ] = None,
     by: Annotated[
@@ -172,26 +169,6 @@ def report(
     asyncbench report results/ci --fail-under "gpt-5-mini: accuracy >= 0.9"
 
     Filters work with every style, --html and --figures. Several folders are compared on the same problems.
-
-    Styles:
-
-    morning: which model is better, on one screen. `run` shows it at its end.
-
-    standings: the same for every suite, in full.
-
-    heatmap: accuracy or another metric by model and task, and by task and length.
-
-    anatomy: the kinds of wrong answers, and the digits that fail.
-
-    cost: dollars by model, task, outcome and kind of token, with forecasts and budgets.
-
-    quota: how much of its rate limit each model used, and why not more.
-
-    load: how fast and how right each rate of `asyncbench load` was, and the highest that kept the SLO.
-
-    providers: models side by side as providers of one: answers, price, times, limits and refusals.
-
-    llm-arithmetic, integer-addition, nupa: the tables that the benchmark of this name publishes.
     """
     of, thresholds = _filtered(folders, suite, task, models, where), _thresholds(fail_under)
     options = {"by": by, "min_depth": min_depth, "grader": grader, "metric": metric}
@@ -205,6 +182,10 @@ def report(
         show(_made(of, style, options), as_json=as_json, markdown=markdown, latex=latex)
     if thresholds:
         _pass(of, thresholds)
+
+
+# The styles stand once, in their table.
+report.__doc__ = "\n\n".join([cleandoc(report.__doc__ or ""), "Styles:", *described()])
 
 
 def _thresholds(typed: list[str] | None) -> "list[ReportThreshold]":
@@ -229,7 +210,7 @@ def _pass(of: "Chosen", thresholds: "list[ReportThreshold]") -> None:
 
 
 def _made(of: "Chosen", style: str | None, options: Mapping[str, Any]) -> "Report":  # Any: of the style
-    from asyncbench.reports.styles import report as report_of
+    from asyncbench.reports.report import report as report_of
 
     return report_of(of, style, **options)
 
@@ -261,7 +242,7 @@ def _write_figures(
     if out is None:
         raise ConfigError("--width is for --figures. Add --figures, or leave --width out")
     options_given = {name: value for name, value in (*options.items(), *form.items()) if value}
-    options = {name: value for name, value in options_given.items() if name in OF_A_STYLE and style}
+    options = {name: value for name, value in options_given.items() if name in DRAWN_OPTIONS and style}
     if odd := next((name for name in options_given if name not in options), None):
         raise ConfigError(
             f"--{odd.replace('_', '-')} cannot be combined with --figures. Leave one of them out"

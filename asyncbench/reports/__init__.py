@@ -15,6 +15,7 @@ PUBLIC = (
     "quota",
     "reconciliation.comparing",
     "regrading",
+    "report",
     "standings.rankings",
     "standings.report",
     "status.report",

@@ -28,7 +28,6 @@ MACHINE: Final = (  # commands whose keys have other types on a slower machine
     *("load", "run --detach", "cancel --yes", "status of a run that goes on", "status of open batches"),
     *("pause", "set", "resume"),
 )
-TIMED: Final = ("quota", "providers", "load")  # styles that show little but times
 
 
 @pytest.fixture(scope="session")
@@ -66,8 +65,8 @@ def code_lines(session: Session) -> list[str]:
 def report_figures(session: Session, folder: str) -> list[str]:
     """Return the figures of a folder in every style, each once; without times where the sweep really ran."""
     lines, shown = list[str](), set[str]()
-    for style in STYLES:
-        if folder == RAN and style in TIMED:
+    for style, record in STYLES.items():
+        if folder == RAN and record.timed:
             continue
         words = f"report {folder}" if style is None else f"report {folder} --style {style}"
         (document,) = next(

@@ -10,7 +10,6 @@ import asyncbench as ab
 from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import counted
 from asyncbench.analysis.views import VIEWS
-from asyncbench.commands.reading import STYLES
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.page.charts.figure_files import published_files, published_of, table_files
 from asyncbench.page.charts.pictures import pictures_of
@@ -18,12 +17,12 @@ from asyncbench.page.writing import contents_of
 from asyncbench.reports.cost.report import cost_report_of
 from asyncbench.reports.standings.report import standings_of
 from asyncbench.reports.status.run_overview import run_overview_of
-from asyncbench.reports.styles import DRAWN
+from asyncbench.reports.styles import DRAWN, STYLES
 from asyncbench.store.sealing import part_files
 from tests.commands import asyncbench_here
 from tests.reports.answered import Asked, folder_of
 
-ALL = (None, *STYLES)
+ALL = tuple(STYLES)
 DEEP = Asked(model="", outcomes="", suite="llm_arithmetic", task="add", grader="layered", first=40)
 STRINGS = Asked(model="", outcomes="", suite="integer_addition", task="integer_addition")
 

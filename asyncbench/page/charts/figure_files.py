@@ -25,7 +25,8 @@ from asyncbench.page.charts.chart import Spec
 from asyncbench.page.charts.pictures import Picture, load_pictures_of, pictures_of
 from asyncbench.published.reports import PublishedReport
 from asyncbench.reports.quota import quota_of
-from asyncbench.reports.styles import DRAWN, STYLES, made_in, report
+from asyncbench.reports.report import made_in, report
+from asyncbench.reports.styles import DRAWN, STYLES
 from asyncbench.tables.report import Report
 
 INSTALL: Final = "the extra `report`: pip install 'asyncbench[report]'"
@@ -221,18 +222,20 @@ def published_files(published: PublishedReport, of: Chosen, style: str) -> Files
     yield from _forms(reports | {style: of_chosen(published, of)})
 
 
-_OF_LOADS: Final = ("load", "providers")
-_OF_TRIALS: Final = (None, "standings", "anatomy", "cost", "heatmap")
-
-
 def table_files(folder: Chosen, *, trials: bool, loaded: bool) -> Files:
     """Yield the name and content of each report's files."""
     reports: dict[str, Report] = {}
     if loaded:
         whole = replace(folder, loaded=True)
-        reports = {name: made_in(STYLES[name], whole) for name in _OF_LOADS}
+        reports = {
+            str(name): made_in(style, whole) for name, style in STYLES.items() if style.figures == "load"
+        }
     if trials:
-        reports |= {name or "report": made_in(STYLES[name], folder) for name in _OF_TRIALS}
+        reports |= {
+            name or "report": made_in(style, folder)
+            for name, style in STYLES.items()
+            if style.figures == "trials"
+        }
         if (quota := counted(folder, quota_of)).lanes:
             reports["quota"] = quota
     yield from _forms({name: of_chosen(whole, folder) for name, whole in reports.items()})

@@ -8,22 +8,12 @@ from typer.testing import CliRunner
 
 import asyncbench as ab
 from asyncbench.cli import app
+from asyncbench.reports.styles import STYLES
 from asyncbench.store.folder import Store
 from tests.reports.answered import Asked, folder_of
 
-STYLES = (
-    "",
-    "morning",
-    "standings",
-    "heatmap",
-    "anatomy",
-    "cost",
-    "quota",
-    "llm-arithmetic",
-    "integer-addition",
-    "nupa",
-)
-OF_SUITES = ("llm-arithmetic", "integer-addition", "nupa")
+NAMES = [name or "" for name, style in STYLES.items() if style.figures != "load"]
+OF_SUITES = [name for name, style in STYLES.items() if style.published]
 FORMS = {"": "as_text", "--json": "as_json", "--markdown": "as_markdown", "--latex": "as_latex"}
 
 
@@ -49,7 +39,7 @@ def made(folder, style):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", NAMES)
 def test_every_style_names_an_empty_folder_and_what_to_do_in_every_form(empty, style, form):
     text = getattr(made(empty, style), FORMS[form])()
     said = [line for line in text.splitlines() if empty.name in line.replace("\\", "")]
@@ -60,7 +50,7 @@ def test_every_style_names_an_empty_folder_and_what_to_do_in_every_form(empty, s
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", NAMES)
 def test_no_table_without_rows_is_shown(empty, style):
     assert len(shown(empty, style).splitlines()) <= (2 if style == "morning" else 1)
 
@@ -85,7 +75,7 @@ def test_a_benchmark_s_style_tells_what_else_the_folder_holds(other, style, form
     assert "only of custom. Leave" in said
 
 
-@pytest.mark.parametrize("style", [style for style in STYLES if style not in OF_SUITES])
+@pytest.mark.parametrize("style", [style for style in NAMES if style not in OF_SUITES])
 def test_where_there_is_something_nothing_is_null(some, style):
     nothing = json.loads(shown(some, style, "--json"))["nothing"]
     assert (nothing is None) == (style != "quota")  # nothing was run in this folder

@@ -1,0 +1,114 @@
+"""report(): the report of a results folder in any style of `reports/styles.py`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from asyncbench.analysis.choosing import Chosen, Folders, chosen
+from asyncbench.analysis.counting import counted
+from asyncbench.analysis.notes import Nothing, NothingToShowError, of_chosen
+from asyncbench.config.entry import suggestion
+from asyncbench.errors import ConfigError
+from asyncbench.reports.styles import COMPARED, EFFECTS, NAMES, STYLES, Style
+from asyncbench.store.catalog import read_steps
+from asyncbench.tables.report import Report
+
+
+def report(
+    folder: Folders,
+    style: str | None = None,
+    *,
+    by: str | None = None,
+    suite: str | None = None,
+    task: str | None = None,
+    models: Sequence[str] | None = None,
+    where: str | None = None,
+    min_depth: int | None = None,
+    grader: str | None = None,
+    published: bool = False,
+    metric: str | None = None,
+) -> Report:
+    """Make a report of a results folder or several, in one of several styles. Nothing is changed.
+
+        print(ab.report("results/night").as_text())
+        ab.report("results/night", "standings")  # in a notebook: shows its tables
+        ab.report(["results/monday", "results/tuesday"], "standings", where="length > 5")
+
+    Args:
+        folder: the results folder, or a list of several. They are compared on the same problems.
+        style: what to show, such as `standings` or `cost`; `asyncbench report --help` lists all. [accuracy,
+            outcomes, tokens, cost and latency; of a load alone, `load`]
+        by: `condition`, `folder`, or a parameter that the sweep varied, such as `effort`: compare its values
+            on the same problems. Without a style, or with `standings`. [none]
+        suite: only trials of this suite. [all]
+        task: only trials of this task. [all]
+        models: only trials of these aliases. [all]
+        where: only trials for which this SQL condition over the columns of `trials` is true. [all]
+        min_depth: `llm-arithmetic` only: leave out trials of a lesser depth. [5]
+        grader: `llm-arithmetic` only: `layered`, `legacy` or `strict`. [the headline grader]
+        published: `llm-arithmetic` and `nupa` only: set the figures that the benchmark's own document prints
+            beside those of the folder. [False]
+        metric: `heatmap` only: `exact_match`, `digit_match`, `dlength`, `cost` or another one of the page's
+            figures. [accuracy]
+
+    Returns:
+        A `Report`, with `as_text()`, `as_markdown()`, `as_latex()` and `as_json()`. If the folder has nothing
+        that the style can show, the report says so.
+
+    Raises:
+        ConfigError: The folder is not a results folder, the style is unknown, an option belongs to
+            another style, or a filter is wrong or leaves no trial.
+        StoreError: A file of the folder is missing or damaged.
+        ProblemSetError: A copy of a problem set is damaged.
+    """
+    choices: dict[str, Any] = {"by": by, "min_depth": min_depth, "grader": grader}
+    choices["metric"] = metric and metric.replace("-", "_")
+    options = {name: value for name, value in choices.items() if value is not None}
+    options |= {"published": True} if published else {}
+    made_by = _style(style, options)
+    of = chosen(folder, suite=suite, task=task, models=models, where=where)
+    if not made_by.loaded and _only_loaded(of):
+        if style is not None or options:
+            return _left_out(of, style)
+        made_by = STYLES["load"]
+    of = replace(of, loaded=True) if made_by.loaded else of
+    try:
+        return of_chosen(made_in(made_by, of, **options), of)
+    except NothingToShowError as nothing:
+        return nothing.page
+
+
+def _left_out(of: Chosen, style: str | None) -> Report:
+    what = f"`--style {style}` leaves out" if style else "this report leaves out"
+    return Nothing(
+        folder=str(of),
+        nothing=f"{of} holds only answers to a load, which {what}. `--style load` shows them.",
+    )
+
+
+def _only_loaded(folder: Chosen) -> bool:
+    """Whether answers to a load are all that folders hold: other styles leave them out."""
+    if not any(read_steps(path, ["model"]).num_rows for path in folder.paths):
+        return False
+    query = "SELECT 1 FROM trials WHERE load IS NULL LIMIT 1"
+    return not counted(replace(folder, loaded=True), lambda views: views.rows(query))
+
+
+def _style(name: str | None, options: Mapping[str, Any]) -> Style:  # Any: of the style
+    """Return what makes a report; raises ConfigError for a name or an option that does not fit."""
+    if name not in STYLES:
+        raise ConfigError(f"--style {name}: no such style. {suggestion(str(name), NAMES)}")
+    fitting = STYLES[name].options | (EFFECTS.options if name in COMPARED else set())
+    if odd := sorted(options.keys() - fitting):
+        where = f"--style {name}" if name else "a report without --style"
+        raise ConfigError(f"--{odd[0].replace('_', '-')} cannot be used with {where}. Leave one of them out.")
+    return EFFECTS if "by" in options else STYLES[name]
+
+
+def made_in(style: Style, folder: Chosen, **options: Any) -> Report:  # Any: of the style
+    """Return a report in a style, whatever else a folder holds; raises `NothingToShowError`."""
+    make = getattr(import_module(f"asyncbench.{style.module}"), style.function)
+    made: Report = make(folder, **options) if style.published else counted(folder, partial(make, **options))
+    return made
