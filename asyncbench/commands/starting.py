@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 
 _HOSTED, _SERVER, _NOTHING = "provider", "server", "nothing"
 _OWN_FILE = "file"
-_SUITES = {
-    "llm_arithmetic": "+ - * / on integers and decimals of 2 to 10 digits",
-    "integer_addition": "sums of two integers of up to 30 digits",
-    "string_reversal": "write a string backwards",
-    "string_rehearsal": "repeat a string",
-    "nupa": "44 tasks on numbers of up to 100 digits (Number Cookbook)",
-    _OWN_FILE: "questions and right answers of your own: CSV, TSV, JSON lines, JSON or Parquet",
-}
+_OF_ONES_OWN = "questions and right answers of your own: CSV, TSV, JSON lines, JSON or Parquet"
 _GRADERS = {
     "number": "the number that a reply gives equals the right one",
     "choice": "the letter that a reply chooses is the right one",
@@ -87,9 +80,11 @@ def _unasked(name: str) -> "FirstSweep":
 def _asked(name: str) -> "FirstSweep":
     """Return the sweep that a person describes."""
     from asyncbench.config.starter import FirstSweep
+    from asyncbench.suites.table import SUITES
 
     models, servers = _entrants()
-    (suite,) = _chosen("Which problems?", _SUITES, ["llm_arithmetic"], several=False)
+    suites = {name: found.about for name in SUITES if (found := SUITES.find(name)) and found.first}
+    (suite,) = _chosen("Which problems?", suites | {_OWN_FILE: _OF_ONES_OWN}, [*suites][:1], several=False)
     first = FirstSweep(name=name, models=tuple(models), servers=servers)
     if suite == _OWN_FILE:
         first = replace(first, file=_own_file())
@@ -131,20 +126,19 @@ def _entrants() -> "tuple[list[str], dict[str, OwnServer]]":
 
 def _providers() -> list[str]:
     """Return the providers that a person chooses."""
-    from asyncbench.config.starter import STARTERS, key_variable, providers_with_keys
+    from asyncbench.config.starter import key_variable, providers_with_keys, starters
 
     ready = providers_with_keys(os.environ)
     options = {name: f"your key is in {key_variable(name)}" for name in ready}
-    options |= {name: f"needs a key in {key_variable(name)}" for name in STARTERS if name not in ready}
-    return _chosen("Which providers?", options, ready or [next(iter(STARTERS))])
+    options |= {name: f"needs a key in {key_variable(name)}" for name in starters() if name not in ready}
+    return _chosen("Which providers?", options, ready or [*options][:1])
 
 
 def _models(provider: str) -> list[str]:
     """Return the models of a provider that a person chooses."""
-    from asyncbench.config.starter import STARTERS, price_text
+    from asyncbench.config.starter import price_text, starters
 
-    starter = STARTERS[provider]
-    names = (starter.model_id, *starter.more)
+    names = starters()[provider].models
     options = {name: price_text(f"{provider}/{name}") or "price unknown" for name in names}
     question = f"Which models of {provider}? Prices are USD per million tokens."
     typed = _chosen(question, options, names[:1], free=True)

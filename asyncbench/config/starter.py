@@ -12,63 +12,12 @@ import yaml
 from asyncbench.errors import ConfigError
 from asyncbench.files import creating, writing
 from asyncbench.pricing import rates_for
-from asyncbench.providers.endpoints import known_endpoints, usable_endpoints
+from asyncbench.providers.endpoints import Starter, known_endpoints, usable_endpoints
 from asyncbench.suites.table import SUITES
 
 PROBLEMS: Final = Path("data/llm_arithmetic.parquet")  # ready-made, in a checkout of asyncbench
 SIMULATED_MODELS: Final = ("simulated/oracle", "simulated/noisy")  # always right; errs more on longer numbers
 MAX_TOKENS: Final = 4096  # of a reply: enough for an answer, and it bounds what a sweep may cost
-# How suites call their number of problems, and the most that init takes: it counts and prices them at once.
-_SIZES: Final[Mapping[str, int]] = {"trials": 1000, "tries": 100_000, "per_length": 100}
-_FEW: Final = {"nupa": 1}  # its default is a hundred of each task and length
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Starter:
-    """A provider's cheap model, others to compare with, and limits that its lowest paid tier should bear."""
-
-    model_id: str
-    more: tuple[str, ...]
-    rpm: int
-    concurrency: int
-
-
-# Each is in the price table (a test looks it up). The limits are careful: OpenAI's lowest tier allows 500
-# requests a minute and Anthropic's 1,000 (their pages, 2026); what the others allow depends on the account.
-STARTERS: Final[Mapping[str, Starter]] = {
-    "openai": Starter(model_id="gpt-4.1-mini", more=("gpt-6-luna", "gpt-6.1-sol"), rpm=500, concurrency=50),
-    "anthropic": Starter(
-        model_id="claude-haiku-5-5", more=("claude-sonnet-5-5", "claude-opus-5-5"), rpm=500, concurrency=50
-    ),
-    "gemini": Starter(
-        model_id="gemini-3.1-flash-lite", more=("gemini-3.8-flash", "gemini-4-argon"), rpm=60, concurrency=10
-    ),
-    "xai": Starter(
-        model_id="grok-4-1-fast-non-reasoning",
-        more=("grok-4-1-fast-reasoning", "grok-4.7"),
-        rpm=60,
-        concurrency=10,
-    ),
-    "deepseek": Starter(model_id="deepseek-v4-flash", more=("deepseek-v4-pro",), rpm=300, concurrency=50),
-    "mistral": Starter(
-        model_id="mistral-small-2603", more=("mistral-medium-3-5", "mistral-large-4"), rpm=60, concurrency=10
-    ),
-    "groq": Starter(
-        model_id="openai/gpt-oss-20b", more=("openai/gpt-oss-120b", "qwen/qwen3-32b"), rpm=30, concurrency=10
-    ),
-    "cerebras": Starter(model_id="gpt-oss-120b", more=("gemma-4-31b", "zai-glm-4.7"), rpm=30, concurrency=10),
-    "together": Starter(
-        model_id="Qwen/Qwen3.5-9B", more=("openai/gpt-oss-120b", "zai-org/GLM-5.3"), rpm=60, concurrency=10
-    ),
-    "openrouter": Starter(
-        model_id="meta-llama/llama-3.1-8b-instruct",
-        more=("anthropic/claude-haiku-5.5", "anthropic/claude-opus-5.5"),
-        rpm=60,
-        concurrency=10,
-    ),
-    "moonshot": Starter(model_id="kimi-k2.5", more=("kimi-k3.1-pro",), rpm=60, concurrency=10),
-    "zai": Starter(model_id="glm-5.3-flash", more=("glm-5.3",), rpm=60, concurrency=10),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,23 +26,30 @@ class KnownServer:
 
     provider: str  # that a sweep file names
     about: str
-    base_url: str | None = None  # None: nobody can guess it
-    key_env: str | None = None
+    address: str | None = None  # where the table of endpoints has none
     lists: bool = True  # under /models, what may be asked of it
 
+    @property
+    def base_url(self) -> str | None:
+        """Where it usually is; None: nobody can guess it."""
+        return self.address or known_endpoints()[self.provider].base_url
 
-_LOCAL: Final = "http://localhost:{}/v1"
+    @property
+    def key_env(self) -> str | None:
+        """The name of the variable with its key; None: it usually needs none."""
+        return known_endpoints()[self.provider].key_env
+
+
 SERVERS: Final[Mapping[str, KnownServer]] = {
-    "vllm": KnownServer(provider="vllm", about="usually at port 8000", base_url=_LOCAL.format(8000)),
+    "vllm": KnownServer(provider="vllm", about="usually at port 8000"),
     "llama.cpp": KnownServer(
-        provider="http", about="llama-server, usually at port 8080", base_url=_LOCAL.format(8080)
+        provider="http", about="llama-server, usually at port 8080", address="http://localhost:8080/v1"
     ),
-    "ollama": KnownServer(provider="ollama", about="usually at port 11434", base_url=_LOCAL.format(11434)),
-    "lmstudio": KnownServer(provider="lmstudio", about="usually at port 1234", base_url=_LOCAL.format(1234)),
+    "ollama": KnownServer(provider="ollama", about="usually at port 11434"),
+    "lmstudio": KnownServer(provider="lmstudio", about="usually at port 1234"),
     "azure": KnownServer(
         provider="azure",
         about="https://RESOURCE.openai.azure.com/openai/v1; a model is a deployment",
-        key_env="AZURE_OPENAI_API_KEY",
         lists=False,  # it lists models, and is asked for deployments
     ),
     "other": KnownServer(provider="http", about="any address that speaks as OpenAI's does"),
@@ -199,30 +155,43 @@ def size_of(suite: str) -> tuple[str, int, int]:
     Both are those of a first sweep.
     """
     parameters = SUITES[suite].parameters
-    name = next(name for name in _SIZES if name in parameters)
-    return name, _FEW.get(suite, int(str(parameters[name].default))), _SIZES[name]
+    first = SUITES[suite].first
+    assert first is not None, "offered"  # noqa: S101  by `init`, which offers no other
+    usual = parameters[first.parameter].default if first.usual is None else first.usual
+    return first.parameter, int(str(usual)), first.most
 
 
 def starter_limits(provider: str) -> dict[str, int]:
     """Return careful rate limits of a provider; none are known: none."""
-    if provider not in STARTERS:
-        return {"concurrency": 50} if known_endpoints()[provider].simulated else {}
-    return {"rpm": STARTERS[provider].rpm, "concurrency": STARTERS[provider].concurrency}
+    endpoint = known_endpoints()[provider]
+    if endpoint.starter is None:
+        return {"concurrency": 50} if endpoint.simulated else {}
+    return {"rpm": endpoint.starter.rpm, "concurrency": endpoint.starter.concurrency}
+
+
+def starters() -> Mapping[str, Starter]:
+    """Return what a first sweep asks of each provider that it can ask by a key alone."""
+    known = usable_endpoints().items()
+    return {name: endpoint.starter for name, endpoint in known if endpoint.starter is not None}
 
 
 def starter_models(providers: Collection[str]) -> tuple[str, ...]:
     """Return the cheap model of each of these providers."""
-    return tuple(f"{name}/{STARTERS[name].model_id}" for name in STARTERS if name in providers)
+    return tuple(f"{name}/{starter.models[0]}" for name, starter in starters().items() if name in providers)
 
 
 def providers_with_keys(env: Mapping[str, str]) -> tuple[str, ...]:
     """Return the providers that a first sweep can ask: their key's variable is set."""
-    return tuple(name for name in STARTERS if _has_key(name, env))
+    return tuple(name for name in starters() if _has_key(name, env))
 
 
 def providers_without_starter(env: Mapping[str, str]) -> tuple[str, ...]:
     """Return the other known providers whose key's variable is set: which model to ask is for their user."""
-    return tuple(name for name in usable_endpoints() if name not in STARTERS and _has_key(name, env))
+    return tuple(
+        name
+        for name, endpoint in usable_endpoints().items()
+        if endpoint.starter is None and _has_key(name, env)
+    )
 
 
 def _has_key(provider: str, env: Mapping[str, str]) -> bool:

@@ -9,6 +9,7 @@ from asyncbench.page.charts.breaks import KindCurve
 from asyncbench.reports.standings.rankings import Ranking, RankingRow
 from asyncbench.reports.standings.report import Standings
 from asyncbench.stats.proportions import newcombe
+from asyncbench.suites.table import SUITES
 from asyncbench.tables.numbers import number_of, rounded
 
 LOW: Final = 0.1  # share right below which a model fails at a task
@@ -20,7 +21,6 @@ _WORDS: Final = (
     *("no", "one", "two", "three", "four", "five", "six"),
     *("seven", "eight", "nine", "ten", "eleven", "twelve"),
 )
-_IN_DIGITS: Final = ("llm_arithmetic", "integer_addition", "nupa")  # suites whose length counts digits
 
 
 def finding_of(standings: Standings, roster: Asked, curves: Sequence[KindCurve]) -> list[str]:
@@ -284,7 +284,8 @@ def _last(each: KindCurve) -> float:
 
 
 def _length(kind: NamedKind, length: str) -> str:
-    return f"{length} digits" if kind.suite in _IN_DIGITS else f"length {length}"
+    suite = SUITES.find(kind.suite)  # None: its package is gone
+    return f"{length} {suite.unit}" if suite is not None and suite.unit else f"length {length}"
 
 
 def _number(count: int) -> str:

@@ -72,6 +72,15 @@ class BatchWays:
         return "; ".join(phrases)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starter:
+    """The models that `init` offers of a provider, and limits that its lowest paid tier should bear."""
+
+    models: tuple[str, ...]  # ids, the cheap one first; each is in the price table
+    rpm: int
+    concurrency: int
+
+
 # Requests and bytes of the largest batch, by whose form it has; their pages of 2026.
 LARGEST_BATCHES: Final = {
     "openai": (50_000, 200_000_000),
@@ -152,6 +161,7 @@ class KnownEndpoint:
     batches: bool = False
     batch: BatchWays = field(default_factory=BatchWays)
     own_batches: str | None = None
+    starter: Starter | None = None
 
     @property
     def batch_support(self) -> str | None:
@@ -220,10 +230,14 @@ def _our_endpoints() -> Mapping[str, KnownEndpoint]:
         name: KnownEndpoint(
             **row
             | {"also": tuple(row.get("also", ())), "quirks": Quirks(**row.get("quirks", {}))}
-            | {"batch": BatchWays(**row.get("batch", {}))}
+            | {"batch": BatchWays(**row.get("batch", {})), "starter": _starter(row.get("starter"))}
         )
         for name, row in tomllib.loads(text).items()
     }
+
+
+def _starter(row: Mapping[str, Any] | None) -> Starter | None:  # Any: as TOML has it
+    return None if row is None else Starter(**{**row, "models": tuple(row["models"])})
 
 
 @cache

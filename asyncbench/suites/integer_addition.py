@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, cast
 
 from asyncbench.records import Draft, Grade, Problem, Reply, outcome_of
 from asyncbench.suites.numbers import EXACT, MAX_DIGITS, relative_error
-from asyncbench.suites.suite import Parameter, Suite, ascending, one_of, whole_number
+from asyncbench.suites.suite import FirstSize, Parameter, Suite, ascending, one_of, whole_number
 from asyncbench.suites.thinking import THINKING_VERSION, answer_of
 
 GENERATOR_VERSION = 1
@@ -122,6 +122,7 @@ ALPHABET = string.ascii_uppercase + string.digits + string.ascii_lowercase
 class StringTask(NamedTuple):
     """One of the two tasks of texts; its lengths in characters from end to end, both included."""
 
+    about: str
     question: str
     answer: Callable[[str], str]
     lengths: tuple[int, int]
@@ -129,12 +130,14 @@ class StringTask(NamedTuple):
 
 STRING_TASKS: Mapping[str, StringTask] = {
     "string_reversal": StringTask(
+        "write a string backwards",
         "Provide the following text in reverse order. Don't output anything else. Only output the reversed "
         'string without anything additional, not even quotes: "{0}"',
         lambda text: text[::-1],
         (3, 30),
     ),
     "string_rehearsal": StringTask(
+        "repeat a string",
         "Repeat the following string exactly without modifying it. Don't output anything else. Only output "
         'the string without anything additional, not even quotes: "{0}"',
         lambda text: text,
@@ -231,6 +234,7 @@ def _suite(
     published_sizes = "{} to {}".format(*published)
     return Suite(
         name=name,
+        first=FirstSize(parameter="tries", most=100_000),
         generator_version=GENERATOR_VERSION,
         prompt_version=1,
         parameters={
@@ -255,6 +259,8 @@ SUITE = _suite(
     (2, 30),
     (3, 30),
     MAX_DIGITS - 1,  # the sum may have one more, and still be read
+    about="sums of two integers of up to 30 digits",
+    unit="digits",
     graders=("int",),
     generate=generate,
     grade=grade,
@@ -266,6 +272,7 @@ STRING_REVERSAL, STRING_REHEARSAL = (
         task.lengths,
         task.lengths,
         100_000,
+        about=task.about,
         graders=("exact",),
         rewritable=(),  # a digit of these texts is a character, and no number
         generate=partial(generate_strings, name),

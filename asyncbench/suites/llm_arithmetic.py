@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 
 from asyncbench.records import Draft, Grade, Problem, Reply, outcome_of
 from asyncbench.suites.numbers import EXACT, MAX_DIGITS, exact, fixed, relative_error
-from asyncbench.suites.suite import Parameter, Suite, some_of, whole_number, whole_numbers
+from asyncbench.suites.suite import FirstSize, Parameter, Suite, some_of, whole_number, whole_numbers
 from asyncbench.suites.thinking import THINKING_VERSION, split_thinking
 
 GENERATOR_VERSION = 1
@@ -393,6 +393,9 @@ def _grades(
 
 SUITE = Suite(
     name="llm_arithmetic",
+    about="+ - * / on integers and decimals of 2 to 10 digits",
+    unit="digits",
+    first=FirstSize(parameter="trials", most=1000),
     generator_version=GENERATOR_VERSION,
     prompt_version=1,
     graders=tuple(ARITHMETIC_GRADERS),

@@ -74,6 +74,13 @@ class WithPackages(Mapping[str, T], Generic[T]):
     def __contains__(self, name: object) -> bool:
         return name in self._ours or name in self._entries
 
+    def find(self, name: str) -> T | None:
+        """Return what has a name; None: nothing has, or what a package adds cannot be used."""
+        try:
+            return self[name]
+        except (ConfigError, KeyError):
+            return None
+
     def origins(self, names: Collection[str]) -> list[dict[str, str]]:
         """Return where those of the names come from that a package adds, for results."""
         return [asdict(self._load(name)[1]) for name in sorted(names) if name in self._entries]

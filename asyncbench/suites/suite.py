@@ -54,6 +54,15 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FirstSize:
+    """How large a set of a suite a first sweep has."""
+
+    parameter: str  # of the generator, which says how many problems there are
+    most: int  # that `init` takes: it counts and prices them at once
+    usual: int | None = None  # None: the parameter's default
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
     """A benchmark.
 
@@ -66,6 +75,9 @@ class Suite:
     """
 
     name: str
+    about: str = ""  # what it asks, for who chooses one in `init`
+    unit: str = ""  # that a problem's length counts, such as digits; empty: no word fits
+    first: FirstSize | None = None  # None: `init` does not offer it
     generator_version: int  # raise when the same seed gives other problems
     prompt_version: int  # raise when the same problem is asked with other words
     graders: tuple[str, ...]  # headline first

@@ -16,12 +16,12 @@ import pytest
 from asyncbench import run_sweep
 from asyncbench.config import starter
 from asyncbench.config.starter import (
-    STARTERS,
     FirstSweep,
     key_variable,
     providers_with_keys,
     providers_without_starter,
     starter_models,
+    starters,
     sweep_text,
     write_sweep,
 )
@@ -46,10 +46,10 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("provider", STARTERS)
+@pytest.mark.parametrize("provider", starters())
 def test_every_starter_is_priced_and_reached_by_a_key_alone(provider):
-    endpoint, starter = known_endpoints()[provider], STARTERS[provider]
-    for model_id in (starter.model_id, *starter.more):
+    endpoint = known_endpoints()[provider]
+    for model_id in starters()[provider].models:
         assert rates_for(model_id, price=None, vendor=endpoint.prices, at=datetime.now(UTC)), model_id
     assert endpoint.key_env
     assert endpoint.base_url_form is None
@@ -69,12 +69,12 @@ def test_keys_of_providers_without_a_starter_are_mentioned(folder):
     assert SECRET not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("provider", STARTERS)
+@pytest.mark.parametrize("provider", starters())
 def test_a_sweep_of_a_provider_loads_and_can_be_planned(folder, provider):
     path = folder / "sweep.yaml"
     write_sweep(path, FirstSweep(name="s", models=starter_models([provider])))
     found = plan(path)
-    assert [one.model for one in found.models] == [f"{provider}/{STARTERS[provider].model_id}"]
+    assert [one.model for one in found.models] == [f"{provider}/{starters()[provider].models[0]}"]
     assert found.cost_usd is not None
     assert found.cost_usd_most is not None
     assert found.warnings == ()
@@ -82,8 +82,8 @@ def test_a_sweep_of_a_provider_loads_and_can_be_planned(folder, provider):
 
 
 def test_a_sweep_of_all_providers_loads(folder):
-    write_sweep(folder / "all.yaml", FirstSweep(name="all", models=starter_models(STARTERS)))
-    assert len(load_sweep(folder / "all.yaml").models) == len(STARTERS)
+    write_sweep(folder / "all.yaml", FirstSweep(name="all", models=starter_models(starters())))
+    assert len(load_sweep(folder / "all.yaml").models) == len(starters())
 
 
 def test_a_ready_made_problem_set_is_used_where_there_is_one(folder):

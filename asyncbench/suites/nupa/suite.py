@@ -43,6 +43,7 @@ from asyncbench.suites.nupa.tasks import (
 )
 from asyncbench.suites.suite import (
     Asking,
+    FirstSize,
     Kind,
     Parameter,
     Suite,
@@ -299,6 +300,9 @@ def check(values: Mapping[str, object]) -> None:
 
 SUITE = Suite(
     name="nupa",
+    about="44 tasks on numbers of up to 100 digits (Number Cookbook)",
+    unit="digits",
+    first=FirstSize(parameter="per_length", most=100, usual=1),
     generator_version=GENERATOR_VERSION,
     prompt_version=1,
     graders=(*grading.GRADERS, grading.BEHIND_THINKING),
