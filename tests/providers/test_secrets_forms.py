@@ -124,7 +124,7 @@ CHUNKS = [
     {"choices": [{"delta": {}, "finish_reason": ONCE}]},
     {"choices": [], "usage": USED},
 ]
-STREAMS = {
+STREAMS: dict[str, Any] = {
     "openai": CHUNKS,
     "http": CHUNKS,
     "anthropic": [
@@ -161,7 +161,7 @@ async def test_nothing_of_an_answer_keeps_it(adapter, server, opened, key):
     for form, shown in ((form, write(key)) for form, write in FORMS.items()):
         headers = headers_with(shown)
         reply, refused = holding(REPLIES[adapter.name], key, form), holding(ERROR, key, form)
-        stream = [holding(event, key, form) for event in list(STREAMS[adapter.name])]
+        stream = [holding(event, key, form) for event in STREAMS[adapter.name]]
         noise = events(f"{'-' * 30} {' '.join(shown.split())}".encode())
         answers = {
             "whole": whole_of(200, headers, reply),
