@@ -4,6 +4,7 @@ import html
 import json
 import time
 from base64 import b64encode, urlsafe_b64encode
+from typing import Any
 from urllib.parse import quote
 
 import orjson
