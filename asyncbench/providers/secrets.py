@@ -48,7 +48,7 @@ def without_secret(text: str, *, key: str) -> str:
 
     What is shorter than `SHORTEST_SECRET` is no secret, and is left where it stands.
     """
-    for secret in (key, *_others()):
+    for secret in sorted({key, *_others()}, key=len, reverse=True):  # one may begin with another
         if len(secret) >= SHORTEST_SECRET:
             text = _without(text, secret)
     return text

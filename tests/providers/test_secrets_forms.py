@@ -274,3 +274,12 @@ def test_what_holds_no_key_stays_as_it_is():
     assert "sk-PL4***f3aQ" in error.message  # the vendor masked it
     withhold(error, key=KEYS[0])
     assert "sk-PL4***f3aQ" in error.message
+
+
+def test_of_a_key_that_begins_with_another_nothing_is_left(monkeypatch):
+    short, long = KEYS[0], f"{KEYS[0]}0"
+    withheld = {"withheld": (short,)}
+    monkeypatch.setattr("asyncbench.providers.secrets._others", lambda: withheld["withheld"])
+    assert without_secret(f"no {long}, and", key=long) == "no [key], and"
+    withheld["withheld"] = (long,)
+    assert without_secret(f"no {long}, and", key=short) == "no [key], and"
