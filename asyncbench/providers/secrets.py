@@ -48,9 +48,11 @@ def without_secret(text: str, *, key: str) -> str:
 
     What is shorter than `SHORTEST_SECRET` is no secret, and is left where it stands.
     """
-    for secret in sorted({key, *_others()}, key=len, reverse=True):  # one may begin with another
-        if len(secret) >= SHORTEST_SECRET:
-            text = _without(text, secret)
+    secrets = [secret for secret in {key, *_others()} if len(secret) >= SHORTEST_SECRET]
+    for secret in sorted(secrets, key=len, reverse=True):  # one may begin with another
+        text = _without(text, secret)
+    for secret in secrets:  # after whole ones, which may begin alike
+        text = _without_parts(text, secret.lower())
     return text
 
 
@@ -70,7 +72,7 @@ def _without(text: str, key: str) -> str:
     for form in coded:
         if form in squeezed:
             text = _pattern(form).sub(MARK, text)
-    return _without_parts(text, key.lower())
+    return text
 
 
 def _without_parts(text: str, key: str) -> str:
