@@ -354,7 +354,7 @@ class _Reading:
 
     def _note(self, event: Json) -> None:
         self._begun = True
-        if not event or event.get("type") in _SIGNS_OF_LIFE:
+        if not event or str(event.get("type")) in _SIGNS_OF_LIFE:
             return  # no word
         self._call.heard()
         if self._call.body_id is None:

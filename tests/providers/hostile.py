@@ -382,7 +382,7 @@ _answers(
         "provider": {},
     },
 )
-_adds("an event that is none", BAD, lambda _: b"[1]")
+_adds("an event that is none of the API's", "42", lambda _: b"[1]")
 _streams(
     "events of odd types",
     "42",
