@@ -17,8 +17,6 @@ from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import getproxies
 
-import aiohttp
-
 from asyncbench.errors import ConfigError
 
 # ── Proxies
@@ -44,6 +42,8 @@ class Proxy:
         """What aiohttp is given with a request."""
         if self.login is None:
             return {"proxy": self.url}
+        import aiohttp  # what only plans needs no library that calls
+
         # aiohttp makes the header for proxies of this one.
         headers = {"Authorization": aiohttp.encode_basic_auth(*self.login)}
         return {"proxy": self.url, "proxy_headers": headers}

@@ -259,7 +259,7 @@ def test_other_files_of_the_folder_stay_and_ours_are_replaced(folder, tmp_path, 
 
     files = write_figures(folder, tmp_path)
 
-    assert [path.name for path in files] == [f"{name}.{form}" for name in TABLES for form in ("md", "tex")]
+    assert {path.name for path in files} == {f"{name}.{form}" for name in TABLES for form in ("md", "tex")}
     assert (tmp_path / "notes.txt").read_text("utf-8") == "mine"
     assert "Accuracy by suite" in (tmp_path / "report.md").read_text("utf-8")
 
