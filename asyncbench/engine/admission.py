@@ -473,6 +473,8 @@ class Admission:
     def _lose_patience(self, error: ProviderError, at_s: float) -> None:
         """Give up a lane that was never answered, or not for longer than a night may wait."""
         self._record_long_pause(error, at_s)
+        if not any(model.queue.pending for model in self.models):
+            return  # what is left was tried before, and will come to its own end
         since_s = min(self.throttle.closed_for(at_s), at_s - self._there_s)
         there = self._guess.ever_answered or math.isfinite(self._there_s)
         answered = there or any(model.client.answered_before for model in self.models)
