@@ -2,6 +2,7 @@
 
 import gc
 import ipaddress
+import multiprocessing.util
 import os
 import re
 import shlex
@@ -93,7 +94,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give the session a temporary folder of its own; workers of pytest-xdist write in it, too."""
     if not hasattr(config, "workerinput"):
         root = TemporaryRoot(config)
-        config.add_cleanup(root.remove)
+        # After multiprocessing removed its own folder in this one, which it does at -100.
+        multiprocessing.util.Finalize(None, root.remove, exitpriority=-200)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -93,16 +93,15 @@ def test_a_reply_without_mathematics_has_no_answer_and_several_may_be_accepted()
 
 @needs_math
 def test_threads_share_one_process_which_is_replaced_when_an_expression_never_ends():
+    earlier = psutil.Process().children()
     with ThreadPoolExecutor(4) as threads:
         grades = list(threads.map(graded, [ENDLESS, "0.5", "0.5", "1/2", ENDLESS, "2/4"], ["1/2"] * 6))
     assert [(each.outcome, each.reason) for each in grades if each.reason] == [
         (Outcome.NO_ANSWER, "timed_out")
     ] * 2
     assert [each.outcome for each in grades].count(Outcome.CORRECT) == 4
-    workers = [
-        child for child in psutil.Process().children() if "grading_worker" in " ".join(child.cmdline())
-    ]
-    assert len(workers) == 1
+    now = [child for child in psutil.Process().children() if child not in earlier]
+    assert [child.cmdline()[-1] for child in now] == ["asyncbench.suites.math_reading"]
 
 
 ASKING = """
@@ -132,13 +131,9 @@ def test_no_process_is_left_behind_however_python_ends(end):
     assert not worker.is_running()
 
 
+@needs_math
 def test_an_expected_value_must_be_mathematics():
-    for expected in (
-        "Paris",
-        "hello world",
-        "",
-        *(["(a, b", "x = ", "^"] if find_spec("math_verify") else []),
-    ):
+    for expected in ("Paris", "hello world", "", "(a, b", "x = ", "^"):
         with pytest.raises(ProblemSetError, match="finds no answer"):
             check_expected("math", expected, place="here")
     for expected in ("[0,1)", "x", "sqrt(2)", "pi", r"\infty", "5 apples", "(a, b)", "5 cm"):

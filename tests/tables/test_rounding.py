@@ -10,7 +10,7 @@ import pytest
 import vl_convert
 
 from asyncbench.tables.numbers import dollars, percent, points, rounded, whole_percent
-from tests.page.conftest import browser  # noqa: F401  a fixture
+from tests.page.conftest import chromium
 
 CASES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("rounding.json").read_text("utf-8"))
 SHARES = [case for case in CASES if case["share"] <= 1]
@@ -43,7 +43,13 @@ def test_charts_round_as_python_does():
     assert re.findall(r">([\d.]+%)<", drawn) == [case["percent"] for case in SHARES]
 
 
-def test_the_script_of_the_page_rounds_as_python_does(browser):  # noqa: F811  the fixture above
+@pytest.fixture
+def browser():
+    with chromium() as started:
+        yield started
+
+
+def test_the_script_of_the_page_rounds_as_python_does(browser):
     page = browser.new_page()
     scripts = "\n".join(files("asyncbench.page").joinpath("app", name).read_text("utf-8") for name in SCRIPTS)
     figures = "{ percent: percent(share), whole: digitsOf({ share: true }, share), dollars: dollars(share) }"
