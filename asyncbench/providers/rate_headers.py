@@ -1,4 +1,4 @@
-"""Rate limits and waiting times in the headers of a response, in every vendor's form.
+"""Rate limits in the headers of a response, in every vendor's form.
 
 OpenAI and most others: x-ratelimit-{limit,remaining,reset}-{requests,tokens}; Anthropic:
 anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,remaining,reset}. From the vendors'
@@ -7,63 +7,13 @@ pages and from recorded responses, read in November 2026.
 
 import math
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
+from asyncbench.providers.waits import seconds_until
 from asyncbench.records import Allowance
-
-LONGEST_WAIT_S: Final = 31 * 86_400.0  # a month's money; a longer wait is no word of anybody's
-_HEADERS: Final = (  # name, parts of a second it counts in; the first that says a number wins
-    ("retry-after-ms", 1000),
-    ("retry-after", 1),
-    ("llm_provider-retry-after", 1),  # litellm, for a limit of the provider behind it
-)
-
-
-def retry_after_s(headers: Mapping[str, str], body_delay: str | None = None) -> float | None:
-    """Return the seconds to wait, more than 0; None when nothing readable says so, or more than a month.
-
-    Args:
-        headers: a number of seconds, or a date (read against the server's own clock where it sends one).
-        body_delay: what the body says where the headers are silent, such as "34.5s".
-    """
-    for name, parts in _HEADERS:
-        if (wait := _believed(_number(headers.get(name)))) is not None:
-            return wait / parts
-    if (due_at := http_date(headers.get("retry-after"))) is not None:
-        now = http_date(headers.get("date")) or datetime.now(UTC)
-        if (wait := _believed((due_at - now).total_seconds())) is not None:
-            return wait
-    return _believed(_number((body_delay or "").removesuffix("s")))
-
-
-def _number(written: str | None) -> float:
-    """Return a number; NaN: it is none."""
-    try:
-        return float(written or "")
-    except ValueError:
-        return math.nan
-
-
-def _believed(wait: float) -> float | None:
-    # Nought, a date gone by and a negative wait say nothing: Azure sends nought while a minute's tokens are
-    # used up. NaN compares as false.
-    return wait if 0 < wait <= LONGEST_WAIT_S else None
-
-
-def http_date(written: str | None) -> datetime | None:
-    """Return the moment that a header such as `date` tells; None when it is none."""
-    try:
-        date = parsedate_to_datetime(written or "")
-    except (ValueError, OverflowError):
-        return None
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
-
 
 Span = Literal["minute", "day"]
 
@@ -87,22 +37,6 @@ _COUNTED: Final[Mapping[str, str]] = {  # by the end of a name → Allowance.wha
     "tokens-prompt": "input_tokens",  # Fireworks
     "tokens-generated": "output_tokens",
 }
-
-_GO_PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
-_GO_UNITS_S: Final = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "μs": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "m": 60.0,
-    "h": 3600.0,
-}
-_GO_ENDS: Final = ("s", "m", "h")
-_LONGEST_DURATION: Final = 64  # characters
-_EPOCH_FROM: Final = 1e9  # a greater number is a moment, in seconds since 1970
-_EPOCH_MS_FROM: Final = 1e11  # or in milliseconds
 
 
 class _Row(NamedTuple):
@@ -155,7 +89,7 @@ def reset_s(written: str, *, date: str | None = None) -> float | None:
             duration, such as 6m0s.
         date: when the response was sent, by the clock of its server; None: now, by ours.
     """
-    wait_s = _duration_s(written) if written.endswith(_GO_ENDS) else _seconds_or_moment(written, date)
+    wait_s = seconds_until(written, date)
     return max(0.0, wait_s) if wait_s <= LONGEST_RESET_S else None  # NaN is not
 
 
@@ -198,37 +132,9 @@ def _amount(written: str) -> float | None:
     return amount if 0 <= amount <= MOST_AMOUNT else None
 
 
-def _duration_s(written: str) -> float:
-    """Return the length of what Go prints for a duration; NaN when it is none."""
-    try:  # most are
-        return float(written[:-2]) / 1000 if written.endswith("ms") else float(written.removesuffix("s"))
-    except ValueError:
-        if len(written) > _LONGEST_DURATION:
-            return math.nan
-    parts = _GO_PART.findall(written)
-    if sum(len(number) + len(unit) for number, unit in parts) != len(written):
-        return math.nan
-    return math.fsum(float(number) * _GO_UNITS_S[unit] for number, unit in parts)
-
-
-def _seconds_or_moment(written: str, date: str | None) -> float:
-    """Return seconds, or those until a moment (since 1970, RFC 3339); NaN when it is neither."""
+def _number(written: str | None) -> float:
+    """Return a number; NaN: it is none."""
     try:
-        due_s = float(written)
-        if due_s <= _EPOCH_FROM:
-            return due_s
-        due_s = due_s / 1000 if due_s > _EPOCH_MS_FROM else due_s
+        return float(written or "")
     except ValueError:
-        try:
-            due = datetime.fromisoformat(written)
-            due_s = (due if due.tzinfo else due.replace(tzinfo=UTC)).timestamp()
-        except (ValueError, OverflowError):
-            return math.nan
-    sent_s = _sent_s(date)
-    return due_s - (time.time() if sent_s is None else sent_s)
-
-
-@lru_cache(maxsize=64)  # one second of a server's clock is told by many responses
-def _sent_s(date: str | None) -> float | None:
-    sent_at = http_date(date)
-    return None if sent_at is None else sent_at.timestamp()
+        return math.nan

@@ -17,9 +17,9 @@ from asyncbench.errors import ErrorKind, NoRoomError, ProviderError
 from asyncbench.providers.batch_calls import RemoteBatch, id_in
 from asyncbench.providers.calls import under_way
 from asyncbench.providers.error_kinds import bad_reply, payload, refusal, withhold
-from asyncbench.providers.rate_headers import retry_after_s
 from asyncbench.providers.secrets import keyless_body, may_hold
 from asyncbench.providers.streams import finished_reply, whole_body
+from asyncbench.providers.waits import retry_after_s
 from asyncbench.providers.wire import Response, UnreadableError, Wire, body_id, mapping_in, read, text
 from asyncbench.records import Reply, Request
 

@@ -4,7 +4,7 @@ import orjson
 import pytest
 from hypothesis import given, strategies as st
 
-from asyncbench.providers.error_kinds import read_error
+from asyncbench.providers.error_bodies import read_error
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text(),

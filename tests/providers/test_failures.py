@@ -31,6 +31,18 @@ def test_a_refusal_without_words_ends_with_its_status():
     assert refusal(Response(status=418, headers={}, body=b" \n"), key=KEY).message == "HTTP 418"
 
 
+@pytest.mark.parametrize(
+    ("status", "headers", "waits"),
+    [(429, {}, 20.0), (503, {}, 20.0), (429, {"retry-after": "2"}, 2.0), (400, {}, None)],
+)
+def test_a_wait_in_words_counts_where_the_headers_are_silent_and_another_try_is_worth_it(
+    status, headers, waits
+):
+    body = b'{"error": {"message": "Please try again in 20s."}}'
+
+    assert refusal(Response(status=status, headers=headers, body=body), key=KEY).retry_after_s == waits
+
+
 def test_a_redirect_names_the_address_and_the_way_out():
     error = refusal(Response(status=301, headers={"location": "https://host/v1"}, body=b""), key=KEY)
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.providers.error_kinds import ErrorBody, kind_of, payload, read_error
+from asyncbench.providers.error_bodies import ErrorBody, read_error
+from asyncbench.providers.error_kinds import kind_of, payload
 from asyncbench.providers.wire import Response
 from tests.providers.dialects import REFUSALS, Refusal
 

@@ -13,7 +13,8 @@ import pytest
 
 from asyncbench.errors import ConfigError, ErrorKind, ProblemSetError
 from asyncbench.problems.schema import batches_of
-from asyncbench.providers.error_kinds import kind_of, read_error
+from asyncbench.providers.error_bodies import read_error
+from asyncbench.providers.error_kinds import kind_of
 from asyncbench.records import Reply, Usage
 from asyncbench.simulator.answers import read_recordings
 from asyncbench.simulator.settings import COMPLETE, OF_STREAMS, FaultKind, parse_fault

@@ -5,7 +5,8 @@ from itertools import chain
 from typing import Final
 
 from asyncbench.providers.endpoints import Quirks
-from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, holds_error, stream_error
+from asyncbench.providers.error_bodies import holds_error
+from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.finish_words import (
     BLOCKED,
     OF_BLOCKED_PROMPTS,
