@@ -97,9 +97,21 @@ def _failed(content: Mapping[str, object]) -> dict[str, object] | None:
 
 
 def holds_error(content: Mapping[str, object]) -> bool:
-    """Whether a body, or an event of a stream, tells that the call failed, whatever its status says."""
-    failed = content.get("success") is False or _failed(content)  # Cloudflare's, and gateways in China
-    return bool(content.get("error") or content.get("error_code") or failed)
+    """Whether a body, or an event of a stream, tells that the call failed, whatever its status says.
+
+    Older servers of vLLM write `{"object": "error", "message": …}`, FastAPI `{"detail": …}`, gateways a code.
+    """
+    failed = content.get("success") is False or content.get("object") == "error" or _failed(content)
+    if failed or content.get("error") or content.get("error_code"):
+        return True
+    if not _OF_ANSWERS.isdisjoint(content):
+        return False
+    return bool(content.get("detail") or content.get("errors") or _refuses(content.get("code")))
+
+
+def _refuses(code: object) -> bool:
+    """Whether a code tells of a failure: of words, or a number that says neither success nor nothing."""
+    return bool(code) and str(code).lower() not in ("0", "200", "ok", "success")
 
 
 def only_tells(content: Mapping[str, object]) -> bool:

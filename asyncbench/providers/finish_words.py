@@ -6,7 +6,7 @@ from typing import Final
 from asyncbench.errors import ErrorKind
 from asyncbench.providers.error_kinds import bad_reply, stream_error
 from asyncbench.providers.wire import Json, Response, items, mapping_in, text
-from asyncbench.records import UNKNOWN_FINISH, Finish, finish_of, says_nothing
+from asyncbench.records import UNKNOWN_FINISH, Finish, documented_finish, finish_of, says_nothing
 
 BLOCKED: Final = "content_filter"  # our word where a filter tells of itself in another way
 # Broken generations that are no fault of the server: DeepSeek has no room, Google has shut the account.
@@ -68,9 +68,9 @@ def judged(finish: object, response: Response, *, answer: str = "", refusal: str
             raise stream_error({"error": error}, response)
         kind = _KINDS.get((word or "").lower(), ErrorKind.SERVER_ERROR)
         raise bad_reply(response, f"its finish reason is {word}", kind=kind)
-    if ended is None:
-        written = (word or "").replace(";", ",")
-        response.notes.append(f"{UNKNOWN_FINISH} {written!r} was ignored")
+    if word is not None and documented_finish(word) is None:
+        written, meaning = word.replace(";", ","), "ignored" if ended is None else f"read as {ended.value}"
+        response.notes.append(f"{UNKNOWN_FINISH} {written!r} was {meaning}")
     return "refusal" if refusal and not answer and ended is not Finish.REFUSED else word
 
 

@@ -105,7 +105,7 @@ class Scanner:
             if line.startswith(b"event:"):
                 self._name = line[6:].strip()[: len(_ERROR) + 1]
             return
-        if not self._data and data.strip() == _DONE:
+        if not self._data and data.strip().upper() == _DONE:
             self.done = True
         else:
             self._keep(self._data, data)

@@ -31,8 +31,13 @@ def raw_usage(payload: Mapping[str, object]) -> Mapping[str, object] | None:
 
 
 def from_openai(raw: Mapping[str, object]) -> Usage:
-    """Read the `usage` of a chat completion or a plain one; `prompt_tokens` hold the cached ones already."""
+    """Read the `usage` of a chat completion or a plain one; `prompt_tokens` hold the cached ones already.
+
+    Some gateways write the names of Responses.
+    """
     cached = raw.get("prompt_cache_hit_tokens"), raw.get("cached_tokens")  # DeepSeek, Moonshot
+    if "prompt_tokens" not in raw and "completion_tokens" not in raw:
+        return _inclusive(raw, "input_tokens", "output_tokens", cached, raw.get("reasoning_tokens"))
     return _inclusive(raw, "prompt_tokens", "completion_tokens", cached, raw.get("reasoning_tokens"))
 
 
@@ -58,7 +63,7 @@ def _inclusive(
     total = _tokens(raw.get("total_tokens"))
     reasoning = _first(of_output.get("reasoning_tokens"), thought)
     if output is not None:
-        beyond_input = 0 if total is None or input_tokens is None else total - input_tokens
+        beyond_input = total - input_tokens if total and input_tokens else 0  # an input of 0 is none
         whole = max(output, beyond_input)
         output = output + reasoning if reasoning is not None and reasoning > whole else whole
     return Usage(
@@ -90,6 +95,11 @@ def believed(usage: Usage, notes: list[str], *texts: str | None, counted: bool =
     if not usage.input_tokens:
         doubts.append(f"input {_count_text(usage.input_tokens)}")
         usage = replace(usage, input_tokens=None, cached_input_tokens=usage.cached_input_tokens or None)
+    elif (
+        of_cache := (usage.cached_input_tokens or 0) + (usage.cache_write_tokens or 0)
+    ) > usage.input_tokens:
+        doubts.append(f"input of {usage.input_tokens:,}, {of_cache:,} of it cached")
+        usage = replace(usage, input_tokens=None)
     if usage.output_tokens is None or not counted or length > LONGEST_TOKEN * usage.output_tokens:
         early = "" if counted else ", told before their end"
         doubts.append(f"output {_count_text(usage.output_tokens)} beside {length:,} characters{early}")
@@ -160,7 +170,7 @@ def from_contents(raw: Mapping[str, object]) -> Usage:
     total = _tokens(raw.get("totalTokenCount"))
     answered = prompt is not None and (answer is not None or thoughts is not None or total is not None)
     input_tokens = None if prompt is None else prompt + (tools or 0)
-    beyond_input = 0 if total is None or input_tokens is None else total - input_tokens
+    beyond_input = total - input_tokens if total and input_tokens else 0
     return Usage(
         input_tokens=input_tokens,
         cached_input_tokens=_tokens(raw.get("cachedContentTokenCount")),

@@ -36,6 +36,7 @@ from asyncbench.records.events import (
 )
 from asyncbench.records.finish_reasons import (
     Finish as Finish,
+    documented_finish as documented_finish,
     finish_of as finish_of,
     says_cut as says_cut,
     says_nothing as says_nothing,

@@ -25,7 +25,8 @@ class Finish(StrEnum):
 _WORDS: Final[Mapping[Finish, str]] = {
     Finish.ENDED: """
         stop stopped end ended end_turn stop_sequence stop_sequence_reached stop_sequences stop_string
-        stop_word end_id stop_token stop_criteria_met stop_string_found eos eos_token eos_token_id eos_found
+        stop_word stop_str s end_id stop_token stop_criteria_met stop_string_found eos eos_token eos_token_id
+        eos_found
         eod end_of_text end_of_turn endoftext im_end eot_id complete completed completion done final
         finish finished normal ok success succeeded word function_call function_calls tool_call
         tool_calls tool_use unspecified
@@ -55,6 +56,23 @@ _WORDS: Final[Mapping[Finish, str]] = {
         unexpected_tool_call no_image image_other other
     """,
 }
+# What a word means that no document names, by its parts: `upstream_error`, `kvCacheFull`. The first counts.
+_PARTS: Final[Mapping[Finish, str]] = {
+    Finish.REFUSED: """
+        filter filtered safety unsafe sensitive moderation policy violation violated blocked guardrail risk
+        refusal refused prohibited
+    """,
+    Finish.BROKEN: """
+        error failed failure fault exception crash crashed abort aborted cancel canceled cancelled timeout
+        deadline interrupt interrupted disconnect disconnected shutdown unavailable overloaded memory
+        internal killed
+    """,
+    Finish.TRUNCATED: """
+        length limit max maximum budget context window overflow full long truncated truncation cut time
+        incomplete partial
+    """,
+}
+_PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _SIGNS: Final = re.compile(r"[\W_]+")
 _PREFIX: Final = re.compile(r"^(finishreason|stopreason|reason|alternativestatus)(?=.)")
 _NO_WORDS: Final = frozenset({"", "null", "none", "nil", "undefined"})  # nothing is said
@@ -69,18 +87,31 @@ _FINISHES: Final = {_key(word): finish for finish, words in _WORDS.items() for w
 
 @lru_cache(maxsize=1024)
 def finish_of(word: str | None) -> Finish | None:
-    """Return how a reply ended by its provider's word; None: the word is unknown.
+    """Return how a reply ended by its provider's word; None: neither the word nor a part of it is known.
+
+    No word means that nothing else than an end is told.
+    """
+    if word is None or says_nothing(word):
+        return Finish.ENDED
+    return documented_finish(word) or _by_parts(word)
+
+
+def documented_finish(word: str) -> Finish | None:
+    """Return how a reply ended by a word that documents and sources name; None: none does.
 
     What follows a colon is why (`content_filter: SPII`), what stands before a point its family
-    (`FinishReason.STOP`). No word means that nothing else than an end is told.
+    (`FinishReason.STOP`).
     """
-    if says_nothing(word) or word is None:
-        return Finish.ENDED
     family = word.partition(":")[0]
     for spelling in (word, family, family.rpartition(".")[2]):
         if (finish := _FINISHES.get(_key(spelling))) is not None:
             return finish
     return None
+
+
+def _by_parts(word: str) -> Finish | None:
+    parts = {part.lower() for part in _PART.findall(word)}
+    return next((finish for finish, telling in _PARTS.items() if parts & set(telling.split())), None)
 
 
 def says_nothing(word: str | None) -> bool:

@@ -214,6 +214,25 @@ def test_an_unknown_word_is_noted(api, way):
     assert set(told.notes) == {"unknown finish reason 'brand_new, reason' was ignored"}
 
 
+# A word that no document names, and what its parts tell.
+PARTS = {
+    "refused": "safety_filter content_moderation risk_control policy_violated answerBlocked",
+    "broken": "upstream_error provider_error client_disconnect request_cancelled OUT_OF_MEMORY",
+    "truncated": "kv_cache_full length_limit max_num_tokens maxTime context_overflow input_too_long",
+}
+
+
+@pytest.mark.parametrize(
+    ("word", "finish"), [(word, finish) for finish, words in PARTS.items() for word in words.split()]
+)
+def test_the_parts_of_an_unknown_word_tell_its_meaning(word, finish):
+    assert finish_of(word) == finish
+    told = response()
+    if finish != "broken":  # which says its word itself
+        judged(word, told)
+        assert told.notes == [f"unknown finish reason {word!r} was read as {finish}"]
+
+
 def test_an_object_that_says_why_a_generation_broke_is_believed():
     cause = {
         "type": "abort",

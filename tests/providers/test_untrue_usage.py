@@ -216,6 +216,29 @@ def test_the_account_of_a_stream_is_the_one_that_counts_all_of_it(api, events, b
     assert counts(fed(FORMATS[api][0], events, response())) == believed
 
 
+# What is told of a chat, what is believed of its input and output.
+ODD_COUNTS = [
+    pytest.param(
+        {**REAL, "prompt_tokens_details": {"cached_tokens": 100}}, (None, 400), id="more cached than there is"
+    ),
+    pytest.param({**REAL, "prompt_tokens": 0}, (None, 400), id="no input, and a total"),
+    pytest.param(
+        {**REAL, "completion_tokens_details": {"reasoning_tokens": 500}}, (10, 900), id="thinking beside"
+    ),
+    pytest.param({"input_tokens": 10, "output_tokens": 400}, (10, 400), id="the names of Responses"),
+]
+
+
+@BOTH
+@pytest.mark.parametrize(("used", "believed"), ODD_COUNTS)
+def test_counts_that_do_not_fit_together_are_unknown(streamed, used, believed):
+    wire, _, whole, events = FORMATS["chat"]
+    told = response()
+    reply = fed(wire, events(TEXT, used), told) if streamed else wire.reply(whole(TEXT, used), told)
+
+    assert counts(reply) == believed
+
+
 @pytest.mark.parametrize(
     ("used", "cost"), [(NOUGHTS, None), (REAL, 0.0)], ids=["of nothing", "of a free model"]
 )

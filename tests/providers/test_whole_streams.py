@@ -27,6 +27,7 @@ DONE = {
     "usual": b"data: [DONE]\n\n",
     "without a blank": b"data:[DONE]\n\n",
     "without its field": b"[DONE]\n\n",
+    "in small letters": b"data: [done]\n\n",
     "without an end": b"data: [DONE]",
     "twice": b"data: [DONE]\n\ndata: [DONE]\n\n",
     "after an event's name": b"event: done\ndata: [DONE]\n\n",
@@ -103,6 +104,13 @@ FAULTS = {
     "error in words": (b"event: error\ndata: Too much\n\n", ErrorKind.BAD_REPLY),
     "word of an error": (b"data: Internal Server Error\n\n", ErrorKind.BAD_REPLY),
     "list of an error": (b'data: [{"error": {"code": 503, "message": "m"}}]\n\n', ErrorKind.OVERLOADED),
+    "error as an object": (
+        b'data: {"object": "error", "message": "m", "code": 500}\n\n',
+        ErrorKind.SERVER_ERROR,
+    ),
+    "code and words": (b'data: {"code": 500, "message": "m"}\n\n', ErrorKind.SERVER_ERROR),
+    "detail": (b'data: {"detail": "m"}\n\n', ErrorKind.BAD_REPLY),
+    "list of errors": (b'data: {"errors": [{"message": "m", "code": 503}]}\n\n', ErrorKind.OVERLOADED),
     "half an object": (b'data: {"choices": [{"delta": {"content"\n\n', ErrorKind.BAD_REPLY),
     "web page": (b"data: <html><body>Log in</body></html>\n\n", ErrorKind.BAD_REPLY),
 }

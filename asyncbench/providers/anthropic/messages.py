@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from asyncbench.providers.error_bodies import holds_error
 from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.finish_words import finish_in, judged
 from asyncbench.providers.usage import believed, from_anthropic, merged
@@ -100,7 +101,7 @@ class _MessageEvents:
         if kind == "content_block_start":
             block = mapping_in(event.get("content_block"))
             return self._add(text(block.get("type")), event.get("index"), block)
-        if kind == "error" or event.get("error"):
+        if kind == "error" or holds_error(event):
             raise stream_error(event, self._response)
         if kind == "message_start":
             self._message |= mapping_in(event.get("message"))

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from asyncbench.pricing import tier_word
+from asyncbench.providers.error_bodies import holds_error
 from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.finish_words import (
     BLOCKED,
@@ -127,7 +128,7 @@ class _Pieces:
         return self._answers
 
     def feed(self, event: Json) -> int:
-        if event.get("error"):
+        if holds_error(event):
             raise stream_error(event, self._response)
         told = {name: event[name] for name in _BESIDE if event.get(name)}
         if used := mapping_in(told.get("usageMetadata")):

@@ -38,6 +38,7 @@ from asyncbench.records import Finish, Model, Reply, Request, finish_of
 from asyncbench.suites.requests import merged_params
 
 Piece = tuple[str, str, str]  # what a choice, or a piece of it, says, thinks and refuses
+_THINKING: Final = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 _BESIDE: Final = ("model", "system_fingerprint", "service_tier", "provider", *OF_BLOCKED_PROMPTS)
 
 
@@ -191,7 +192,8 @@ class ChatWire:
         return reply_of(payload, response, finish, piece=_piece(mapping_in(message)))
 
     def stream(self, response: Response) -> Chunks:
-        return Chunks(response, lambda choice: _piece(mapping_in(choice.get("delta"))))
+        # Some gateways send a whole message as the one chunk.
+        return Chunks(response, lambda choice: _piece(mapping_in(choice.get("delta", choice.get("message")))))
 
 
 def _thinking(model: Model, quirks: Quirks) -> dict[str, object]:
@@ -211,11 +213,11 @@ def streaming(model: Model, quirks: Quirks) -> dict[str, object]:
 def _piece(message: Mapping[str, object]) -> Piece:
     """Return what a message, or a piece of one, says, thinks and refuses.
 
-    Thinking stands in `reasoning_content` (DeepSeek), in `reasoning` (vLLM, Groq, OpenRouter) or among the
-    parts of the content (Mistral).
+    Thinking stands in `reasoning_content` (DeepSeek), in `reasoning` (vLLM, Groq, OpenRouter), in a field of
+    some gateway, or among the parts of the content (Mistral).
     """
-    answer, thinking = text_and_thinking(message.get("content"))
-    thinking = text(message.get("reasoning_content")) or text(message.get("reasoning")) or thinking
+    answer, of_content = text_and_thinking(message.get("content"))
+    thinking = next(filter(None, (text(message.get(name)) for name in _THINKING)), of_content)
     return answer, thinking or "", text(message.get("refusal")) or ""
 
 
@@ -359,7 +361,7 @@ class _ResponseEvents:
         part = _DELTAS.get(kind)
         if part is not None:
             return self._add(part, event)
-        if kind == "error" or event.get("error"):
+        if kind == "error" or holds_error(event):
             raise stream_error(event, self._response)
         if kind == "response.failed":
             raise stream_error(mapping_in(event.get("response")), self._response)
