@@ -1,17 +1,25 @@
-r"""The box of an answer, as mathematicians mark it: \boxed{42}, \fbox{B}."""
+r"""The box of an answer, as mathematicians and prompts mark it: \boxed{42}, \fbox{B}, <answer>42</answer>."""
 
 import re
 from typing import Final
 
-_BRACES: Final = re.compile(r"(?P<box>\\(?:boxed|fbox|framebox)\s*+\{)|\\[{}]|(?P<open>\{)|(?P<close>\})")
+_BRACES: Final = re.compile(
+    r"(?P<box>\\(?:boxed|fbox|framebox)\s*+\{)|\\boxed[ ]++(?P<bare>[-+−–]?[0-9][^\s{}\\$]*+|[A-Z]\b)"
+    r"|\\[{}]|(?P<open>\{)|(?P<close>\})"
+)
+_TAG: Final = re.compile(r"<(?P<end>/?)(?:final_)?answer>", re.IGNORECASE)
 
 
 def last_box(text: str) -> str | None:
     r"""Return what is in the last box that holds anything; None where there is none.
 
     Braces in a box are balanced: of \boxed{\frac{1}{2}} it is \frac{1}{2}. A box that is not closed is
-    none. A sign before a box belongs to it: -\boxed{5} holds -5.
+    none, and \boxed 5 needs no braces. A sign before a box belongs to it: -\boxed{5} holds -5. Of what stands
+    between tags it is the box, or all of it.
     """
+    inside, outside = _last_tagged(text)
+    if inside is not None and "\\boxed" not in outside:
+        return last_box(inside) or inside
     if "box" not in text:
         return None
     content: str | None = None
@@ -19,9 +27,25 @@ def last_box(text: str) -> str | None:
     for brace in _BRACES.finditer(text):
         if brace["box"] or brace["open"]:
             starts.append(brace.span() if brace["box"] else None)
+        elif brace["bare"]:
+            content = brace["bare"]
         elif brace["close"] and starts and (box := starts.pop()) is not None:
-            start, inside = box
-            if text[inside : brace.start()].strip():
+            start, begins = box
+            if text[begins : brace.start()].strip():
                 sign = text[start - 1] if start and text[start - 1] in "-−–" else ""
-                content = sign + text[inside : brace.start()]
+                content = sign + text[begins : brace.start()]
     return content
+
+
+def _last_tagged(text: str) -> tuple[str | None, str]:
+    """Return what is in the last pair of tags that holds anything, and what stands behind it."""
+    start: int | None = None
+    found: tuple[str | None, str] = None, ""
+    for tag in _TAG.finditer(text):
+        if not tag["end"]:
+            start = tag.end()
+        elif start is not None:
+            if inside := text[start : tag.start()].strip():
+                found = inside, text[tag.end() :]
+            start = None
+    return found

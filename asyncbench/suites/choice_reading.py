@@ -5,10 +5,12 @@ Japanese, Korean and Thai set no space beside it. Of several letters the first r
 
     1. the letter in the last box that holds one
     2. the last one that the reply calls its answer     "Answer: B. A is tempting", 答案是B
-    3. the last one that it does not reject             "B, not A", 选项 A 不对
-    4. the last one
+    3. the only one that it marks, or says to be right  "A) 3  **B) 4**  C) 5"
+    4. the last one that it does not reject             "B, not A", 选项 A 不对
+    5. the last one of which it says that it is wrong   "B is false", where that was asked
 
-A reply that chooses several, as in "A and B", chooses none.
+A reply that chooses several, as in "A and B", chooses none. Nor does one that says "not B" alone. What stands
+before "Wait, no" counts only if nothing behind it is chosen.
 
 Each letter is judged by the few words beside it, so time is linear in the length of the text.
 """
@@ -22,9 +24,12 @@ from asyncbench.suites.answer_words import (
     ANSWER_NOUN,
     ANSWER_NOUN_ALONE,
     CORRECTED,
+    QUESTION,
+    RECONSIDERED,
     THEREFORE,
 )
 from asyncbench.suites.boxes import last_box
+from asyncbench.suites.reply_text import before_explanation, before_next_question, visible
 
 _WORD: Final = r"0-9A-Za-zÀ-ÖØ-öø-ɏ\u0300-\u036fͰ-ϿЀ-ԯ\u0530-\u058fḀ-ỿ"
 _ALONE: Final = rf"(?<![{_WORD}])(?<![{_WORD}]['’])%s(?![{_WORD}]|['’](?!d[iıuü]r)[{_WORD}])"
@@ -34,6 +39,16 @@ _SMALL: Final = re.compile(_ALONE % "[a-z]")
 _STYLED: Final = re.compile(
     r"[\uff21-\uff3a\uff41-\uff5a\u249c-\u24e9\U0001d400-\U0001d6a3\U0001f110-\U0001f189]"
 )
+
+# Cyrillic and Greek letters that look the same, where no word follows: Ответ: В.
+_LOOKALIKES: Final = str.maketrans("АВСЕΑΒΕ", "ABCEABE")
+_LOOKALIKE: Final = re.compile(_ALONE % "[АВСЕΑΒΕ]" + r"(?=[.)\]*»\"]|\s*(?:\n|$))")
+# "C (both A and B)": what stands in parentheses behind a letter only mentions others.
+_MENTIONED: Final = re.compile(r"(?<=(?<![^\W_])[A-Z]) ?\((?![A-Za-z]\))[^()\n]{2,200}\)")
+_ABBREVIATED: Final = re.compile(r"^A[:：](?=[ \t]*\(?[A-Z]\)?[.\s]*$)", re.MULTILINE)  # of "Q: …  A: B"
+_CHECKBOX: Final = re.compile(r"^([ \t>]*[-*+] )\[([xX ])\]", re.MULTILINE)
+_QUESTION: Final = re.compile(QUESTION, re.MULTILINE)
+_RECONSIDERED: Final = re.compile(RECONSIDERED, re.IGNORECASE)
 
 _NEAR: Final = 48  # characters beside a letter that may judge it
 _MARKUP: Final = re.compile(
@@ -80,7 +95,7 @@ _REJECTED_BEHIND: Final = re.compile(
 _CHOSEN_BEHIND: Final = re.compile(
     r"[\s:：]*(?:(?:true|correct)\b|✅|✓|✔|(?:is|est|ist|es|è|é)\s+(?:\w+\s){0,2}?"
     r"(?:correct|right|best|better|richtig|korrekt|correcte|correct[oa]|corret[oa]|giust[oa])\b"
-    r"|[^,，、.。;；!！?？\n]{0,8}?(?:正确|正確|が正し|正解|정답|맞|ถูกต้อง))",
+    r"|[^,，、.。;；!！?？\n]{0,8}?(?:正确|正確|が正し|正解|정답|맞|ถูกต้อง)|[^\n✗✘❌]{0,40}[✅✓✔☑])",
     re.IGNORECASE,
 )
 _ASKED: Final = re.compile(r"\s*(?:吗|嗎|か|呢|인가요|입니까)?[?？]")
@@ -103,7 +118,9 @@ _LISTED: Final = re.compile(
     rf"(?<![{_WORD}]){_LETTER}(?:{_COMMA}{_LETTER}){{0,9}}+{_AND}{_LETTER}"
     rf"|(?<![{_WORD}]){_LETTER}(?:{_COMMA}{_LETTER}){{1,9}}+(?=[\s)\]}}*.]*(?:\n|\Z))"
 )
-_LINE: Final = re.compile(r"(?:^|\n)[ \t>#.]*$")
+_LINE: Final = re.compile(r"(?:^|\n)[ \t>#.•-]*$")
+_TICK: Final = re.compile(r"(?:\A|\n)[^\w\n]*(?:(?P<on>[✅✓✔☑])|[✗✘❌☐])[^\w\n]*\Z")  # before a letter
+_BOLD: Final = re.compile(r"(?:\*\*|__)\(?\Z")
 _LABEL: Final = re.compile(r"[*_]*[.):：]")
 _LINE_END: Final = re.compile(r"[ \t.。:]*(?:\n|$)")
 _BOXED: Final = re.compile(
@@ -115,9 +132,12 @@ class _Letter(NamedTuple):
     """A letter of a reply, and what the words beside it say of it."""
 
     letter: str
+    start: int  # in the text
     chosen: bool  # "the answer is B"
-    asserted: bool  # "B is correct", or it has a line of its own, or begins one: "B) Vitamin C"
-    rejected: bool  # "not B", "B is wrong"
+    marked: bool  # "B is correct", "B ✓", or it has a line of its own, or is the bold one of several
+    asserted: bool  # marked, or it begins a line: "B) Vitamin C"
+    denied: bool  # "not B"
+    rejected: bool  # denied, or "B is wrong"
     group: int  # of letters of which the same is said, as in "A and B"; a number below 0 for one alone
 
 
@@ -149,23 +169,46 @@ def only_letter(text: str) -> str | None:
 
 def _chosen(text: str) -> tuple[set[str], set[str]]:
     """Return the letters that a text chooses, and others that it might choose as well."""
-    if not text.isascii():
-        text = _STYLED.sub(_plain, text)
+    text = _one_spelling(visible(text))
+    first = before_explanation(text)
+    if first is not None and len(alone := {letter.letter for letter in _letters(first)}) == 1:
+        return alone, set()
+    first = before_next_question(text)
+    if first is not None and any(letter.chosen for letter in _letters(first)):
+        text = first
     if (box := last_box(text)) is not None and (boxed := _BOXED.match(_MARKUP.sub(" ", box))):
         return {boxed[1].upper()}, set()
-    letters = _letters(text)
-    asserted = {one.letter for one in letters if one.asserted and not one.rejected}
-    unrejected = [one for one in letters if not one.rejected]
+    unasked = _QUESTION.sub(" ", text)
+    if letters := _letters(unasked):
+        text = unasked
+    else:
+        letters = _letters(text)
+    unrejected = [letter for letter in letters if not letter.rejected]
+    taken_back = max((words.end() for words in _RECONSIDERED.finditer(text)), default=0)
+    unrejected = [letter for letter in unrejected if letter.start >= taken_back] or unrejected
+    marked = [letter for letter in unrejected if letter.marked]
+    asserted = [letter for letter in unrejected if letter.asserted]
+    mentioned = [letter for letter in letters if not letter.denied]
     for fits, others in (
-        ([one for one in unrejected if one.chosen], []),
-        ([one for one in letters if asserted == {one.letter} and one.asserted], []),
+        ([letter for letter in unrejected if letter.chosen], []),
+        (marked if len({letter.letter for letter in marked}) == 1 else [], []),
+        (asserted if len({letter.letter for letter in asserted}) == 1 else [], []),
         (unrejected, unrejected),
-        (letters, letters),
+        (mentioned, mentioned),
     ):
         if fits:
             group = fits[-1].group
-            return {one.letter for one in letters if one.group == group}, {one.letter for one in others}
+            return {each.letter for each in letters if each.group == group}, {each.letter for each in others}
     return set(), set()
+
+
+def _one_spelling(text: str) -> str:
+    """Return a text with plain letters, without those that parentheses behind a letter mention."""
+    if not text.isascii():
+        text = _STYLED.sub(_plain, text)
+        text = _LOOKALIKE.sub(lambda letter: letter[0].translate(_LOOKALIKES), text)
+    text = _CHECKBOX.sub(lambda box: f"{box[1]}{'☐' if box[2] == ' ' else '✓'}", text)
+    return _MENTIONED.sub("", _ABBREVIATED.sub("Answer:", text))
 
 
 def _plain(styled: re.Match[str]) -> str:
@@ -193,20 +236,26 @@ def _letters(text: str) -> list[_Letter]:
         behind = _MARKUP.sub("", text[letter.end() : end])
         if end < len(text):
             behind = f"{_REJECTED_BEFORE.sub('', behind)}…"  # of "B, not A" the not belongs to A
+        lead = before if start == 0 else text[start - 1] + before
+        begins, tick = _LINE.search(lead), _TICK.search(lead)
         asked = bool(_ASKED.match(behind))
-        chosen = not asked and bool(_CHOSEN_BEFORE.search(before))
-        begins = _LINE.search(before if start == 0 else text[start - 1] + before)
-        alone = begins and (
-            _LINE_END.match(behind) or (letter[0].isupper() and _LABEL.match(text, letter.end()))
-        )
+        chosen = not asked and bool(_CHOSEN_BEFORE.search(before) or (tick and tick["on"]))
+        alone = begins and _LINE_END.match(behind)
+        bold = begins and _BOLD.search(text, start, letter.start())
+        marked = bool(alone or bold or _CHOSEN_BEHIND.match(behind))
+        labels = bool(begins and letter[0].isupper() and _LABEL.match(text, letter.end()))
+        denied = bool(_REJECTED_BEFORE.search(before) or (tick and not tick["on"]))
         if letter[0].islower() and capitals and not (chosen and _SMALL_ENDS.match(behind)):
             continue
         letters.append(
             _Letter(
                 letter=letter[0].upper(),
                 chosen=chosen,
-                asserted=bool(alone or _CHOSEN_BEHIND.match(behind)),
-                rejected=bool(_REJECTED_BEFORE.search(before) or _REJECTED_BEHIND.match(behind)),
+                start=letter.start(),
+                marked=marked,
+                asserted=marked or labels,
+                denied=denied,
+                rejected=denied != bool(_REJECTED_BEHIND.match(behind)),  # "all except B are wrong"
                 group=group_at.get(letter.start(), -letter.start() - 1),
             )
         )

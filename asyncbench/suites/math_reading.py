@@ -9,6 +9,7 @@ import unicodedata
 from typing import Any, Final
 
 from math_verify import parse, verify
+from sympy import Expr  # type: ignore[import-untyped]  # it ships no types
 
 from asyncbench.suites.boxes import last_box
 from asyncbench.suites.math_match import NAMES, WORD
@@ -25,6 +26,9 @@ _SIGNS: Final = str.maketrans(
     | {"∞": r"\infty ", "≤": r"\leq ", "≥": r"\geq ", "≠": r"\neq ", "∪": r"\cup ", "∩": r"\cap "}
     | {"∈": r"\in ", "°": r"^\circ "}
 )
+_EXPONENT: Final = re.compile(r"(?<=[0-9])[eE]([-+]?[0-9]+)(?![\w.])")  # of 3e5
+TINY: Final = 0.001  # below it, values are the same if they differ by MOST_APART of the one
+MOST_APART: Final = 0.001
 _LEAD: Final = re.compile(r"^(?:so |thus |hence )?(?:the )?(?:final )?answer(?: is|:)\s*:?\s*", re.IGNORECASE)
 _COMMAND: Final = re.compile(r"\\[A-Za-z]+")
 
@@ -64,7 +68,20 @@ def _compared(reply: str, expected: str) -> dict[str, Any]:
         times = given.unit.factor / wanted.unit.factor
         read = [item * times for item in read if not isinstance(item, str)]
     right = bool(gold) and verify(gold, read, allow_set_relation_comp=True, timeout_seconds=None)
+    right = right and not _far_apart(gold, read)
     return {"answer": answer, "right": right}
+
+
+def _far_apart(gold: list[Any], read: list[Any]) -> bool:
+    """Return whether all are tiny numbers of other sizes, such as 1e-7 and 2e-7, which six decimals lose."""
+    numbers = [
+        item.evalf(30)
+        for item in (*gold, *read)
+        if isinstance(item, Expr) and item.is_number and item.is_real
+    ]
+    if len(numbers) < 2 or not all(abs(number) < TINY for number in numbers):
+        return False
+    return any(abs(number - numbers[0]) > abs(numbers[0]) * MOST_APART for number in numbers)
 
 
 def _quantity(expected: str) -> Quantity | None:
@@ -102,6 +119,7 @@ def _parsed_reply(reply: str) -> list[Any]:
 
 def _plain_signs(text: str) -> str:
     """Return a text whose signs are those of LaTeX: 1½ as 1+1/2, – as -."""
+    text = _EXPONENT.sub(r" \\times 10^{\1}", text)
     text = _HALVES.sub(lambda match: _as_fraction(match[1], match[2]), text)
     return text.translate(_SIGNS)
 
@@ -117,5 +135,5 @@ def _as_latex(text: str) -> str:
     text = re.sub(r"√\(?([^\s()]+)\)?", r"\\sqrt{\1}", text)
     text = re.sub(r"(?<!\\)\b(pi|sin|cos|tan|log|ln|exp|theta|alpha|beta)\b", r"\\\1 ", text)
     text = re.sub(r"(?<!\\)\b(?:infinity|infty|inf|oo)\b", r"\\infty ", text)
-    text = re.sub(r"\*\*([^\s*{(]+)", r"^{\1}", text).replace("*", r"\cdot ")
+    text = re.sub(r"\*\*\s*(?:(-?[\w.]+)|\(([^()]*)\))", r"^{\1\2}", text).replace("*", r"\cdot ")
     return re.sub(r"^\{(.*)\}$", r"\\{\1\\}", text)

@@ -26,10 +26,13 @@ from asyncbench.suites.answer_words import (
     ANSWER_NOUN,
     ANSWER_NOUN_ALONE,
     CORRECTED,
+    QUESTION,
+    REJECTED,
     THEREFORE,
 )
 from asyncbench.suites.boxes import last_box
-from asyncbench.suites.numbers import MAX_DIGITS, exact
+from asyncbench.suites.numbers import EXACT, MAX_DIGITS, exact
+from asyncbench.suites.reply_text import before_explanation, before_next_question, visible
 
 Number: TypeAlias = Decimal | Fraction
 Mark: TypeAlias = Literal[".", ","]  # what stands before decimals
@@ -43,7 +46,9 @@ _MARKS: Final = dict.fromkeys(map(ord, "⁄∕／"), "/") | {ord("٬"): GROUP, o
 _RAISED: Final = dict(zip(map(ord, "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻₀₁₂₃₄₅₆₇₈₉"), "0123456789+-0123456789", strict=True))
 
 _OTHER_DIGIT: Final = re.compile(r"(?![0-9])\d")
-_WIDE_MARK: Final = re.compile(r"(?<=[０-９])[，．](?=[０-９])")
+_WIDE_MARK: Final = re.compile(r"(?<=[０-９])[，．](?=[０-９])|(?<=\d)[，،](?=\d{3}(?!\d))")
+_WIDE_MARKS: Final = str.maketrans("，．،", ",.,")
+_CIRCLED: Final = re.compile("[①-⒇❶-➓]")
 _NUMERAL: Final = rf"[0-9](?:[0-9.,{GROUP}]*[0-9])?"
 _ARGUMENT: Final = rf"(?:\{{\s*([+-]?{_NUMERAL})\s*\}}|([0-9]))"
 _POWER: Final = r"([+-]?[0-9]++)"
@@ -61,11 +66,28 @@ def _slashed(fraction: re.Match[str]) -> str:
 
 
 _VULGAR_FRACTION: Final = re.compile("[¼-¾⅐-⅞↉]")
+# Behind a number or a letter, such as in x minus 3, it is an operator; of "au moins 3" it is at least.
+_SIGN_AS_WORD: Final = re.compile(
+    r"(?P<other>(?:[0-9)\]}%]|\b(?:[b-z]|au|al|lo|pelo|ao|ou?|or|oder))[ ])?"
+    rf"\b(?:minus|negative|moins|menos|meno|минус|eksi|âm)[ ](?=[\\{_CURRENCY} ]{{0,3}}[0-9])",
+    re.IGNORECASE,
+)
+
+
+def _sign_of_word(word: re.Match[str]) -> str:
+    return word[0] if word["other"] else "-"
+
+
 # In this order. What a text must hold for a step to change it stands first: most texts need none.
 _SPELLINGS: Final[tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]] = (
+    ("", re.compile(r"⁻(?=[0-9])"), "-"),
+    ("", _SIGN_AS_WORD, _sign_of_word),
+    ("", re.compile(r"[负負][ ]?(?=[0-9])|(?:マイナス|마이너스)[ ]?(?=[0-9])"), "-"),
     ("\\", re.compile(r"\\([A-Za-z]++)(?=[0-9])"), r"\\\1 "),  # \frac12, \approx5
     ("\\", re.compile(r"\\(?:times|cdot)(?![A-Za-z])"), "×"),
-    ("{,}", re.compile(r"\{,\}"), ","),
+    ("{,}", re.compile(r"(?:\\(?:text|mathord|mathpunct))?\{,\}"), ","),
+    ("{", re.compile(r"\{([0-9]++)\}(?=[ ]?\^)"), r"\1"),  # of \times{10}^3
+    (" times ", re.compile(r"(?<=[0-9])[ ]times[ ](?=10[ ]?[\^*⁰-⁹])"), "×"),
     ("\\!", re.compile(r"(?<=,)\\!(?=[0-9])"), ""),
     ("\\", re.compile(r"(?<=[0-9])(?:\\[,;:! ]|\{\\,\}|\\thinspace ?)(?=[0-9]{1,3}(?![0-9]))"), GROUP),
     ("", re.compile(r"(?<=[0-9])[\u00a0\u2006-\u200a\u202f](?=[0-9]{1,3}(?![0-9]))"), GROUP),
@@ -84,7 +106,8 @@ _RAISED_POWER: Final = re.compile("(?<=[0-9])[⁺⁻]?[⁰¹²³⁴-⁹]++")
 
 def _one_spelling(text: str, decimal: Mark) -> str:
     if not text.isascii():
-        text = _WIDE_MARK.sub(lambda mark: unicodedata.normalize("NFKC", mark[0]), text)
+        text = _WIDE_MARK.sub(lambda mark: mark[0].translate(_WIDE_MARKS), text)
+        text = _CIRCLED.sub(lambda digit: f"({unicodedata.numeric(digit[0]):.0f})", text)
         text = text.translate(_SIGNS | _MARKS | {ord("٫"): decimal})
         text = _OTHER_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
         text = _RAISED_FRACTION.sub(lambda raised: f" {raised[0].translate(_RAISED)}", text)
@@ -150,7 +173,8 @@ def _pattern(decimal: Mark) -> re.Pattern[str]:
         (?P<over>[0-9]++)[ ]?/[ ]?(?P<under>[0-9]++)(?![.,]?[0-9]|[ ]?/[ ]?[0-9])
       | (?<!/)(?<!/[ ])(?P<dividend>{digits})[ ]?/[ ]?(?P<divisor>-?{digits})(?![0-9]|[ ]?/[ ]?[0-9])
       | (?P<base>{digits})\^(?P<power>[+-]?[0-9]++)(?![.,]?[0-9])
-      | (?P<digits>{digits})(?:[eE](?P<exponent>[+-]?[0-9]++)|[ ]?[×xX·⋅∙*][ ]?10\^(?P<scale>[+-]?[0-9]++))?
+      | (?P<digits>{digits})
+          (?:[eE](?P<exponent>[+-]?[0-9]++)|[ ]{{0,4}}[×xX·⋅∙*][ ]{{0,4}}10\^(?P<scale>[+-]?[0-9]++))?
         )
         """,
         re.VERBOSE,
@@ -161,6 +185,34 @@ def _pattern(decimal: Mark) -> re.Pattern[str]:
 
 _NEAR: Final = 24  # characters beside a number that may change what it is worth
 _NO_VALUE_BEHIND: Final = re.compile(r"(?:[±∓√]|\+/-|\\pm|\\mp|\\sqrt(?:\[[0-9]+\])?)[ ]?[{(]?[ ]?$")
+_SCALES: Final = {  # words behind a number → the power of ten that they are; a dozen is a unit
+    name: power
+    for names, power in (
+        ("hundred", 2),
+        ("k thousand thousands Tausend mille mil mila tys тысяч тысячи тыс 千 천", 3),
+        ("百", 2),
+        ("万 萬 만", 4),
+        ("lakh lakhs", 5),
+        ("M mn million millions Mio Millionen millón millones milhão milhões milione milioni miljoen", 6),
+        ("mln миллион миллиона миллионов млн 百万 百萬 백만", 6),
+        ("crore crores 千万 千萬 천만", 7),
+        ("億 亿 억", 8),
+        ("B bn billion billions Milliarde Milliarden Mrd milliard milliards bilhão bilhões miliardo", 9),
+        ("miliardi miljard mld миллиард миллиарда миллиардов млрд", 9),
+        ("T tn trillion trillions Billionen billones", 12),
+    )
+    for name in names.split()
+}
+_LETTERS: Final = "MBT"  # counted beside a currency alone: 5 M may be a mol per litre
+_SCALE: Final = re.compile(
+    r"(?:[ *_$~]|\\text\{){0,4}(?P<scale>"
+    + "|".join(
+        f"(?i:{name})" if len(name) > 3 else name
+        for name in sorted(_SCALES, key=len, reverse=True)
+        if name not in _LETTERS
+    )
+    + rf")(?![a-zA-ZÀ-ÿЀ-ӿ克米瓦卡焦帕赫分])|(?<=[0-9])(?P<letter>[{_LETTERS}])(?![\w$])"
+)
 _NO_VALUE_BEFORE: Final = re.compile(r"[ ]?(?:\\pi(?![A-Za-z])|π|√|\\sqrt)")
 _SIGN: Final = re.compile(rf"([+-])(?:\\?[{_CURRENCY}][ ]?|\\left[(])?$|(?<=[=(\[{{$:≈])[ ]?([+-])[ ]$")
 # Behind it a sign is an operator or a range: 7-3, x-3, (7)-3, 3个-5个.
@@ -182,7 +234,15 @@ def _value(number: re.Match[str], decimal: Mark) -> Number | None:
     if number["odd"] or _NO_VALUE_BEHIND.search(before) or _NO_VALUE_BEFORE.match(after):
         return None
     value = _amount(number, decimal)
-    if value is None or _sign(before) != "-":
+    if value is None:
+        return None
+    if scale := _SCALE.match(text, end):
+        beside_currency = re.search(rf"[{_CURRENCY}][ ]?$", before)
+        power = (
+            _SCALES[scale["scale"]] if scale["scale"] else _SCALES[scale["letter"]] if beside_currency else 0
+        )
+        value = value.scaleb(power, EXACT) if isinstance(value, Decimal) else value * 10**power
+    if _sign(before) != "-":
         return value
     return value.copy_negate() if isinstance(value, Decimal) else -value  # unary minus rounds a decimal
 
@@ -235,6 +295,14 @@ def _power(base: str, exponent: str) -> Number | None:
 
 # ── the number that counts
 
+_MARKUP_BEFORE: Final = rf"[\s*_`\"'({{\\{_CURRENCY}+-]*"
+_REJECTED: Final = re.compile(rf"{REJECTED}{_MARKUP_BEFORE}\Z", re.IGNORECASE)
+_OR: Final = re.compile(
+    rf"[\s*_`$\\)}}]*(?:text\{{)?\s*(?:or|oder|ou|или|或者?|または|또는)(?!\w)\s*\}}?{_MARKUP_BEFORE}"
+    "(?:[a-z] ?= ?)?",
+    re.IGNORECASE,
+)
+_OR_IN_BOX: Final = re.compile(rf"{_OR.pattern}|[\s$]*[,;]\s+{_MARKUP_BEFORE}", re.IGNORECASE)
 # What says something of a number, and holds another: "12.5 (rounded to 2 decimals)", "in all.[1]", "7 mod 5".
 _REMARK: Final = re.compile(
     r"""
@@ -246,8 +314,12 @@ _REMARK: Final = re.compile(
         |cifras|casas|знак|位)
   | \bto[ ]the[ ]nearest[ ][0-9]++
   | \\?[pb]?mod[ ]?\{?[0-9]++\}?
-    """,
-    re.VERBOSE,
+  | \b(?:because|weil|parce[ ]que|porque|потому)\b(?P<reason>[^.!?\n]{1,300})
+  | ^[^\w\n]{0,9}(?:my[ ])?(?:confidence|certainty)\b[^\n]{1,99}
+  | \(https?://[^()\s]*\) | \bhttps?://[^\s()<>\]]+
+    """
+    rf"| {QUESTION}",
+    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
 _ONE_NUMBER: Final = re.compile(rf"\s*[-+{_CURRENCY}]{{0,2}}[0-9.,]++\s*%?\s*")
 _CALLED: Final = re.compile(
@@ -262,10 +334,11 @@ _CALLED: Final = re.compile(
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
 _LEADS_TO_NUMBER: Final = re.compile(
-    rf"(?:[\s*_`:：$=≈~(\[{{]|\\(?:text|mathbf|textbf|displaystyle)"
+    rf"(?:[\s*_`\"'“”:：$=≈~(\[{{]|<\w{{1,6}}>|\\(?:text|mathbf|textbf|displaystyle)"
     rf"|\\[(\[]|[-+{_CURRENCY}]|\b[a-zA-Z] ?=|\babout\b|\bapproximately\b)*+"
 )
 _CORRECTED: Final = re.compile(CORRECTED, re.IGNORECASE)
+_CONCLUDED_FROM_REASON: Final = re.compile(rf"[=≈→⇒]|{THEREFORE}|{CORRECTED}", re.IGNORECASE)
 _CONCLUDED: Final = re.compile(
     rf"[=≈→⇒]|{THEREFORE}|{CORRECTED}"
     r"|\b(?:i\.e|giving|altogether|total|then|now|is|are|was|has|makes|gives|leaves|gets?|equals)\b",
@@ -276,26 +349,66 @@ _CONCLUDED: Final = re.compile(
 def last_number(text: str, decimal: Mark = ".") -> Number | None:
     """Return the number that a reply gives, exactly: in its last box, called its answer, or its last one.
 
-    None where there is none, or where what stands there is worth no exact number: √2, ±5, 3/0.
+    None where there is none, where it is rejected ("not 5") or one of two ("4 or 5"), or where what stands
+    there is worth no exact number: √2, ±5, 3/0.
     """
+    text = _answering_part(visible(text), decimal)
     box = last_box(text)
-    spelled = _one_spelling(text if box is None else box, decimal)
+    spelled = _one_spelling(text if box is None else f"{{{box}}}", decimal)
     for candidate in (_REMARK.sub(_without_remark, spelled), spelled):
-        called = _called_answer(candidate, decimal) if box is None else None
         numbers = [found for found in _pattern(decimal).finditer(candidate) if not found["skipped"]]
         if numbers:
-            return _value(called or numbers[-1], decimal)
+            called = _called_answer(candidate, decimal) if box is None else None
+            return _chosen(numbers, called, decimal, boxed=box is not None)
     return None
+
+
+def _answering_part(text: str, decimal: Mark) -> str:
+    """Return a reply without the explanation of its first line, or without the question behind its answer."""
+    first = before_explanation(text)
+    if first is not None and _count_of_numbers(first, decimal) == 1:
+        return first
+    first = before_next_question(text)
+    if first is not None and (last_box(first) or _called_answer(_one_spelling(first, decimal), decimal)):
+        return first
+    return text
+
+
+def _count_of_numbers(text: str, decimal: Mark) -> int:
+    spelled = _REMARK.sub(_without_remark, _one_spelling(text, decimal))
+    return sum(not found["skipped"] for found in _pattern(decimal).finditer(spelled))
+
+
+def _chosen(
+    numbers: list[re.Match[str]], called: re.Match[str] | None, decimal: Mark, *, boxed: bool
+) -> Number | None:
+    """Return what the number called the answer is worth, or else the last one that is not rejected."""
+    text = numbers[0].string
+    last = called or next((number for number in reversed(numbers) if not _is_rejected(number)), None)
+    if last is None:
+        return None
+    value = _value(last, decimal)
+    before = [number for number in numbers if number.end() < last.start()]
+    between = _OR_IN_BOX if boxed else _OR
+    if before and between.fullmatch(text, before[-1].end(), last.start()):
+        return value if value == _value(before[-1], decimal) else None
+    return value
+
+
+def _is_rejected(number: re.Match[str]) -> bool:
+    return bool(_REJECTED.search(number.string, max(0, number.start() - _NEAR), number.start()))
 
 
 def _without_remark(remark: re.Match[str]) -> str:
     """Return what stays of a remark: nothing, or all of it where it says what the numbers before it make."""
-    if remark["within"] is None:
+    within = remark["within"] or remark["reason"]
+    if within is None:
         return ";"
     line = remark.string[max(0, remark.start() - 2 * _NEAR) : remark.start()].rpartition("\n")[2]
-    if _ONE_NUMBER.fullmatch(remark["within"]):  # 12.5(4) is uncertain in its last digit
+    if _ONE_NUMBER.fullmatch(within):  # 12.5(4) is uncertain in its last digit
         return "" if re.search(r"[0-9][.,][0-9]++$", line) else remark[0]
-    return remark[0] if _CONCLUDED.search(remark["within"]) or not re.search("[0-9]", line) else ";"
+    concluded = _CONCLUDED if remark["within"] else _CONCLUDED_FROM_REASON
+    return remark[0] if concluded.search(within) or not re.search("[0-9]", line) else ";"
 
 
 def _called_answer(text: str, decimal: Mark) -> re.Match[str] | None:
@@ -360,10 +473,7 @@ _OTHER_THINGS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
     ("it holds several values", re.compile(r"[(\[{][^()\[\]{}]*[0-9]\s*[,;][^()\[\]{}]*[)\]}]")),  # (3, 456)
     (
         "its unit makes another number of it",
-        re.compile(
-            r"[0-9]\s?(?:dozen|hundred|thousand|lakh|crore|[mb]illion|trillion|Mio|Mrd|[百千万萬億亿천만억])"
-            r"|[0-9](?:k|M|B|\s?(?:bn|mn|tn))\b"
-        ),
+        re.compile(r"[0-9]\s?dozen|[0-9][MBT]\b"),
     ),
     ("it is a part of an expression", re.compile(r"[0-9](?:[ixyz]|e(?![-+]?[0-9]))\b")),
     ("its digits go on", re.compile(r"[0-9](?:\.{2,}|…|\\[lc]?dots)\s*$")),
@@ -375,7 +485,7 @@ _MARKUP: Final = re.compile(
     r"\\(?:text|mathrm|textbf|mathbf|textrm|operatorname|displaystyle|left|right|q?quad)(?![A-Za-z])"
     r"|\\degree|\^\{?\\circ\}?|\\[%$()\[\]]|[{}*$\"“”„«»`]"
 )
-_UNIT: Final = r"(?:[^\W\d_]++['’.]?(?:\^?-?[1-9]|[²³⁻¹]++)?|[%‰°′″¢$€£¥₹₽₩]++[^\W\d_]*+)"
+_UNIT: Final = r"(?:[^\W\d_]++(?:-[^\W\d_]++)*+['’.]?(?:\^?-?[1-9]|[²³⁻¹]++)?|[%‰°′″¢$€£¥₹₽₩]++[^\W\d_]*+)"
 _BEHIND: Final = re.compile(rf"\s*+(?:[(\[]?\s*+{_UNIT}[)\]]?(?:\s*+[/·⋅∙.,]?\s*+))*+[\s.,。)\]]*+")
 _AHEAD: Final = re.compile(r"(?:[^\W\d_]|[\s.,:'’()\[#~≈]|(?<=\w)-(?=\w))*+(?:=\s*+)?")
 _FUNCTION: Final = re.compile(r"(?:\b(?:sqrt|log|ln|exp|sin|cos|tan)\b\s*+[({]?|[^\W\d_][(])\s*+$")
@@ -390,8 +500,9 @@ def only_number(text: str, decimal: Mark = ".") -> Number | None:
     Raises:
         NotOneNumberError: it is several, a part of an expression, a date, a time, a range or a bound.
     """
+    text = visible(text)
     box = last_box(text)
-    answer = text.rpartition("####")[2] if "####" in text else text if box is None else box
+    answer = text.rpartition("####")[2] if "####" in text else text if box is None else f"{{{box}}}"
     spelled = _one_spelling(answer.strip(), decimal)
     numbers = [found for found in _pattern(decimal).finditer(spelled) if not found["skipped"]]
     if not numbers:

@@ -14,16 +14,19 @@ from typing import Any, Final, NamedTuple
 
 from asyncbench.records import Problem
 from asyncbench.suites.judgement import Judgement
+from asyncbench.suites.reply_text import visible
 
 _LETTERS: Final = str.maketrans(  # which Unicode does not take apart, and signs with several forms
     {"ı": "i", "ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe"}
     | {"⁄": "/", "−": "-", "’": "'", "‘": "'", "ʼ": "'"}
 )
-# Accents of Latin, Greek and Cyrillic letters, vowel points of Hebrew and Arabic, and what nobody sees. Marks
-# of other scripts, such as those of か and が, tell letters apart.
-_UNCOUNTED: Final = re.compile(
-    "[\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff"
-    "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe0e\ufe0f\ufeff]"
+# Accents of Latin, Greek and Cyrillic letters, vowel points of Hebrew and Arabic. Marks of other scripts,
+# such as those of か and が, tell letters apart.
+_UNCOUNTED: Final = re.compile("[\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff]")
+_DRESSING: Final = re.compile(  # of HTML and LaTeX, around words
+    r"</?(?:b|i|u|em|strong|mark|code|p|br|span|s)\b[^<>]{0,80}>"
+    r"|\\(?:boxed|text|textbf|textit|textrm|mathrm|mathbf|emph)(?=\s*\{)",
+    re.IGNORECASE,
 )
 _SUPERSCRIPT: Final = re.compile("[⁰¹²³⁴-⁹]+")
 _FRACTION: Final = re.compile("[¼-¾⅐-⅞]")
@@ -32,8 +35,9 @@ _DASH: Final = re.compile("[‐-―﹘﹣-]")
 _ARTICLES: Final = frozenset({"a", "an", "the"})
 _NEGATIONS: Final = frozenset(
     {"not", "never", "isnt", "wasnt", "arent", "werent", "cannot", "nicht", "kein", "keine", "keinen"}
-    | {"pas", "jamais", "nunca", "nie", "не", "不", "非", "没"}
+    | {"pas", "jamais", "nunca", "nie", "не", "不", "非", "没", "neither", "nor"}
 )
+_COPULAS: Final = {"be": {"not", "cannot", "cant"}, "es": {"no"}, "e": {"non", "nao"}}  # no es París
 _ENDS: Final = frozenset(".!?;:,。、\n")
 _PUNCTUATION: Final = r"\p{P}`´^~|$="  # the signs are those of Markdown and LaTeX
 _UNSPACED: Final = (  # scripts that write no spaces between words: each sign is a word
@@ -81,6 +85,7 @@ def _piece() -> Any:  # Any: the standard re knows no classes of Unicode
 
 def _plain_letters(text: str) -> str:
     """Return a text in small letters without accents, its numbers as they are written in ASCII."""
+    text = _DRESSING.sub(" ", visible(text))
     text = _SUPERSCRIPT.sub(lambda match: f"^{unicodedata.normalize('NFKC', match[0])}", text)
     text = _FRACTION.sub(lambda match: f" {unicodedata.normalize('NFKC', match[0])}", text)
     apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
@@ -133,4 +138,6 @@ def _stands_in(wanted: list[str], said: Words) -> bool:
 
 
 def _negated(before: list[str]) -> bool:
+    if set(before[-2:-1]) & _COPULAS.get(before[-1], set()):
+        return True
     return before[-1] in _NEGATIONS or before[-2:] == ["不", "是"] or before[-2:] == ["rather", "than"]

@@ -75,6 +75,30 @@ CHOSEN: tuple[tuple[str, str | None], ...] = (
     ("B) Vitamin C", "B"),
     ("D. Both A and B", "D"),
     ("A, B and C are true, so D", "D"),
+    ("The answer is A. Wait, that's wrong. It's B.", "B"),
+    ("The answer is B. Wait, is A possible? No, A is wrong.", "B"),
+    ("Initially I chose A, but on reflection C.", "C"),
+    # marked
+    ("B\n\nA) 3\nB) 4\nC) 5", "B"),
+    ("A) 3\nB) 4 ✓\nC) 5", "B"),
+    ("A) 3\n**B) 4**\nC) 5", "B"),
+    ("- [ ] A\n- [x] B\n- [ ] C", "B"),
+    ("❌ A\n✅ B\n❌ C", "B"),
+    # what stands behind an answer
+    ("Paris (B)\n\nExplanation: (A) is smaller", "B"),
+    ("Answer: B\n\nQuestion: What is 3?\nA. x\nB. y\nAnswer: A", "B"),
+    ("C (both A and B)", "C"),
+    ("<answer>B</answer> A is wrong", "B"),
+    ("A: B", "B"),
+    # letters that look the same
+    ("Правильный ответ: В", "B"),
+    ("Ответ: А.", "A"),
+    ("В ответе A", "A"),
+    # rejected, so none is chosen
+    ("Not B.", None),
+    ("The answer is not B", None),
+    ("答案不是B", None),
+    ("All except B are wrong", "B"),
     # several are none
     ("A and B", None),
     ("Answer: A, B", None),

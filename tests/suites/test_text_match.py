@@ -53,6 +53,10 @@ EQUAL = [
     ("x²", "x^2"),
     ("1½", "1 1/2"),
     ("$5$", "5"),
+    (r"\boxed{\text{Paris}}", "Paris"),
+    ("<b>Paris</b>", "Paris"),
+    ("Tom &amp; Jerry", "Tom & Jerry"),
+    ("~~London~~ Paris", "Paris"),
 ]
 APART = [
     ("London", "Paris"),
@@ -109,6 +113,9 @@ CONTAINED = [
     ("答案是北京。", "北京", True),
     ("答案不是北京。", "北京", False),
     ("It is not Paris", "Paris", False),
+    ("It cannot be Paris", "Paris", False),
+    ("No es París", "París", False),
+    ("Neither Paris nor Rome", "Rome", False),
     ("It isn't Paris, but Lyon", "Paris", False),
     ("It is not the Paris of old", "Paris", False),
     ("Not Lyon but Paris", "Paris", True),
