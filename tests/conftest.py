@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
+import certifi
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -158,6 +159,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Let no test read or write the cache of whoever runs it."""
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _trust(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let clients trust one certificate: each reads what it trusts, of a machine hundreds."""
+    for name in ("SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"):
+        os.environ.pop(name, None)
+    first, end, _ = Path(certifi.where()).read_text("utf-8").partition("-----END CERTIFICATE-----\n")
+    trusted = tmp_path_factory.mktemp("trust") / "ca.pem"
+    trusted.write_text(first + end, "utf-8")
+    os.environ["SSL_CERT_FILE"] = str(trusted)
 
 
 @pytest.fixture(scope="session", autouse=True)

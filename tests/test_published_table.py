@@ -105,9 +105,12 @@ def shipped(tmp_path_factory):
     return folder / "results"
 
 
-@pytest.fixture(params=["imported", "shipped"])
+@pytest.fixture(params=["imported", pytest.param("shipped", marks=pytest.mark.long)])
 def recorded(request):
-    """The recorded runs: from files with their replies, and from the facts that are shipped."""
+    """The recorded runs: from files with their replies, and from the facts that are shipped.
+
+    That the shipped facts are those of the files, `test_recorded` holds in the first tier.
+    """
     return request.getfixturevalue(request.param)
 
 

@@ -48,6 +48,9 @@ def without_secret(text: str, *, key: str) -> str:
 
     What is shorter than `SHORTEST_SECRET` is no secret, and is left where it stands.
     """
+    if len(text) < SHORTEST_SECRET:
+        return text  # no form of a key is shorter than the key
+
     secrets = [secret for secret in {key, *_others()} if len(secret) >= SHORTEST_SECRET]
     for secret in sorted(secrets, key=len, reverse=True):  # one may begin with another
         text = _without(text, secret)
@@ -77,6 +80,9 @@ def _without(text: str, key: str) -> str:
 
 def _without_parts(text: str, key: str) -> str:
     """Return a text without what is so long a part of a key: it was cut, or escaped twice."""
+    if len(text) < TELLING:
+        return text
+
     lowered = text.lower()
     if len(lowered) != len(text):  # few letters have small ones of more than one
         lowered = "".join([sign.lower() if len(sign.lower()) == 1 else sign for sign in text])

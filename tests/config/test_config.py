@@ -22,6 +22,7 @@ from asyncbench.planning.sweep_plan import plan
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.records import Limits, Price, RetryPolicy, Timeouts
 from asyncbench.suites.requests import padding, sent_parameters, way_of_asking
+from tests.rows import each_row
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {"name": "s", "problems": ["p.parquet"], "models": ["simulated/oracle"]}
@@ -385,7 +386,7 @@ def test_an_unknown_key_is_named_with_its_place_and_the_known_ones(raw, said):
         assert part in message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "said"),
     [
         pytest.param([], "must be a mapping of keys to values, not a list", id="not-a-mapping"),

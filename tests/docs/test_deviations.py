@@ -22,6 +22,7 @@ from asyncbench.suites.nupa import operands
 from asyncbench.suites.nupa.tasks import SETS, TASKS
 from asyncbench.suites.table import SUITES
 from tests.docs.blocks import ROOT, WHOLE, Block, check_commands
+from tests.rows import each_row
 from tests.suites.made import drafts_of, problem
 
 PAGE = (ROOT / "docs" / "reference" / "deviations.md").read_text("utf-8")
@@ -135,7 +136,7 @@ def accept(suite, given):
 EXAMPLES = [(suite, head, cells) for suite, head, cells in rows() if head[0] == "reply"]
 
 
-@pytest.mark.parametrize(("suite", "head", "cells"), EXAMPLES)
+@each_row(("suite", "head", "cells"), EXAMPLES)
 def test_every_example_is_graded_so(suite, head, cells):
     reply, right, *read = (cell.strip("`") if i < 2 else cell for i, cell in enumerate(cells[:-1]))
     kind = next((KIND[sign] for sign in KIND if sign in right), "integer")

@@ -9,6 +9,7 @@ import pytest
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Limits, Outcome, Request, RetryPolicy
+from tests.rows import each_row
 from tests.world.night import MODEL, RIGHT, Answer, Night, night_of
 
 PATIENT = replace(MODEL, limits=Limits(concurrency=4), retry=RetryPolicy())
@@ -45,9 +46,9 @@ def outcomes(night: Night) -> tuple[int, int, str | None]:
     return len(graded) - failed, failed, night.lanes[0].clients[0].counters.suspended
 
 
-@pytest.mark.parametrize("answered", [0, 3, 1_000])
-@pytest.mark.parametrize("concurrency", [1, 4, 40])
-@pytest.mark.parametrize("status", [400, 412, 418, 422])
+@each_row("answered", [0, 3, 1_000])
+@each_row("concurrency", [1, 4, 40])
+@each_row("status", [400, 412, 418, 422])
 def test_a_dead_account_costs_a_few_calls_and_no_trial(status, concurrency, answered):
     calls: list[int] = []
     ask = failing(lambda made, _: made > answered, refusal(status=status), calls)

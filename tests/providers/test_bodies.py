@@ -11,6 +11,7 @@ from asyncbench.providers.wire import at
 from asyncbench.records import Condition, Message
 from asyncbench.suites.requests import merged_params
 from tests.providers.asking import PROBLEM, asking
+from tests.rows import each_row
 
 TURNS = (Message(role="user", content="1+1"), Message(role="assistant", content="2"))
 QUESTION = {"role": "user", "content": PROBLEM.question}
@@ -169,7 +170,7 @@ def test_params_add_to_an_object_of_ours(api, asked, params, whole):
     assert WIRES[api](Quirks()).body(request) == PLAIN[api] | whole
 
 
-@pytest.mark.parametrize(("api", "asked"), list(itertools.product(WIRES, ASKED)))
+@each_row(("api", "asked"), list(itertools.product(WIRES, ASKED)))
 def test_writing_a_body_changes_nothing_of_the_request(api, asked):
     wire = WIRES[api](Quirks())
 

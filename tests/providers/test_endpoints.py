@@ -10,6 +10,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.providers.endpoints import Endpoint, is_simulated, known_endpoints
 from asyncbench.providers.prices import published, vendor_of
 from asyncbench.providers.provider import PROVIDERS, WIRES
+from tests.rows import each_row
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ROWS = sorted(known_endpoints())
@@ -28,7 +29,7 @@ def model(name, **keys):
     return sweep_from({"name": "s", "problems": ["p.parquet"], "models": [entry]}).models[0]
 
 
-@pytest.mark.parametrize("name", ROWS)
+@each_row("name", ROWS)
 def test_a_row_names_an_adapter_and_wire_formats_that_it_can_carry(name):
     row = known_endpoints()[name]
     assert row.via in PROVIDERS
@@ -41,7 +42,7 @@ def test_a_vendor_that_a_row_names_is_in_the_price_table_and_sells_models(name):
     assert published(str(known_endpoints()[name].prices), at=AT)
 
 
-@pytest.mark.parametrize("name", ROWS)
+@each_row("name", ROWS)
 def test_a_base_url_is_a_web_address_without_a_slash_at_its_end(name):
     row = known_endpoints()[name]
     assert not (row.base_url and row.base_url_form), "its own, or one to give"
@@ -51,7 +52,7 @@ def test_a_base_url_is_a_web_address_without_a_slash_at_its_end(name):
         assert row.base_url.startswith("https://") or row.key_env is None, "a key over an open line"
 
 
-@pytest.mark.parametrize("name", ROWS)
+@each_row("name", ROWS)
 def test_every_row_can_be_named_in_a_sweep(name):
     row, asked = known_endpoints()[name], model(name)
     assert (asked.api, asked.simulated, asked.key_env) == (row.api, row.simulated, row.key_env)

@@ -13,6 +13,7 @@ from asyncbench.providers.google.contents import ContentsWire
 from asyncbench.providers.openai.wires import ChatWire, CompletionsWire, ResponsesWire
 from asyncbench.providers.wire import Response, Wire
 from asyncbench.records import Finish, Outcome, Reply, finish_of, outcome_of
+from tests.rows import each_row
 
 GEMINI = (
     "STOP | MAX_TOKENS CONTINUATION | SAFETY RECITATION LANGUAGE BLOCKLIST PROHIBITED_CONTENT SPII "
@@ -92,7 +93,7 @@ ALL = [
 ]
 
 
-@pytest.mark.parametrize(("word", "finish"), ALL)
+@each_row(("word", "finish"), ALL)
 def test_a_word_of_a_vendor_is_known(word, finish):
     assert finish_of(word) is finish
 
@@ -189,9 +190,9 @@ ON_ALL_WIRES = [
 ]
 
 
-@pytest.mark.parametrize("way", [read, read_stream], ids=["whole", "streamed"])
-@pytest.mark.parametrize("api", WIRES)
-@pytest.mark.parametrize(("word", "outcome"), ON_ALL_WIRES, ids=str)
+@each_row("way", [read, read_stream])
+@each_row("api", WIRES)
+@each_row(("word", "outcome"), ON_ALL_WIRES)
 def test_a_word_means_the_same_on_every_wire(api, way, word, outcome):
     """None of them is a wrong answer; where there is no outcome, the generation broke and is asked again."""
     if outcome is not None:

@@ -9,6 +9,7 @@ from asyncbench.providers.error_bodies import ErrorBody, read_error
 from asyncbench.providers.error_kinds import kind_of, payload
 from asyncbench.providers.wire import Response
 from tests.providers.dialects import REFUSALS, Refusal
+from tests.rows import each_row
 
 
 def kind(status, body, wait_s=None):
@@ -185,7 +186,7 @@ def test_words_are_read_in_linear_time():
         assert kind(400, words.encode()) is ErrorKind.BAD_REQUEST
 
 
-@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.whose)
+@each_row("refusal", REFUSALS)
 def test_each_dialect_of_a_refusal_means_what_its_vendor_says(refusal: Refusal):
     body = orjson.dumps(refusal.body)
 

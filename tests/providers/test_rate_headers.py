@@ -13,6 +13,7 @@ from asyncbench.providers.rate_headers import LONGEST_RESET_S, allowances, reset
 from asyncbench.records import Allowance
 from tests.providers.asking import KEY, asking, failure_of
 from tests.providers.raw_server import answering, events, resetting, sending, stream_of
+from tests.rows import each_row
 
 DATE = "Fri, 20 Nov 2026 10:00:00 GMT"
 AT = 1_795_168_800  # DATE
@@ -23,7 +24,7 @@ def told(what, limit, remaining, reset_s=None, *, period_s=60.0):
     return Allowance(what=what, period_s=period_s, limit=limit, remaining=remaining, reset_s=reset_s)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "expected"),
     [
         pytest.param("6m0s", 360.0, id="Go: minutes"),

@@ -25,6 +25,7 @@ from asyncbench.providers.wire import Response
 from asyncbench.records import Reply
 from tests.providers.asking import ADAPTERS, asking
 from tests.providers.raw_server import events, sending, stream_of
+from tests.rows import each_row
 
 KEYS = (
     "sk-PL4NTEDenvironment7f3aQx",
@@ -54,8 +55,7 @@ FORMS = {
     ),
     "cut off": lambda key: key[:20],
 }
-FORM_CASES = pytest.mark.parametrize("form", FORMS)
-KEY_CASES = pytest.mark.parametrize("key", KEYS)
+WITH_EACH_KEY = pytest.mark.parametrize("key", KEYS)
 
 
 def traces(told, key):
@@ -66,26 +66,26 @@ def traces(told, key):
     return [form[i : i + 16] for form in whole for i in range(len(form) - 15) if form[i : i + 16] in told]
 
 
-@KEY_CASES
-@FORM_CASES
+@each_row("key", KEYS)
+@each_row("form", FORMS)
 def test_no_form_of_a_key_stays_in_a_text(key, form):
     told = without_secret(f"You sent {FORMS[form](key)} to us", key=key)
     assert MARK in told
     assert traces(told, key) == []
 
 
-@KEY_CASES
-@FORM_CASES
-@pytest.mark.parametrize("field", ["message", "code", "type", "status", "request_id"])
-@pytest.mark.parametrize("status", [200, 400, 401, 429, 500])
+@each_row("key", KEYS)
+@each_row("form", FORMS)
+@each_row("field", ["message", "code", "type", "status", "request_id"])
+@each_row("status", [200, 400, 401, 429, 500])
 def test_no_field_of_a_refusal_keeps_it(key, form, field, status):
     body = orjson.dumps({"error": {"message": "no", field: FORMS[form](key)}})
     error = refusal(Response(status=status, headers={"x-request-id": FORMS[form](key)}, body=body), key=key)
     assert traces((error.message, error.args, error.request_id), key) == []
 
 
-@KEY_CASES
-@FORM_CASES
+@each_row("key", KEYS)
+@each_row("form", FORMS)
 def test_a_page_that_is_no_json_keeps_none(key, form):
     page = f"<html><b>{FORMS[form](key)}</b></html>".encode()
     error = refusal(Response(status=502, headers={}, body=page), key=key)
@@ -155,7 +155,7 @@ def everything(told):
     return f"{told} {told.usage} {told.raw_usage}"
 
 
-@KEY_CASES
+@WITH_EACH_KEY
 async def test_nothing_of_an_answer_keeps_it(adapter, server, opened, key):
     """Whole, refused and streamed, with an error or noise among the events; in headers, too."""
     provider = opened(adapter.provider(server.url, api_key=key))
@@ -243,7 +243,7 @@ def batches_of(vendor, url, key):
 
 
 @pytest.mark.parametrize("vendor", LINES)
-@KEY_CASES
+@WITH_EACH_KEY
 async def test_nothing_of_a_batch_keeps_it(vendor, server, tmp_path, key):
     """Its lines as they are read, its file on the disk with what is no line of ours, what is told of it."""
     api, results = batches_of(vendor, server.url, key), tmp_path / "results"

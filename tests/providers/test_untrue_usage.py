@@ -11,6 +11,7 @@ from asyncbench.providers.google.contents import ContentsWire
 from asyncbench.providers.openai.wires import ChatWire, CompletionsWire, ResponsesWire
 from asyncbench.providers.wire import Response, Wire
 from asyncbench.records import UNTRUE_USAGE
+from tests.rows import each_row
 
 TEXT = "a long answer " * 100
 # The names of input, output and total; a whole body with a text and an account; the events of its stream.
@@ -93,7 +94,6 @@ CASES = [
     pytest.param((10.0, 300.0, 310.0), TEXT, (10, 300), id="true, as floats"),
     pytest.param((10, 0, 10), "", (10, 0), id="nothing was written"),
 ]
-BOTH = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 
 
 def response():
@@ -111,9 +111,9 @@ def counts(reply):
     return (None, None) if reply.usage is None else (reply.usage.input_tokens, reply.usage.output_tokens)
 
 
-@BOTH
-@pytest.mark.parametrize("api", FORMATS)
-@pytest.mark.parametrize(("told", "text", "believed"), CASES)
+@each_row("streamed", [False, True])
+@each_row("api", FORMATS)
+@each_row(("told", "text", "believed"), CASES)
 def test_only_a_usage_that_can_be_true_is_believed(api, streamed, told, text, believed):
     if api == "contents" and told == (UNTOLD, 300, UNTOLD):
         believed = (None, None)  # without its input, nothing tells what Gemini counts where
@@ -229,8 +229,8 @@ ODD_COUNTS = [
 ]
 
 
-@BOTH
-@pytest.mark.parametrize(("used", "believed"), ODD_COUNTS)
+@each_row("streamed", [False, True])
+@each_row(("used", "believed"), ODD_COUNTS)
 def test_counts_that_do_not_fit_together_are_unknown(streamed, used, believed):
     wire, _, whole, events = FORMATS["chat"]
     told = response()

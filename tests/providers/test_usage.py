@@ -26,6 +26,7 @@ from asyncbench.providers.usage import (
     stated_cost_usd,
 )
 from asyncbench.records import Price, Usage
+from tests.rows import each_row
 
 FILES = sorted((Path(__file__).parent / "usages").glob("*.json"))
 ACCOUNTS: dict[str, Any] = {path.stem: json.loads(path.read_text("utf-8")) for path in FILES}
@@ -46,9 +47,9 @@ NAMES = st.sampled_from(sorted({name for one in ACCOUNTS.values() for name in on
 
 
 def accounts(*, with_: str = "body"):
-    """Parametrize by the accounts that say something under this key."""
+    """Check with each account that says something under this key."""
     chosen = [pytest.param(one, id=name) for name, one in ACCOUNTS.items() if with_ in one]
-    return pytest.mark.parametrize("account", chosen)
+    return each_row("account", chosen)
 
 
 def in_usd(by_hand):

@@ -8,6 +8,7 @@ from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.params import wire_complaint
 from asyncbench.providers.provider import WIRES
 from tests.providers.asking import asking
+from tests.rows import each_row
 
 EVERYTHING = Quirks(thinking="thinking_budget")  # an endpoint that has words for all that a format can say
 SAYABLE = {  # key → the formats that can say it
@@ -26,8 +27,8 @@ def model(api, **fields):
     return replace(asking(**{"max_tokens": None, **fields}).trial.model, api=api, provider="acme")
 
 
-@pytest.mark.parametrize("key", SAYABLE)
-@pytest.mark.parametrize("api", WIRES)
+@each_row("key", SAYABLE)
+@each_row("api", WIRES)
 def test_a_format_is_asked_only_for_what_it_can_say(api, key):
     fault = wire_complaint(model(api, **{key: VALUES.get(key, 2048)}), EVERYTHING)
 

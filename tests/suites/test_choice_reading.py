@@ -1,15 +1,15 @@
 """The letter that a reply chooses, beside any script, and not one that it only mentions."""
 
-import pytest
 from hypothesis import given, strategies as st
 
 from asyncbench.suites.choice_reading import last_letter
+from tests.rows import each_row
 from tests.suites.choice_cases import CHOSEN
 
 LETTERS = "ABCDEFGHJ"
 
 
-@pytest.mark.parametrize(("text", "letter"), CHOSEN)
+@each_row(("text", "letter"), CHOSEN)
 def test_a_reply_chooses_a_letter(text, letter):
     assert last_letter(text) == letter
 

@@ -13,6 +13,7 @@ from asyncbench.suites.llm_arithmetic import (
     without_fractions,
     without_thinking,
 )
+from tests.rows import each_row
 
 LONG = 1_000_000  # characters: what reads them again and again would take hours, on any machine
 DEEP = 250_000
@@ -96,7 +97,7 @@ LAYERED = {
 }
 
 
-@pytest.mark.parametrize(("text", "number"), LAYERED.values(), ids=LAYERED)
+@each_row(("text", "number"), LAYERED.values())
 def test_the_layered_reading(text, number):
     answered, _ = without_thinking(text)
 

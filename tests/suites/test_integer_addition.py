@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 
 from asyncbench.records import Grade, Outcome, Reply
 from asyncbench.suites.integer_addition import grade, read_int
+from tests.rows import each_row
 from tests.suites.made import drafts_of, problem
 
 drafts = partial(drafts_of, "integer_addition")
@@ -140,7 +141,7 @@ def test_accepted(text, value):
     assert read_int(text) == int(text.strip())
 
 
-@pytest.mark.parametrize("text", REJECTED.values(), ids=REJECTED)
+@each_row("text", REJECTED.values())
 def test_rejected(text):
     assert read_int(text) is None
     with pytest.raises(ValueError, match="int"):

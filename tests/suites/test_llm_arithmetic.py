@@ -15,6 +15,7 @@ from hypothesis import given, strategies as st
 from asyncbench.records import Grade, Outcome, Reply
 from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS, generate, grade
 from tests.recorded import rows
+from tests.rows import each_row
 from tests.suites.made import drafts_of, problem
 
 OPERATION = {"add": add, "sub": sub, "mul": mul, "div": truediv}
@@ -74,8 +75,8 @@ def test_a_cell_has_the_same_problems_whatever_else_is_selected():
     assert alone == among
 
 
-@pytest.mark.parametrize("depth", [1, 2, 10, 13, 30, 50, 300])
-@pytest.mark.parametrize("task", ARITHMETIC_TASKS)
+@each_row("depth", [1, 2, 10, 13, 30, 50, 300])
+@each_row("task", ARITHMETIC_TASKS)
 def test_answers_are_exact_at_any_depth(task, depth):
     for draft in drafts(variants=task, depths=depth, trials=5):
         lhs, rhs = map(Fraction, draft.operands)
@@ -285,8 +286,8 @@ def test_the_longest_numbers_are_still_compared(task, text):
     assert (one.classification, one.reason) == ("Deviate", None)
 
 
-@pytest.mark.parametrize("depth", [13, 14, 25, 50, 300])
-@pytest.mark.parametrize("task", ARITHMETIC_TASKS)
+@each_row("depth", [13, 14, 25, 50, 300])
+@each_row("task", ARITHMETIC_TASKS)
 def test_a_perfect_reply_is_correct_at_any_depth(task, depth):
     for draft in drafts(variants=task, depths=depth, trials=3):
         with decimal.localcontext(prec=1000):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from asyncbench.suites.number_reading import NotOneNumberError, last_number, only_number
+from tests.rows import each_row
 from tests.suites.number_cases import (
     EXPECTED,
     READ,
@@ -40,7 +41,7 @@ def exactly(written: str) -> Decimal | Fraction:
     return Fraction(written) if "/" in written else Decimal(written)
 
 
-@pytest.mark.parametrize(("text", "number"), [case for cases in READ.values() for case in cases])
+@each_row(("text", "number"), [case for cases in READ.values() for case in cases])
 def test_a_reply_is_read_as_people_write(text, number):
     assert last_number(text) == (None if number is None else exactly(number))
 
@@ -50,12 +51,12 @@ def test_a_comma_stands_before_decimals_where_that_is_said(text, number):
     assert last_number(text, ",") == (None if number is None else exactly(number))
 
 
-@pytest.mark.parametrize(("text", "number"), EXPECTED)
+@each_row(("text", "number"), EXPECTED)
 def test_an_expected_value_is_one_number(text, number):
     assert only_number(text) == exactly(number)
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@each_row("text", REFUSED)
 def test_an_expected_value_that_is_not_one_number_is_refused(text):
     with pytest.raises(NotOneNumberError):
         only_number(text)

@@ -6,6 +6,7 @@ import pytest
 
 from asyncbench.records import Reply
 from asyncbench.suites.custom import grade
+from tests.rows import each_row
 from tests.suites.made import problem
 
 
@@ -83,7 +84,7 @@ APART = [
 ]
 
 
-@pytest.mark.parametrize(("reply", "expected"), EQUAL)
+@each_row(("reply", "expected"), EQUAL)
 def test_case_accents_punctuation_and_articles_do_not_count(reply, expected):
     assert right("text", reply, expected)
     assert right("text", expected, reply)
@@ -126,7 +127,7 @@ CONTAINED = [
 ]
 
 
-@pytest.mark.parametrize(("reply", "expected", "contained"), CONTAINED)
+@each_row(("reply", "expected", "contained"), CONTAINED)
 def test_whole_words_are_contained_where_no_not_is_before_them(reply, expected, contained):
     assert right("contains", reply, expected) is contained
 

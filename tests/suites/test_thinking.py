@@ -14,6 +14,7 @@ from asyncbench.suites.own_graders import use_grader
 from asyncbench.suites.plugins import Origin, OwnFunction
 from asyncbench.suites.table import _added
 from asyncbench.suites.thinking import split_thinking
+from tests.rows import each_row
 from tests.suites.made import problem
 
 THOUGHT = "Is it 12? The answer is 12. Answer: 12?"
@@ -133,8 +134,8 @@ ASKED = {  # a grader's name: (how it grades, a problem, an answer that is right
 }
 
 
-@pytest.mark.parametrize("grader", ASKED)
-@pytest.mark.parametrize("form", FORMS)
+@each_row("grader", ASKED)
+@each_row("form", FORMS)
 def test_a_right_answer_behind_thinking_is_right(form, grader):
     grade, question, answer = ASKED[grader]
     end = next((end for sign, end in ENDS.items() if sign in form), "")
@@ -146,10 +147,8 @@ def test_a_right_answer_behind_thinking_is_right(form, grader):
     assert (THOUGHT in (split_thinking(text).thought or "")) == ("{}" in form)
 
 
-@pytest.mark.parametrize("grader", ASKED)
-@pytest.mark.parametrize(
-    "form", ["<think>", "[THINK]", "◁think▷", "<|channel|>analysis<|message|>", "analysisWe. "]
-)
+@each_row("grader", ASKED)
+@each_row("form", ["<think>", "[THINK]", "◁think▷", "<|channel|>analysis<|message|>", "analysisWe. "])
 def test_a_thought_that_never_ends_is_no_answer_however_right_it_looks(form, grader):
     grade, question, answer = ASKED[grader]
     text = f"{form}{THOUGHT}\n{answer}"
@@ -214,7 +213,7 @@ PIECES = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(300))
+@each_row("seed", range(300))
 def test_nothing_is_lost_but_tags_and_space(seed):
     draw = random.Random(seed)
     words = [f"w{n}w" for n in range(8)]
@@ -254,7 +253,16 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-@pytest.mark.parametrize("start", ["", "<think>", "analysis", "<|channel|>", "<think>x</think>"])
+@pytest.mark.parametrize(
+    "start",
+    [
+        "",
+        *(
+            pytest.param(start, marks=pytest.mark.long)
+            for start in ("<think>", "analysis", "<|channel|>", "<think>x</think>")
+        ),
+    ],
+)
 def test_a_hostile_reply_takes_linear_time(piece, start):
     """A rule that looks back at all before each tag would take minutes, and the test its time limit."""
     began = process_time()

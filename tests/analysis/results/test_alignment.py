@@ -14,6 +14,7 @@ from asyncbench.analysis.anatomy.alignment import Part, aligned
 from asyncbench.analysis.anatomy.edits import MOST_PAIRS, fewest_edits
 from asyncbench.analysis.anatomy.error import OF_ANSWERS, UNCLASSIFIED, anatomy
 from tests.recorded import rows
+from tests.rows import each_row
 
 OPS = {"same", "replaced", "missing", "extra", "swapped", "carry", "moved"}
 
@@ -32,7 +33,7 @@ def shown(parts):
 # ── one of each ──────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("task", "operands", "expected", "answer", "seen"),
     [
         ("int_mul", ("523143", "3"), "1569429", "11569429", "1 extra[|1] 569429"),

@@ -16,6 +16,7 @@ from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
 from asyncbench.suites.numbers import carries
 from docs.generated import filled
 from tests.recorded import rows
+from tests.rows import each_row
 
 PAGE = filled((Path(__file__).parents[3] / "docs" / "reference" / "metrics.md").read_text("utf-8"))
 
@@ -603,9 +604,9 @@ def test_numbers_whose_exponents_are_huge_are_not_written_out():
             assert anatomy(expected, answer, answer_type="fraction", task="add", operands=operands).kind
 
 
-@pytest.mark.parametrize("odd", ["1e999999999", "-1e-999999", "NaN", "Infinity", "0", "-0", "", ".", "1/0"])
-@pytest.mark.parametrize("task", ["add", "sub", "mul", "div", "mod"])
-@pytest.mark.parametrize("answer_type", ["integer", "decimal", "scientific", "fraction", "text"])
+@each_row("odd", ["1e999999999", "-1e-999999", "NaN", "Infinity", "0", "-0", "", ".", "1/0"])
+@each_row("task", ["add", "sub", "mul", "div", "mod"])
+@each_row("answer_type", ["integer", "decimal", "scientific", "fraction", "text"])
 def test_nothing_odd_makes_it_fail(odd, task, answer_type):
     for expected, answer, operands in (
         ("643", odd, ("523", "120")),

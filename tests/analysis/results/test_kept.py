@@ -171,7 +171,9 @@ def test_while_a_journal_holds_rows_nothing_is_kept(folder):
     assert not states(killed)
 
 
-@pytest.mark.parametrize("how", ["cut", "flipped", "empty", "folder"])
+@pytest.mark.parametrize(
+    "how", ["flipped", "folder", *(pytest.param(how, marks=pytest.mark.long) for how in ("cut", "empty"))]
+)
 def test_counts_that_are_not_as_they_were_written_are_made_again(folder, how):
     with nothing_kept():
         of_rows = said(folder, QUICK)

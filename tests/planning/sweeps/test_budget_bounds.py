@@ -32,6 +32,7 @@ from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import run_sweep
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.suites.requests import way_of_asking
+from tests.rows import each_row
 from tests.sweep_files import outcomes, problem_set, simulator, sweep
 from tests.world.clock import virtually
 from tests.world.night import EPOCH_S, MODEL, RIGHT, Desk, Night, night_of, requests, waiting
@@ -198,7 +199,7 @@ def test_a_bill_above_the_price_in_the_sweep_is_charged_and_told_once():
 # ── models that no bound holds ───────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("model", "why"),
     [
         ("openai/gpt-4o-search-preview", "searches the web"),
@@ -221,7 +222,7 @@ def test_a_bill_above_the_price_in_the_sweep_is_charged_and_told_once():
         ("openrouter/openrouter/auto", "another model"),
     ],
 )
-@pytest.mark.parametrize("price", [{"price": PRICE}, {}], ids=["price given", "price of the table"])
+@each_row("price", [{"price": PRICE}, {}])
 def test_a_model_that_costs_beside_its_tokens_unasked_is_refused(model, why, price):
     asked = {"model": model, "max_tokens": 9} | price
     plan = planned(asked)
@@ -262,7 +263,7 @@ ORDINARY = (
 )
 
 
-@pytest.mark.parametrize("model", ORDINARY)
+@each_row("model", ORDINARY)
 def test_an_ordinary_model_of_text_is_held_by_a_budget(model):
     named = {"price": PRICE} if "ft:" in model or "mistral-large" in model else {}
     plan = planned({"model": model, "max_tokens": 9} | named)

@@ -19,6 +19,7 @@ from asyncbench.suites.nupa.suite import (
     wording,
 )
 from asyncbench.suites.nupa.tasks import TASKS, template
+from tests.rows import each_row
 from tests.suites.nupa.arithmetic import answer
 from tests.suites.nupa.drafts import SUM, drafts_of, problem
 
@@ -107,7 +108,7 @@ def test_a_task_without_a_rule_cannot_be_asked_with_one(kind, fault):
 # ── worked examples ──────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("name", TASKS)
+@each_row("name", TASKS)
 def test_five_examples_have_five_lengths_of_the_task_from_short_to_long(name):
     task = TASKS[name]
     lengths = lengths_of(task, 5)
@@ -118,7 +119,7 @@ def test_five_examples_have_five_lengths_of_the_task_from_short_to_long(name):
         assert length in task.lengths[first:end]
 
 
-@pytest.mark.parametrize("name", TASKS)
+@each_row("name", TASKS)
 def test_examples_are_right_and_the_same_for_every_problem_of_a_task(name):
     task = TASKS[name]
     shown = {examples_for(one_of(name, seed=seed), 5) for seed in (1, 2)}

@@ -11,6 +11,7 @@ from asyncbench.suites.nupa.grading import PATTERNS, grade, nearness, read_searc
 from asyncbench.suites.nupa.tasks import TASKS
 from asyncbench.suites.table import grade_text
 from tests.recorded import nupa_outputs, texts_of
+from tests.rows import each_row
 from tests.suites.nupa.drafts import SUM, drafts_of, problem
 
 WAYS = {"chat": "strict_chat", "completion": "strict_completion"}
@@ -149,7 +150,7 @@ def some(name: str, *, profile: str = "fixed", each: int = 4) -> list[Problem]:
     return made
 
 
-@pytest.mark.parametrize("name", TASKS)
+@each_row("name", TASKS)
 def test_whoever_is_silent_lacks_every_digit_and_whoever_knows_all_lacks_none(name):
     for made in some(name, each=1)[::6]:
         rights, silents = grade_text(made, f"The answer is {made.expected}"), grade_text(made, "")

@@ -2,10 +2,9 @@
 
 from itertools import islice
 
-import pytest
-
 from asyncbench.suites.nupa.suite import CALLS, ROUTINES, RULES, question_of_rule, rule, rule_prompt
 from asyncbench.suites.nupa.tasks import TASKS, NupaTask
+from tests.rows import each_row
 from tests.suites.nupa.drafts import drafts_of
 
 COVERED = [task for task in TASKS.values() if (task.task, task.representation) in RULES]
@@ -22,7 +21,7 @@ def rule_calls(name: str) -> set[str]:
     return {name}.union(*(rule_calls(called) for called in CALLS.get(name, ())))
 
 
-@pytest.mark.parametrize("task", COVERED, ids=[task.name for task in COVERED])
+@each_row("task", COVERED)
 def test_carrying_a_rule_out_gives_the_answer(task: NupaTask):
     named: dict[str, object] = {}
     exec(rule(task.task, task.representation), named)  # noqa: S102  it is our own, and short
@@ -34,7 +33,7 @@ def test_carrying_a_rule_out_gives_the_answer(task: NupaTask):
             assert follow(*problem.operands) == problem.expected, problem.operands  # type: ignore[operator]  # `named` may hold anything
 
 
-@pytest.mark.parametrize("name", [task.name for task in COVERED])
+@each_row("name", [task.name for task in COVERED])
 def test_the_question_stands_in_the_prompt_without_its_equals_sign_and_is_found_again(name):
     task = TASKS[name]
     problem = next(drafts_of(task, 5, seed=1))

@@ -18,6 +18,7 @@ from asyncbench.suites.nupa.operands import (
     uniform,
 )
 from asyncbench.suites.nupa.tasks import TASKS, chosen, task_of
+from tests.rows import each_row
 from tests.suites.nupa.arithmetic import written
 
 # The paper, A.1.3, as columns: task, variant, representation, operands, answer.
@@ -62,7 +63,7 @@ sig - float 65.669 2 6.6e1
 """
 
 
-@pytest.mark.parametrize("line", EXAMPLES.strip().splitlines())
+@each_row("line", EXAMPLES.strip().splitlines())
 def test_the_examples_of_the_paper_are_answered_as_there(line):
     task, variant, representation, a, b, answer = line.split()
     operands = (a,) if b == "-" else (a, b)
@@ -148,8 +149,8 @@ def prepared(name: str, profile: str, pairs: int = 40) -> list[Operands]:
     return found
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("name", TASKS)
+@each_row("profile", PROFILES)
+@each_row("name", TASKS)
 def test_whatever_is_asked_is_written_canonically_and_has_an_answer(name, profile):
     task = TASKS[name]
     for operands in prepared(name, profile, pairs=8):
