@@ -142,7 +142,7 @@ FROM counted LEFT JOIN graded ON {_SAME_CELL} ORDER BY {", ".join(f"counted.{nam
 """  # noqa: S608  made of our own words alone
 
 
-# The Wilson score interval of `stats.Proportion`: p, n and z as there; NULL without trials. A problem counts
+# The Wilson score interval of `Proportion`: p, n and z as there; NULL without trials. A problem counts
 # once, however often it was asked.
 _CENTRE = "(p + z*z / (2*n)) / (1 + z*z / n)"
 _HALF = "z * sqrt(p * (1 - p) / n + z*z / (4*n*n)) / (1 + z*z / n)"

@@ -187,7 +187,7 @@ class Attempt:
     gap_max_s: float | None = None
     output_chars: int | None = None  # of thinking and answer
     kept_connection: str | None = None  # closed by the server: resent or lost; None: it was not
-    gap_counts: str | None = None  # JSON: each bin of a `log_histogram`, how many gaps are in it
+    gap_counts: str | None = None  # JSON: each bin of a histogram (`histogram_text`), how many gaps are in it
     worker: str | None = None  # the name of the process that made it; None: the run's own
 
 

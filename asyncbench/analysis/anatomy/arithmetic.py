@@ -12,7 +12,7 @@ _REVERSED = 3  # digits; of fewer they are neighbours that are swapped, or a mov
 
 
 def flags_of(pair: NumberPair) -> frozenset[str]:
-    """Return every kind (`kinds.OF_ANSWERS`) that a wrong number is of."""
+    """Return every kind (`error.OF_ANSWERS`) that a wrong number is of."""
     if pair.true == pair.read:
         return frozenset({"same_value"})
     flags = {*_by_value(pair), *_by_operands(pair), *_by_digits(pair)}

@@ -133,7 +133,7 @@ class ErrorFindings:
         self.from_right.update(error.wrong_from_right)
 
     def in_order(self) -> "ErrorFindings":
-        """Return it with kinds and flags in the order of `kinds.KINDS`, however answers were added."""
+        """Return it with kinds and flags in the order of `error.KINDS`, however answers were added."""
         kinds, flags = (
             Counter({name: counts[name] for name in sorted(counts, key=_place)})
             for counts in (self.kinds, self.flags)

@@ -126,7 +126,7 @@ def end_of(reply: str) -> str:
 
 
 def reply_kind(reply: str) -> str | None:
-    """Return what a reply is of which no answer was read; None: it has no name (`kinds.OF_REPLIES`)."""
+    """Return what a reply is of which no answer was read; None: it has no name (`OF_REPLIES`)."""
     if not reply.strip():
         return "empty"
     if _MOST_DIGITS.search(reply):
@@ -180,7 +180,7 @@ MOST_PLACES: Final = 40  # digits of which it is told whether they are wrong, fr
 class Error:
     """What is wrong with an answer."""
 
-    kind: str  # of `kinds.KINDS`, or unclassified
+    kind: str  # of `KINDS`, or unclassified
     flags: frozenset[str] = frozenset()  # every kind that it is of; right_value: of a reply that was not read
     digits: int = 0  # of the truth, or characters
     length_error: int | None = None  # digits too many, negative: too few; None: no answer was read

@@ -227,7 +227,7 @@ class WorkerProcess:
         """Have it make a call; what it is told of it, `Worker` reads.
 
         Raises:
-            ProviderError, LostCallError: see `AskedByWorkers.ask`.
+            ProviderError, LostCallError: see `WorkerProvider.ask`.
         """
         number = next(self._numbers)
         ended: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()

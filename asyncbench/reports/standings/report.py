@@ -176,7 +176,7 @@ def standings_of(views: FolderViews, *, formats: bool = True, by_kind: bool = Fa
 
     Whoever was asked less than half of a ranking's problems is not in it, but in another one; problems that
     `stop_when` skips count as asked here, and here alone. Failed and truncated trials count as not right;
-    `Standing.accuracy` has the bounds, on the same problems.
+    `RankingRow.accuracy` has the bounds, on the same problems.
 
     Args:
         views: of the folders.
