@@ -32,7 +32,7 @@ def test_every_file_has_its_command_and_every_command_its_file():
 def test_the_documented_command_makes_the_same_content_again(name, tmp_path):
     _, _, suite, _, out, _, seed, *rest = COMMANDS[name]
     given = {key.removeprefix("--").replace("-", "_"): value for key, value in batched(rest)}
-    again = generate(suite, tmp_path / name, seed=int(seed), workers=1, **given)
+    again = generate(suite, tmp_path / name, seed=int(seed), **given)
     kept = open_set(DATA / name)
 
     assert out == f"data/{name}"

@@ -19,9 +19,6 @@ def generate(
     seed: Annotated[
         int, typer.Option(metavar="N", help="Use this seed. It gives the same problems on every machine.")
     ] = 0,
-    workers: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Use N processes. The problems stay the same.")
-    ] = 1,
     exclude: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="Leave out the questions of this problem set. Repeatable."),
@@ -31,7 +28,7 @@ def generate(
 
     asyncbench generate llm_arithmetic --out my.parquet --seed 7 --depths 2-10
 
-    asyncbench generate nupa --out nupa.parquet --per-length 1000 --workers 4
+    asyncbench generate nupa --out nupa.parquet --per-length 1000
 
     asyncbench generate nupa --split train --exclude a.parquet --out b.parquet
 
@@ -42,9 +39,7 @@ def generate(
     from asyncbench.problems.making import generate as make
     from asyncbench.tables.numbers import number_of
 
-    made = make(
-        suite, out, seed=seed, workers=workers, exclude=exclude or (), **_parameters(with_lists(context.args))
-    )
+    made = make(suite, out, seed=seed, exclude=exclude or (), **_parameters(with_lists(context.args)))
     typer.echo(f"{made.path}: {number_of(made.rows, 'problem')}, digest {made.digest[:12]}")
 
 

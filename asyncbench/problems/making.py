@@ -1,15 +1,13 @@
 """Making problem sets: generating them from a seed, writing them, and copying them into results."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from itertools import accumulate, chain, islice
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from shutil import copyfileobj
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,130 +17,10 @@ from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.files import local, replacing, storing, writing
 from asyncbench.problems.files import content_in, opened_parquet
 from asyncbench.problems.problem_set import ProblemSet, Survey, metadata_in, metadata_of, state_of
-from asyncbench.problems.schema import DRAFTED, PROBLEM_SCHEMA, ROWS_AT_ONCE, batches_of, drafted, with_ids
+from asyncbench.problems.schema import PROBLEM_SCHEMA, ROWS_AT_ONCE, batches_of, draft_batches, with_ids
 from asyncbench.records import Problem
-from asyncbench.suites.suite import Rows, Suite
+from asyncbench.suites.suite import Suite
 from asyncbench.suites.table import SUITES
-
-# ── drafts of a suite as batches, made here or by several processes with the same result
-# Each process makes its part of every row and sends some rows at a time through a pipe. A full pipe makes
-# it wait, so memory does not grow with the set. Here the parts of each row are put together again.
-
-
-_ROWS_AT_ONCE = 8  # of a part: some 20,000 problems of all of nupa together, 10 MB
-
-
-class Some(NamedTuple):
-    """Some rows of a part: how many drafts each has, and all of them as one batch in Arrow's own form."""
-
-    sizes: list[int]
-    batch: pa.Buffer | bytes
-
-
-def draft_batches(
-    suite: Suite, seed: int, parameters: Mapping[str, object], *, workers: int, rows: int
-) -> Iterator[pa.RecordBatch]:
-    """Yield the drafts of a suite in their order, `rows` to a batch; the last may be shorter.
-
-    Raises:
-        ProblemSetError: a worker process was ended by somebody else.
-    """
-    assert suite.generate is not None  # noqa: S101  # `generate` has refused the others
-    if workers == 1 or suite.rows is None:
-        drafts = iter(suite.generate(seed, parameters))
-        while some := list(islice(drafts, rows)):
-            yield drafted(some)
-        return
-    waiting = pa.Table.from_batches([], DRAFTED)
-    with ExitStack() as stack:
-        parts = [
-            stack.enter_context(_working(suite.rows, seed, parameters, part, workers))
-            for part in range(workers)
-        ]
-        while any(received := [_received(part) for part in parts]):
-            batch = _in_rows([some_rows for some_rows in received if some_rows])
-            waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch])])
-            while waiting.num_rows >= rows:
-                yield _as_batch(waiting.slice(0, rows))
-                waiting = waiting.slice(rows)
-    if waiting.num_rows:
-        yield _as_batch(waiting)
-
-
-def _as_batch(table: pa.Table) -> pa.RecordBatch:
-    return table.combine_chunks().to_batches()[0]
-
-
-@contextmanager
-def _working(
-    rows: Rows, seed: int, parameters: Mapping[str, object], part: int, parts: int
-) -> Iterator[Connection]:
-    """Yield the near end of a pipe into which a process of its own sends a part."""
-    context = get_context("spawn")  # a fork would copy locks that threads of Arrow hold
-    near, far = context.Pipe(duplex=False)
-    worker = context.Process(target=_send, args=(far, rows, seed, dict(parameters), part, parts), daemon=True)
-    worker.start()
-    far.close()
-    try:
-        yield near
-    finally:
-        near.close()
-        worker.terminate()
-        worker.join()
-
-
-def _send(
-    pipe: Connection, rows: Rows, seed: int, parameters: Mapping[str, object], part: int, parts: int
-) -> None:
-    """Send a part, some rows at a time; then None, or the error that ended it."""
-    try:
-        made = rows(seed, parameters, part, parts)
-        while some := list(islice(made, _ROWS_AT_ONCE)):
-            drafts = list(chain.from_iterable(some))
-            batch = drafted(drafts).serialize().to_pybytes() if drafts else b""
-            pipe.send(Some(list(map(len, some)), batch))
-        pipe.send(None)
-    except BrokenPipeError:  # nobody wants them any more
-        return
-    except Exception as error:
-        pipe.send(error)
-
-
-def _received(part: Connection) -> Some | None:
-    """Return the next rows of a part; None, ever again, after its last."""
-    if part.closed:
-        return None
-    try:
-        some = part.recv()
-    except EOFError:
-        raise ProblemSetError(
-            "a worker process was killed before its work was done, perhaps for lack of memory. Use fewer "
-            "--workers."
-        ) from None
-    if isinstance(some, Exception):
-        raise some
-    if some is None:
-        part.close()
-        return None
-    return Some(*some)
-
-
-def _in_rows(parts: Sequence[Some]) -> pa.RecordBatch:
-    """Return the rows of several parts as one batch: row by row, in each row part after part."""
-    batches = [pa.ipc.read_record_batch(pa.py_buffer(part.batch), DRAFTED) for part in parts if part.batch]
-    starts = list(accumulate((sum(part.sizes) for part in parts), initial=0))  # of each part
-    order = list[int]()
-    for row in range(max(len(part.sizes) for part in parts)):
-        for n, part in enumerate(parts):
-            size = part.sizes[row] if row < len(part.sizes) else 0
-            order.extend(range(starts[n], starts[n] + size))
-            starts[n] += size
-    whole = pa.Table.from_batches(batches, DRAFTED)
-    return _as_batch(whole.take(pa.array(order, pa.int64())))
-
-
-# ── writing and copying
-
 
 Writing = Callable[[Path], AbstractContextManager[None]]  # what becomes of the system's refusal to write
 
@@ -152,7 +30,6 @@ def generate(
     out: str | PathLike[str],
     *,
     seed: int = 0,
-    workers: int = 1,
     exclude: Iterable[str | PathLike[str]] = (),
     **parameters: object,
 ) -> ProblemSet:
@@ -165,8 +42,6 @@ def generate(
         suite: the name of a suite.
         out: the file. An existing one is replaced.
         seed: the same seed and parameters give the same problems on every machine. [0]
-        workers: the number of processes; the problems stay the same. In a script, more than one needs
-            `if __name__ == "__main__":`. [1]
         exclude: problem sets whose questions are left out: a test set, of training data. [none]
         parameters: those of the suite; `asyncbench suites` lists them. [the suite's own]
 
@@ -185,8 +60,6 @@ def generate(
     values = chosen.parsed(parameters, place=place)
     if chosen.generate is None:
         raise ConfigError(f"{place}: the problems of this suite are your own file. Name it in the sweep.")
-    if workers < 1:
-        raise ConfigError(f"{place}: workers: {workers} is too small: at least 1")
     out = local(out)
 
     def made(survey: Survey) -> ProblemSet:
@@ -201,10 +74,10 @@ def generate(
             **survey.facts,
         )
 
-    drafts = draft_batches(chosen, seed, values, workers=workers, rows=ROWS_AT_ONCE)
+    drafts = draft_batches(chosen.generate(seed, values), rows=ROWS_AT_ONCE)
     if excluded := tuple(map(Path, exclude)):
         drafts = _without(excluded, drafts)
-    return _written(with_ids(drafts), out, made, writing=writing, cells=chosen.rows is not None)
+    return _written(with_ids(drafts), out, made, writing=writing, cells=chosen.has_small_cells)
 
 
 def _without(paths: Iterable[Path], drafts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
+from itertools import islice
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -50,9 +51,10 @@ def batches_of(problems: Iterator[Problem], *, rows: int) -> Iterator[pa.RecordB
         yield _batch(map(_values, waiting), PROBLEM_SCHEMA)
 
 
-def drafted(drafts: Iterable[Draft]) -> pa.RecordBatch:
-    """Return drafts, at least one, as a batch of the schema without ids."""
-    return _batch(map(drafted_values, drafts), DRAFTED)
+def draft_batches(drafts: Iterator[Draft], *, rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield drafts as batches of `rows` rows, without ids; the last may be shorter."""
+    while batch := list(islice(drafts, rows)):
+        yield _batch(map(drafted_values, batch), DRAFTED)
 
 
 def _batch(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> pa.RecordBatch:

@@ -6,7 +6,6 @@ In: a seed and parameters, or a problem and a reply. Out: problems and grades.
 from asyncbench.suites.suite import (
     Kind as Kind,
     Parameter as Parameter,
-    Rows as Rows,
     Suite as Suite,
     Wording as Wording,
 )

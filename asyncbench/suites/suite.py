@@ -9,8 +9,6 @@ from asyncbench.errors import ConfigError
 from asyncbench.records import Draft, Grade, Message, Problem, Reply
 
 Kind = tuple[str, str, str]  # task, variant and representation of a problem
-# (seed, parameters, part, parts) → row i of the cells of a part, for i from 0 on: `Suite.rows`
-Rows = Callable[[int, Mapping[str, object], int, int], Iterator[Sequence[Draft]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +66,7 @@ class Suite:
 
     `generate(seed, parameters)` yields drafts in balanced order: row i of every cell before row
     i + 1. `grade(problem, reply, style)` is pure and linear in the reply's length; the headline grade
-    comes first, and a trial without a reply (None) is graded as failed. `rows(seed, parameters, part,
-    parts)` yields, for the cells of one of several parts, what `generate` does, row by row: a row of part 0,
-    that of part 1 and so on are a row of all. With it processes share the work, and the counts of all cells,
-    which may hold fewer problems than asked for, are kept.
+    comes first, and a trial without a reply (None) is graded as failed.
     """
 
     name: str
@@ -89,7 +84,7 @@ class Suite:
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # what each `preset` sets
     check: Callable[[Mapping[str, object]], None] | None = None  # ValueError: values that do not go together
     generate: Callable[[int, Mapping[str, object]], Iterator[Draft]] | None  # None: nothing to generate
-    rows: Rows | None = None  # None: one process makes all problems, and no cell holds fewer than asked
+    has_small_cells: bool = False  # that may hold fewer problems than asked for: a set counts them
     grade: Callable[[Problem, Reply | None, str], tuple[Grade, ...]]
 
     def parsed(self, given: Mapping[str, object], *, place: str) -> dict[str, object]:

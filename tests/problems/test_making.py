@@ -280,8 +280,8 @@ def test_sets_to_train_and_to_validate_on_have_no_question_of_the_test(tmp_path)
     assert not any(a & b for a, b in combinations(questions, 2))
     overlap = {one.question for one in open_set(alone.path).read()} & questions[0]
     assert len(overlap) == alone.rows - len(questions[1]) > 0
-    assert generate(
-        "nupa", tmp_path / "two.parquet", split="train", exclude=files[:1], workers=2, **given
-    ).digest == (open_set(files[1]).digest)
+    assert generate("nupa", tmp_path / "two.parquet", split="train", exclude=files[:1], **given).digest == (
+        open_set(files[1]).digest
+    )
     with pytest.raises(ConfigError, match="leave nothing to generate"):
         generate("nupa", tmp_path / "none.parquet", exclude=files, **given)

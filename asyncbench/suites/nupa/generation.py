@@ -18,7 +18,7 @@ from typing import cast
 from asyncbench.records import Draft
 from asyncbench.suites.numbers import FORMS, parts
 from asyncbench.suites.nupa.operands import SHORTER, Operands, below_of, by_operand, pairs_of, uniform
-from asyncbench.suites.nupa.tasks import PUBLISHED_NAMES, TASKS, NupaTask, chosen, range_of, template, writing
+from asyncbench.suites.nupa.tasks import PUBLISHED_NAMES, NupaTask, chosen, range_of, template, writing
 
 GENERATOR_VERSION = 1
 PROFILES: Mapping[str, int] = {"fixed": 1, "reference": 1}  # with versions: raise when problems change
@@ -31,28 +31,17 @@ _IN_VAIN = 100  # draws in a row that were all there before: the cell holds no m
 
 def generate(seed: int, parameters: Mapping[str, object]) -> Iterator[Draft]:
     """Yield up to `per_length` problems of every task and length, one of each cell before the next of any."""
-    return chain.from_iterable(rows(seed, parameters))
-
-
-def rows(seed: int, parameters: Mapping[str, object], part: int = 0, of: int = 1) -> Iterator[list[Draft]]:
-    """Yield row i of every cell, for i from 0 on: of all cells, or of one of `of` parts of them, from 0.
-
-    The parts of a row, one after the other, are the row.
-    """
     wanted = set(cast("Iterable[int]", parameters["lengths"]))
-    cells = [(task, length) for task in chosen(parameters) for length in task.lengths if length in wanted]
-    lengths: dict[str, list[int]] = {}
-    for task, length in cells[len(cells) * part // of : len(cells) * (part + 1) // of]:
-        lengths.setdefault(task.name, []).append(length)
     profile, most = cast("str", parameters["profile"]), cast("int", parameters["per_length"])
     shorter = cast("str", parameters.get("shorter", SHORTER[0]))
     split = cast("str", parameters.get("split", SPLITS[0]))
     made = [
-        rows_of(TASKS[name], some, seed=seed, profile=profile, stream=split, most=most, shorter=shorter)
-        for name, some in lengths.items()
+        rows_of(task, lengths, seed=seed, profile=profile, stream=split, most=most, shorter=shorter)
+        for task in chosen(parameters)
+        if (lengths := [length for length in task.lengths if length in wanted])
     ]
     while row := [drafts for drafts in (next(task, None) for task in made) if drafts is not None]:
-        yield list(chain.from_iterable(row))
+        yield from chain.from_iterable(row)
 
 
 def rows_of(

@@ -25,7 +25,6 @@ from asyncbench.suites.nupa.generation import (
     PROFILES,
     SPLITS,
     generate,
-    rows,
     rows_of,
 )
 from asyncbench.suites.nupa.grading import ANSWER
@@ -354,6 +353,6 @@ SUITE = Suite(
     },
     check=check,
     generate=generate,
-    rows=rows,
+    has_small_cells=True,
     grade=grading.grade,
 )

@@ -2,18 +2,18 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice, zip_longest
 from typing import Any
 
 import pytest
 
-from asyncbench.errors import ConfigError, ProblemSetError
+from asyncbench.errors import ConfigError
 from asyncbench.problems.making import copy_into, generate
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Draft
-from asyncbench.suites.nupa.generation import PROFILES, rows
+from asyncbench.suites.nupa.generation import PROFILES, generate as make
 from asyncbench.suites.nupa.tasks import TASKS
 from asyncbench.suites.table import SUITES
 from tests.suites.nupa import arithmetic
@@ -27,7 +27,7 @@ def parameters(**given: object) -> dict[str, object]:
 
 
 def drafts(seed: int = 7, **given: object) -> list[Draft]:
-    return list(chain.from_iterable(rows(seed, parameters(**given))))
+    return list(make(seed, parameters(**given)))
 
 
 def name_of(draft: Draft) -> str:
@@ -56,7 +56,7 @@ def test_answers_of_every_task_are_exact():
 
 @pytest.mark.soak
 def test_answers_are_exact_on_more_than_100_000_problems():
-    odd, seen = wrong(chain.from_iterable(rows(11, parameters(set="full", per_length=40))))
+    odd, seen = wrong(make(11, parameters(set="full", per_length=40)))
 
     print(f"seed 11: {seen.total():,} problems of {len(seen)} tasks, {len(odd)} wrong")
     assert odd == []
@@ -128,15 +128,6 @@ def test_another_seed_and_another_profile_draw_others():
     assert not questions & {draft.question for draft in drafts(profile="reference", lengths="20")}
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3, 7, 50])
-def test_the_parts_of_a_row_are_the_row(parts):
-    values = parameters(per_length=12, lengths="1-3")
-    shares = [rows(7, values, part, parts) for part in range(parts)]
-    together = [list(chain.from_iterable(some)) for some in zip_longest(*shares, fillvalue=[])]
-
-    assert together == list(rows(7, values))
-
-
 def test_no_problem_comes_twice_and_a_small_cell_holds_fewer():
     made = drafts(per_length=300, lengths="1-3", representations="fraction")
     per_cell = Counter((name_of(draft), draft.length, draft.question) for draft in made)
@@ -188,15 +179,6 @@ def small(tmp_path_factory):
     return generate("nupa", tmp_path_factory.mktemp("nupa") / "small.parquet", seed=7, **SMALL)
 
 
-@pytest.mark.long
-def test_several_workers_make_the_same_file(small, tmp_path):
-    again = generate("nupa", tmp_path / "again.parquet", seed=7, workers=3, **SMALL)
-
-    assert again.digest == small.digest
-    assert again.counts == small.counts
-    assert [one.problem_id for one in again.read()] == [one.problem_id for one in small.read()]
-
-
 def test_the_file_says_how_many_problems_each_cell_holds(small, tmp_path):
     counted = Counter(
         ("_".join(filter(None, (one.task, one.variant, one.representation))), str(one.length))
@@ -212,30 +194,14 @@ def test_the_file_says_how_many_problems_each_cell_holds(small, tmp_path):
     assert small.counts["to_float_fraction"]["1"] < 120  # asked for 40 of each of three lengths
 
 
-@pytest.mark.long
-def test_an_error_of_a_worker_ends_the_work_and_leaves_nothing(tmp_path):
-    broken = replace(NUPA, rows=breaks_off)
+def test_an_error_of_the_generator_leaves_nothing(tmp_path):
+    def breaks_off(seed: int, parameters: Mapping[str, object]) -> Iterator[Draft]:
+        yield from islice(make(seed, parameters), 10)
+        raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        generate(broken, tmp_path / "made.parquet", workers=2, **SMALL)
+        generate(replace(NUPA, generate=breaks_off), tmp_path / "made.parquet", **SMALL)
     assert list(tmp_path.iterdir()) == []
-
-
-def breaks_off(seed: int, values: Mapping[str, object], part: int, of: int) -> Iterator[Sequence[Draft]]:
-    yield from islice(rows(seed, values, part, of), 10)
-    raise ZeroDivisionError
-
-
-@pytest.mark.long
-def test_a_worker_that_is_ended_is_told_of(tmp_path):
-    with pytest.raises(ProblemSetError, match=r"a worker process was killed.*fewer --workers"):
-        generate(replace(NUPA, rows=vanishes), tmp_path / "made.parquet", workers=2, **SMALL)
-
-
-def vanishes(_seed: int, _values: Mapping[str, object], _part: int, _of: int) -> Iterator[Sequence[Draft]]:
-    import os
-
-    os._exit(9)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +216,6 @@ def vanishes(_seed: int, _values: Mapping[str, object], _part: int, _of: int) ->
             "has these lengths. They have: add_Integer.* 3-20",
         ),
         ({"per_length": 0}, "too small"),
-        ({"workers": 0}, "workers: 0 is too small: at least 1"),
     ],
 )
 def test_what_cannot_be_made_is_refused(given, complaint, tmp_path):
