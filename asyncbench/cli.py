@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from asyncbench.commands.controlling import cancel, pause, resume, set_limits, status
 from asyncbench.commands.demo import demo
-from asyncbench.commands.keeping import compact, export_results, import_results, merge, regrade
+from asyncbench.commands.keeping import export_results, import_results, merge, regrade
 from asyncbench.commands.making import generate, problems, schema, suites
 from asyncbench.commands.providers import doctor, models, simulate
 from asyncbench.commands.reading import compare_two, reconcile, report, sql, view
@@ -48,7 +48,6 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "Keep": {
         "regrade": regrade,
         "merge": merge,
-        "compact": compact,
         "import": import_results,
         "export": export_results,
         "reconcile": reconcile,

@@ -104,7 +104,6 @@ def night(out, problems):
         pytest.param("report DISK/night --html", 4096, "night/report.html", id="page"),
         pytest.param("report NIGHT --figures DISK/out", 4096, "out/", id="figures"),
         pytest.param("merge NIGHT AGAIN --out DISK/out", 4096, ".out.merging/", id="merge"),
-        pytest.param("compact DISK/night", 0, "night/", id="compact"),
         pytest.param("regrade DISK/night --write", 12_288, "night/.tmp/next/trials/", id="regrade"),
         pytest.param("sql NIGHT 'FROM trials' --parquet DISK/t.parquet", 4096, "t.parquet", id="sql"),
         pytest.param("run COPIED --quiet", 32_768, "out/problems/", id="run-copies"),

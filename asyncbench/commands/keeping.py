@@ -1,4 +1,4 @@
-"""Commands that change results folders: import, export, regrade, merge, compact."""
+"""Commands that change results folders: import, export, regrade, merge."""
 
 import json
 from pathlib import Path
@@ -283,18 +283,3 @@ def merge(
 
         merged = merge_folders(folders, out)
     show(merged, as_json=as_json)
-
-
-def compact(folder: Folder) -> None:
-    """Combine the many Parquet files of a results folder.
-
-    asyncbench compact results/overnight
-
-    A run does this at its end if there are many files. You can read the folder meanwhile.
-    """
-    with interruptible("the files are as before"):
-        from asyncbench.store.folder import Store
-
-        with Store.reopen(folder) as store:
-            before, after = store.compact()
-    typer.echo(f"{folder}: combined {before:,} Parquet files into {after:,}")

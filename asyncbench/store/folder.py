@@ -273,7 +273,7 @@ class Store:
                 with suppress(AsyncbenchError):  # the next start does, or tells what is in the way
                     _join_workers(self.journal)
                 with suppress(StoreError):  # all is sealed: many parts are merely slower than few
-                    _compact(self.folder, all_tables=False)
+                    self.compact()
                 self.journal.close()
                 settle(self.folder)
 
@@ -290,8 +290,11 @@ class Store:
         with self.parts_lock, next_generation(self.folder, table, part_files(self.folder, table)) as new:
             yield new
 
-    def compact(self) -> tuple[int, int]:
+    def compact(self, *, all_tables: bool = False) -> tuple[int, int]:
         """Make the many parts of each partition into one, beside those that are large already.
+
+        Args:
+            all_tables: not only those whose parts are so many that readers feel it.
 
         Returns:
             How many parts there were, and how many there are now.
@@ -299,8 +302,15 @@ class Store:
         Raises:
             StoreError: a part is damaged, or the disk does not take it; the parts stay as they were.
         """
+        before = after = 0
         with self.parts_lock:
-            return _compact(self.folder, all_tables=True)
+            for name in SCHEMAS:
+                parts = part_files(self.folder, name)
+                if all_tables or needs_compaction(parts):
+                    with self.replaced(name) as new:
+                        compact(new)
+                before, after = before + len(parts), after + len(part_files(self.folder, name))
+        return before, after
 
     def __enter__(self) -> Self:
         return self
@@ -348,18 +358,6 @@ def _join_workers(journal: FolderJournal, *, accept: bool = False) -> list[str]:
         for path in ended:
             set_partial(path, partial=False)
     return lost
-
-
-def _compact(folder: Path, *, all_tables: bool) -> tuple[int, int]:
-    """Compact every table, or only those where it is worth it; return the parts before and after."""
-    before = after = 0
-    for name in SCHEMAS:
-        parts = part_files(folder, name)
-        if all_tables or needs_compaction(parts):
-            with next_generation(folder, name, parts) as new:
-                compact(new)
-        before, after = before + len(parts), after + len(part_files(folder, name))
-    return before, after
 
 
 def needless(store: Store, event: Event) -> bool:

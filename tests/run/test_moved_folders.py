@@ -129,7 +129,6 @@ def test_every_command_takes_a_moved_folder_for_itself(begun, server):
         ("status", "moved", "--verify"),
         ("report", "moved"),
         ("regrade", "moved", "--write"),
-        ("compact", "moved"),
         ("cancel", "moved", "--yes"),
     ):
         done = asyncbench(*words, cwd=folder.parent)

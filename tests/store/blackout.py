@@ -156,7 +156,7 @@ def compaction(folder: Path) -> None:
     for n in range(3):
         add(folder, *answered(2 * n), *answered(2 * n + 1, alias="large"))
     with Store.reopen(folder) as store:
-        store.compact()
+        store.compact(all_tables=True)
     add(folder, *answered(7))
 
 

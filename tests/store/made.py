@@ -264,7 +264,7 @@ def seal(store: Store) -> None:
 
 def compacted(folder: Path) -> None:
     with Store.reopen(folder) as store:
-        store.compact()
+        store.compact(all_tables=True)
 
 
 def folder_of(path: Path, *events: Event, **manifest: object) -> Path:

@@ -60,7 +60,7 @@ def counted(paths):
 def test_many_parts_become_one_for_each_partition_and_tell_the_same(folder):
     before = [read(folder).sort_by("trial_id") for read in (read_trials, read_grades, read_attempts)]
     with Store.reopen(folder) as store:
-        assert store.compact() == (18, 6)
+        assert store.compact(all_tables=True) == (18, 6)
     assert [read(folder).sort_by("trial_id") for read in (read_trials, read_grades, read_attempts)] == before
     assert names(folder) == {"part-g000001-000003.parquet"}
     assert verify_folder(folder).sound
@@ -138,7 +138,7 @@ def test_an_answer_given_again_takes_its_place_in_a_compacted_part(tmp_path):
     for n in (1, 2):
         add(tmp_path, *refused(n))
     with Store.reopen(tmp_path) as store:
-        store.compact()
+        store.compact(all_tables=True)
     add(tmp_path, *answered(1, attempt=2), again=night.AGAIN)
     assert set(read_trials(tmp_path)["outcome"].to_pylist()) == {"correct", "failed"}
     assert len(read_trials(tmp_path)) == 2

@@ -44,7 +44,7 @@ def test_work_on_the_folder_of_a_dead_run_leaves_its_mark(tmp_path):
     Store.open(tmp_path, sweep="night").close()
     set_mark(tmp_path)
     with Store.reopen(tmp_path) as store:
-        store.compact()
+        store.compact(all_tables=True)
     with Store.open(tmp_path, sweep="night") as store:
         assert store.dead
 

@@ -140,9 +140,3 @@ def test_the_command_says_so_and_its_exit_code_too(folder):
     assert f"{folder} is NOT SOUND: 5 rows of trials, 10 rows of grades" in ran.output
     ran = CliRunner().invoke(app, ["status", str(folder), "--verify", "--json"])
     assert '"sound": false' in ran.output
-
-
-@pytest.mark.long
-def test_compact_says_how_many_parts_there_are_now(folder):
-    ran = CliRunner().invoke(app, ["compact", str(folder)])
-    assert (ran.exit_code, ran.output) == (0, f"{folder}: combined 9 Parquet files into 3\n")

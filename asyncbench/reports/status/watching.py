@@ -39,7 +39,7 @@ class Health(Report):
         yield from counted_note(
             self.verified.unchecked,
             "Parquet files have no checksums (an earlier version wrote them). They were read, but not "
-            "compared. `asyncbench compact` writes them again with checksums.",
+            "compared.",
         )
         rows = ", ".join(f"{rows:,} rows of {name}" for name, rows in self.verified.rows.items())
         verdict = "sound" if self.sound else "NOT SOUND"

@@ -32,7 +32,7 @@ def interrupted(night, *words, **keys):
 
 
 COMMANDS = (
-    (("report", "{}"), ("status", "{}", "--verify"), ("compact", "{}"), ("regrade", "{}", "--write")),
+    (("report", "{}"), ("status", "{}", "--verify"), ("regrade", "{}", "--write")),
     (
         *(("report", "{}", "--style", style) for style in ("anatomy", "cost", "quota", "llm-arithmetic")),
         *(("report", "{}", "--html"), ("sql", "{}", "FROM cost")),

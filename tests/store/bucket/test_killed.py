@@ -31,7 +31,7 @@ def work(address: str, folder: Path, environment: Mapping[str, str]) -> None:
                 keep(store, *answered(number))
             seal(store)
             copy.push(store)
-        store.compact()
+        store.compact(all_tables=True)
     asyncio.run(copy.finish(print, tries=1))
 
 
