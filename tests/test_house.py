@@ -32,7 +32,7 @@ SDKS = {  # the only folders of `providers` that import each
 AT_THE_ROOT = {"__init__", "__main__", "cli", "contents", "errors", "files", "lazy_imports", "pricing"}
 # Names for everyone: records flow through all rooms, and packages of yours build on suites and providers.
 OPEN_DOORS = {"records", "suites", "providers"}
-PROGRAMS = {"providers.workers.worker", "run.server_keeper", "simulator.__main__"}  # run as processes
+PROGRAMS = {"providers.workers.worker", "simulator.__main__"}  # run as processes
 
 FILES = sorted(HOUSE.rglob("*.py"))
 COMMANDS = [command.name for command in vars(typer.main.get_command(app))["commands"].values()]

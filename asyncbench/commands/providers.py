@@ -80,8 +80,7 @@ def doctor(
 
     Each model gets one plain and one streamed call. For every problem, doctor says how to fix it. It shows
     what the calls cost, and never shows a key. A model in batches gets the plain call, as a test of its
-    parameters, and a free look at its list of batches. A server that the sweep starts (`serve`) is started
-    for the calls.
+    parameters, and a free look at its list of batches.
 
     The exit code is 3 if a sweep would fail. Only the kind of call that the sweep makes counts, plain or
     streamed.

@@ -39,14 +39,10 @@ from asyncbench.config.matrix import COMPARED, VARIED, as_written
 from asyncbench.config.model_parts import (
     GatewayEntry,
     PriceEntry,
-    ServeEntry,
     gateway_mapping,
     gateway_of,
     price_from,
     price_mapping,
-    serve_complaint,
-    serve_from,
-    serve_mapping,
 )
 from asyncbench.config.questions import Problems, ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
@@ -245,11 +241,6 @@ class WhomEntry(Entry):
         "which cost less and take up to a day. `auto`: in batches as far as possible. Without it, the `mode` "
         "of the provider under `limits` applies, or else that of the sweep.",
     )
-    serve: ServeEntry | None = Field(
-        default=None,
-        description="A server that the run starts and stops. Entries with the same one share it. Without it, "
-        "the server must be running.",
-    )
     problems: Problems | None = Field(
         default=None, min_length=1, description="Problem sets for this model only, instead of the sweep's."
     )
@@ -349,7 +340,6 @@ def model_from(
         retry=RetryPolicy(**entry.retry.model_dump()),
         timeouts=Timeouts(**entry.timeouts.model_dump()),
         mode=entry.mode or next((one.mode for one in reversed(outer.values()) if one.mode), mode),
-        serve=serve_from(entry.serve, place=place / "serve"),
         compared=tuple(dict.fromkeys(entry.compare)),
         **gateway_of((*outer.values(), entry), place=place),
         **{name: getattr(entry, name) for name in _COPIED},
@@ -357,8 +347,6 @@ def model_from(
     check_alias(model.alias, place=str(place))
     if fault := batch_complaint(model, endpoint):
         raise ConfigError(f"{place / 'mode'}: {fault}")
-    if fault := serve_complaint(model):
-        raise ConfigError(f"{place / 'serve'}: {fault}")
     if None in model.compared_limits.values():
         unset = ", ".join(name for name, limit in model.compared_limits.items() if limit is None)
         raise ConfigError(f"{place / 'compare'}: {unset} is not set, so it cannot be compared. Set it")
@@ -519,7 +507,6 @@ def model_mapping(
         "price": price_mapping(model.price),
         "compare": list(model.compared),
         "mode": None if model.mode == REALTIME else model.mode,
-        "serve": serve_mapping(model.serve),
         "retry": _of_entry(RetryEntry, model.retry),
         "timeouts": _of_entry(TimeoutsEntry, model.timeouts),
         "problems": [source_mapping(source, near) for source in problems or ()],

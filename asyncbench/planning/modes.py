@@ -1,14 +1,10 @@
 """Modes of models, the servers that some need, and how long real time and batches take."""
 
 import math
-import shutil
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from asyncbench.config.run_entries import Batching, seconds_left
 from asyncbench.config.sweep import Sweep
@@ -20,7 +16,7 @@ from asyncbench.planning.guesses import LanePace, pace
 from asyncbench.planning.records import BatchPlan, Needs
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.params import batch_complaint
-from asyncbench.records import AUTO, BATCH, REALTIME, Model, Serve
+from asyncbench.records import AUTO, BATCH, REALTIME, Model
 from asyncbench.tables.numbers import dollars, duration, percent
 from asyncbench.tables.report import Sheet
 
@@ -73,39 +69,6 @@ def within_s(sweep: Sweep) -> float | None:
         return seconds_left(sweep.deadline, datetime.now().astimezone())
     except ConfigError:
         return 0.0
-
-
-def by_server(models: Iterable[Model]) -> Mapping[Serve, Sequence[str]]:
-    """Return the aliases of the models that each server answers, of those that a run starts."""
-    aliases: dict[Serve, list[str]] = {}
-    for model in models:
-        if model.serve is not None:
-            aliases.setdefault(model.serve, []).append(model.alias)
-    return aliases
-
-
-def check_servers(models: Iterable[Model]) -> None:
-    """Refuse servers that cannot be started, or not side by side.
-
-    Raises:
-        ConfigError: no program is there, or two are to listen at one address.
-    """
-    servers = by_server(models)
-    for serve, aliases in servers.items():
-        if shutil.which(serve.command[0]) is None:
-            raise ConfigError(
-                f"{', '.join(aliases)}: `serve.command` starts {Path(serve.command[0]).name!r}, which is not "
-                "a program on this computer. Install it, or write its whole path"
-            )
-    places = Counter(urlsplit(serve.ready).netloc for serve in servers)
-    for place in (place for place, times in places.items() if times > 1):
-        named = [
-            ", ".join(group) for serve, group in servers.items() if urlsplit(serve.ready).netloc == place
-        ]
-        raise ConfigError(
-            f"{' and '.join(named)} have different servers at {place}. Give them different ports, or run one "
-            "after the other with --models"
-        )
 
 
 # ── what is left as batches: parts, bytes, tokens in the provider's queue, and hours

@@ -20,7 +20,6 @@ from asyncbench.planning.guesses import latency_of
 from asyncbench.planning.preflight import chosen_models
 from asyncbench.planning.records import ModelPlan, total
 from asyncbench.planning.remaining_trials import planned_sets
-from asyncbench.planning.report import servers_started
 from asyncbench.planning.sweep_plan import plan_of
 from asyncbench.records import Model
 from asyncbench.stats.percentiles import fewest_for
@@ -222,7 +221,6 @@ def _assumptions(
     for model, (latency_s, calls) in zip(models, latencies, strict=True):
         whose = f"the median of {calls:,} calls in the folder" if calls else "a guess"
         yield f"{model.alias}: a call takes {latency_s:.3g} s, {whose}. In flight is rate times latency."
-    yield from (f"{line}." for line in servers_started(models))
     yield "Tokens of a call are guessed from the question and its answer."
     yield f"Each step may also wait up to {duration(load.drain)} for its last answers."
     counted = min((step.counted for step in steps), default=0)

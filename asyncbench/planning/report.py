@@ -1,6 +1,5 @@
 """The plan of a sweep as a record, as text and as tables, with its assumptions and warnings."""
 
-import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -12,12 +11,12 @@ from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.planning.draws import Drawing
 from asyncbench.planning.finished import ENOUGH
 from asyncbench.planning.guesses import UNSEEN_LATENCY_S, UNSEEN_TOKENS_PER_S, assumption
-from asyncbench.planning.modes import batch_sheet, by_server, why_in_real_time
+from asyncbench.planning.modes import batch_sheet, why_in_real_time
 from asyncbench.planning.records import ConditionPlan, Cut, ModelPlan, PlannedSet, Range, TokensAndCost, total
 from asyncbench.planning.remaining_trials import Remainder
 from asyncbench.records import AUTO, REALTIME, Condition, Model
 from asyncbench.suites.requests import sent_parameters
-from asyncbench.tables.numbers import days, dollars, duration, number_of, percent
+from asyncbench.tables.numbers import dollars, duration, number_of, percent
 from asyncbench.tables.report import Report, Sheet
 
 TRIALS_HEAD = ("model", "trials", "done", "left", "input tokens", "output tokens", "worst case")
@@ -322,7 +321,6 @@ def assumptions_of(
         yield from dict.fromkeys(assumption(model, condition) for model, condition in guessed)
         yield f"latency: {UNSEEN_LATENCY_S:g} s, then {UNSEEN_TOKENS_PER_S} output tokens per second"
     yield "every trial succeeds at its first attempt, and no input comes from a cache"
-    yield from servers_started(rest.models)
     yield from _limits_shared(rest.models)
     if sweep.stop_when is not None:
         yield "`stop_when` stops no more cells, so a run may take less; trials that it skipped are left out"
@@ -351,15 +349,6 @@ def _limits_shared(models: Iterable[Model]) -> Iterator[str]:
     for group, aliases in groups.items():
         if len(aliases) > 1:
             yield f"{', '.join(aliases)} share the rate limit of {group} and take turns"
-
-
-def servers_started(models: Iterable[Model]) -> Iterator[str]:
-    """Yield which servers a run starts, a sentence each."""
-    for serve, aliases in by_server(models).items():
-        yield (
-            f"{', '.join(aliases)}: a run starts `{shlex.join(serve.command)}`, waits up to "
-            f"{days(serve.within)} until {serve.ready} answers, and stops it at its end"
-        )
 
 
 def _switches_of(rest: Remainder, plans: Sequence[ModelPlan]) -> Iterator[str]:

@@ -60,7 +60,6 @@ from asyncbench.records.trials import (
     Problem as Problem,
     Request as Request,
     RetryPolicy as RetryPolicy,
-    Serve as Serve,
     Timeouts as Timeouts,
     Trial as Trial,
     accepted_answers as accepted_answers,

@@ -135,15 +135,6 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Serve:
-    """A server that a run starts for its models, and stops when it ends."""
-
-    command: tuple[str, ...]  # a program and its words; no shell
-    ready: str  # an address that answers 2xx as soon as models can be asked
-    within: float  # seconds to that
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCertificate:
     """The NAMES of the variables that say which certificate a client shows to a server that asks for one."""
 
@@ -188,7 +179,6 @@ class Model:
     replay: str | None = None  # simulated: the folder or file whose recorded answers are given again
     door: str | None = None  # sdk: its SDK builds every call; None: it builds the first ones
     mode: str = REALTIME  # or batch, or auto; changes no trial
-    serve: Serve | None = None  # the server that answers it; None: it runs already
     compared: tuple[str, ...] = ()  # limits that make its trials others than those at other limits
 
     @property

@@ -10,16 +10,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, ExitStack
 from dataclasses import replace
 from functools import reduce
-from pathlib import Path
-from tempfile import mkdtemp
 from typing import Final
 from urllib.parse import urlsplit
 
 from asyncbench.config.entry import BASE_URL_PATTERN, ENV_VARIABLE
 from asyncbench.config.sweep import AnySweep, load_sweep, sweep_from
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
-from asyncbench.files import discard
-from asyncbench.planning.modes import check_servers
 from asyncbench.planning.preflight import check_environment, check_replays, chosen_models, keys_for
 from asyncbench.pricing import charge
 from asyncbench.providers.credentials import Credentials
@@ -41,7 +37,6 @@ from asyncbench.run.findings import (
     of_settings,
     rate_headers,
 )
-from asyncbench.run.servers import running_servers
 from asyncbench.simulator.process import Simulator, running
 from asyncbench.simulator.questions import DOCTORS_ANSWER, DOCTORS_QUESTION
 from asyncbench.simulator.settings import Settings
@@ -61,7 +56,7 @@ _BUDGET: Final = "thinking.budget_tokens"
 
 
 async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[Checkup, ...]:
-    """Make two cheap calls to each model, and say what was found; servers that they name are started for it.
+    """Make two cheap calls to each model, and say what was found.
 
     All models at once, but those of one address one after another: a small server may hold one model at a
     time, and drop whatever else it is asked.
@@ -70,12 +65,8 @@ async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[C
         models: as a sweep would ask them, but for the longest reply and the deadlines.
         env: where keys are looked up by variable name.
     """
-    check_servers(models)
     check_environment(models)
     async with AsyncExitStack() as stack:
-        logs = Path(mkdtemp(prefix="asyncbench-doctor-"))  # stays where a server fails: its message names it
-        await stack.enter_async_context(running_servers(models, logs, notify=lambda _: None))
-        discard(logs)
         needed = any(model.simulated and model.base_url is None and model.replay is None for model in models)
         simulator = await asyncio.to_thread(stack.enter_context, knowing()) if needed else None
         url = simulator.url if simulator else None

@@ -27,7 +27,6 @@ from asyncbench.run.copying import tend_copy
 from asyncbench.run.interrupts import on_hangup, on_interrupt
 from asyncbench.run.lanes import OWN_SPEED, lanes_of
 from asyncbench.run.progress import WatchedScreen
-from asyncbench.run.servers import StartedServer, start_servers, watch
 from asyncbench.run.state import RunState
 from asyncbench.run.steering import Steering
 
@@ -102,12 +101,11 @@ SIMULATED: Final = "simulated"  # beside the batches of a run: those of the simu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driven:
-    """Scheduler of a run, and the simulators and servers that the run started."""
+    """Scheduler of a run, and the simulators that the run started."""
 
     scheduler: Scheduler
     clustered: ClusterRun | None  # the workers of a cluster; None: it has none
     simulators: "Sequence[Simulator]"
-    servers: Sequence[StartedServer]
 
     @property
     def clients(self) -> list[ModelClient]:
@@ -122,12 +120,11 @@ class Driven:
 
 @contextlib.asynccontextmanager
 async def drivable(run: RunState) -> AsyncIterator[Driven]:
-    """Start simulators and servers, and open connections, for as long as the body lasts."""
+    """Start simulators, and open connections, for as long as the body lasts."""
     lag = LoopLag()
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(run.batches.close)
         simulators = await asyncio.to_thread(_simulators, run, stack)
-        servers = await start_servers(run, stack)
         if run.workers is not None:
             lag.others = run.workers.lateness
         urls = {m.alias: simulators[m.replay].url for m in run.models if m.replay in simulators}
@@ -136,9 +133,7 @@ async def drivable(run: RunState) -> AsyncIterator[Driven]:
         scheduler = Scheduler(lanes=lanes_of(run, urls, lag, stack, coordinator), lag=lag)
         if coordinator is not None:
             scheduler.on_stop = coordinator.stop
-        yield Driven(
-            scheduler=scheduler, clustered=clustered, simulators=list(simulators.values()), servers=servers
-        )
+        yield Driven(scheduler=scheduler, clustered=clustered, simulators=list(simulators.values()))
 
 
 async def _clustered(
@@ -203,8 +198,6 @@ async def drive(run: RunState, driven: Driven) -> None:
             background.create_task(messages.watch(), name="messages about batches"),
             background.create_task(tend_copy(run), name="bucket"),
         ]
-        for server in driven.servers:
-            tasks.append(background.create_task(watch(run, server, scheduler.lanes), name="server"))
         with (
             _deadline(run, scheduler),
             on_interrupt(interrupt),

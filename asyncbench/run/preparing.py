@@ -36,7 +36,6 @@ from asyncbench.planning.budget_bounds import (
 from asyncbench.planning.forecast_file import is_already_forecast, keep_forecast, read_forecasts
 from asyncbench.planning.guesses import prices_of, rates_asked
 from asyncbench.planning.modes import (
-    check_servers,
     has_mode_auto,
     in_their_modes,
     why_in_real_time,
@@ -184,7 +183,6 @@ async def open_run(
     if options.pilot is not None:
         models = tuple(replace(model, mode=REALTIME) for model in models)  # who plans does not wait a day
     check_budget(sweep, models)
-    check_servers(models)
     check_environment(models)
     models = budgeted_models(sweep, models)
     env = os.environ if env is None else env

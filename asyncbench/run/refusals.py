@@ -55,8 +55,6 @@ class Faults:
 SHOWN_MODELS: Final = 3
 LONGEST: Final = 240  # characters of what a provider said
 
-SERVER_ENDED: Final = "server ended"  # beside the kinds of errors: one that the run started
-
 # Why a model stops, where the provider's words do not say it, and what to do; {key} is filled in.
 WHY: Final[Mapping[str, tuple[str, str]]] = {
     ErrorKind.AUTH: ("the provider rejects {key}", "Set a valid key"),
@@ -75,14 +73,12 @@ WHY: Final[Mapping[str, tuple[str, str]]] = {
     ErrorKind.BLOCKED: ("the provider blocks every request", "Check your account there"),
     ErrorKind.RATE_LIMITED: ("the provider refuses every call", "Wait, or check your rate limit there"),
     ErrorKind.OVERLOADED: ("the provider refuses every call", "Wait until it has room"),
-    SERVER_ENDED: ("", "See its log"),
 }
 ELSE: Final = ("no call succeeds", "Check the server")
 NO_KEY: Final = "no key was sent: set key_env (or --key-env)"
 KEY_NAME: Final = "the NAME of the environment variable that holds the key"
 _ON_THE_WAY: Final = re.compile(r"\bHTTP (407|511)\b")  # a proxy or a login page: they know no model's key
-OF_PROVIDER: Final = frozenset({ErrorKind.AUTH, ErrorKind.NO_QUOTA, ErrorKind.UNREACHABLE, SERVER_ENDED})
-WITHOUT_KEY: Final = frozenset({ErrorKind.UNREACHABLE, SERVER_ENDED})
+OF_PROVIDER: Final = frozenset({ErrorKind.AUTH, ErrorKind.NO_QUOTA, ErrorKind.UNREACHABLE})
 
 
 class _Cause(NamedTuple):
@@ -187,7 +183,7 @@ def _cause_of(model: Model, kind: str) -> _Cause:
     if kind not in OF_PROVIDER:
         return _Cause(kind, model.alias, None)
     place = model.provider if model.base_url is None else f"{model.provider} at {_server(model.base_url)}"
-    return _Cause(kind, place, None if kind in WITHOUT_KEY else model.key_env)
+    return _Cause(kind, place, None if kind == ErrorKind.UNREACHABLE else model.key_env)
 
 
 def _server(url: str) -> str:

@@ -57,8 +57,8 @@ class WorkerBrief:
 
     @property
     def is_local(self) -> bool:
-        """Return whether models are answered by servers that the run starts on its machine."""
-        return bool(self.urls) or any(model.serve for model in self.models)
+        """Return whether models are answered by simulators that the run starts on its machine."""
+        return bool(self.urls)
 
 
 async def start_worker(brief: WorkerBrief, name: str) -> "SweepWorker":

@@ -472,7 +472,6 @@ def priced_by(folder, *, models):
     [
         pytest.param("forgotten: 1", id="a key of another version"),
         pytest.param("temperature: 0", id="a parameter that is refused today"),
-        pytest.param("serve: {command: vllm, ready: 'http://127.0.0.1/'}", id="a server that a run started"),
     ],
 )
 def test_of_a_kept_sweep_file_only_the_prices_are_read(tmp_path, entry):
