@@ -1,7 +1,8 @@
 # Every target makes or reuses the virtual environment by itself: a fresh clone needs nothing before it.
 PYTHON ?= python3
 VENV ?= .venv
-WORKERS ?= 4
+# One more than cores: tests that wait leave theirs to others, and each worker imports all for ten seconds
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Folders, files or tests; nothing: all
 T ?=
 BIN := $(VENV)/bin

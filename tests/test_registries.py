@@ -21,7 +21,7 @@ from asyncbench.suites.table import SUITES
 ROOT = Path(__file__).resolve().parent.parent
 HOUSE = ROOT / "asyncbench"
 SOURCES = sorted([*HOUSE.rglob("*.py"), *(ROOT / "tests" / "contracts").glob("*.py")])
-TREES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8")) for path in SOURCES}
+FILES = [path.relative_to(ROOT).as_posix() for path in SOURCES]
 
 
 class Registry(NamedTuple):
@@ -61,12 +61,12 @@ REGISTRIES = {
 
 @cache
 def nodes_of(path: str) -> tuple[ast.AST, ...]:
-    return tuple(ast.walk(TREES[path]))
+    return tuple(ast.walk(ast.parse((ROOT / path).read_text("utf-8"))))
 
 
 @cache
 def imported_modules() -> set[str]:
-    nodes = (node for path in TREES for node in nodes_of(path))
+    nodes = (node for path in FILES for node in nodes_of(path))
     return {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
 
 
@@ -82,14 +82,19 @@ def lists_in(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, list[object]]]:
                 yield node.lineno, [*re.findall(r"[\w-]+", words)]
 
 
+@cache
+def lists_of(path: str) -> tuple[tuple[int, list[object]], ...]:
+    return tuple(lists_in(nodes_of(path)))
+
+
 @pytest.mark.parametrize("kind", REGISTRIES)
 def test_there_is_no_second_list(kind):
     registry = REGISTRIES[kind]
     second = [
         f"{path}:{line} lists {', '.join(map(str, words))}: read {registry.place} instead"
-        for path in TREES
+        for path in FILES
         if path not in registry.others
-        for line, words in lists_in(nodes_of(path))
+        for line, words in lists_of(path)
         if len(registry.names & set(words)) >= registry.sample
     ]
     assert second == []
@@ -132,9 +137,9 @@ def test_every_style_has_its_sentence_and_its_place_on_the_page_of_reports(name)
 def test_every_suite_is_in_the_table():
     made = [
         (path, node.targets[0])
-        for path, tree in TREES.items()
+        for path in FILES
         if path.startswith("asyncbench/suites/")
-        for node in tree.body
+        for node in ast.iter_child_nodes(nodes_of(path)[0])  # of the module
         if isinstance(node, ast.Assign)
         and isinstance(node.value, ast.Call)
         and ast.unparse(node.value.func) in ("Suite", "_suite")

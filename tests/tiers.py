@@ -1,4 +1,4 @@
-"""Seeds and other cases that are all alike, shared out among the tiers of tests."""
+"""Seeds, and rows of dear tables, shared out among the tiers of tests."""
 
 from collections.abc import Iterable
 from itertools import chain, repeat
@@ -12,3 +12,13 @@ def shared_out(cases: Iterable[Any], *, first: int = 0, long: int = 0) -> list[A
     none: tuple[pytest.MarkDecorator, ...] = ()
     marks = chain(repeat(none, first), repeat((pytest.mark.long,), long), repeat((pytest.mark.soak,)))
     return [pytest.param(case, marks=mark) for case, mark in zip(cases, marks, strict=False)]
+
+
+def first_rows(count: int, rows: Iterable[Any]) -> list[Any]:
+    """Return a dear table of which so many rows stand for the rule in `make test`; all others are long."""
+    rows = list(rows)
+    if len(rows) <= count:
+        raise ValueError(f"of {len(rows)} rows none is left for `make test-all`")
+
+    others = (row if isinstance(row, tuple) else (row,) for row in rows[count:])
+    return [*rows[:count], *(pytest.param(*values, marks=pytest.mark.long) for values in others)]

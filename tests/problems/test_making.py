@@ -19,6 +19,7 @@ from asyncbench.problems.problem_set import ProblemSet, Survey
 from asyncbench.problems.schema import PROBLEM_SCHEMA, batches_of
 from asyncbench.records import Draft, Problem
 from tests.store.disk import disk_for
+from tests.tiers import first_rows
 
 
 def test_a_problem_set_says_how_it_was_made(small):
@@ -255,7 +256,7 @@ def whole(large):
 
 
 @pytest.mark.parametrize("start", [0, 1, 1023, 1024, 8191, 8192, 8193, 16_384, 19_999, 20_000, 30_000])
-@pytest.mark.parametrize("batch_rows", [1000, 8192])
+@pytest.mark.parametrize("batch_rows", first_rows(1, [8192, 1000]))
 def test_reading_may_start_at_any_row(large, whole, start, batch_rows):
     assert [problem.problem_id for problem in large.read(batch_rows, start)] == whole[start:]
 

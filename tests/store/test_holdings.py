@@ -23,6 +23,7 @@ from asyncbench.store.reading import take_snapshot
 from asyncbench.store.verify import verify_folder
 from tests.store.made import add, answered, ended, keep, refused, reply, sent, trial, trial_id, without_list
 from tests.sweep_files import entry, problem_set, simulator, sweep
+from tests.tiers import first_rows
 
 PRICE = {"input": 1.0, "output": 5.0}
 
@@ -78,7 +79,7 @@ def moved(path):
     return path.rename(path.with_name("part-000077.parquet"))
 
 
-@pytest.mark.parametrize("table", ["trials", "grades", "attempts"])
+@pytest.mark.parametrize("table", first_rows(1, ["trials", "grades", "attempts"]))
 @pytest.mark.parametrize("how", [removed, copied, replaced, moved])
 def test_a_part_that_is_gone_another_or_too_many_is_refused_by_every_reader(folder, table, how):
     refused_for(folder, how(part(folder, table, 1)))

@@ -24,6 +24,7 @@ from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.sealing import part_files
 from tests.commands import CLEAN, asyncbench, asyncbench_here
 from tests.processes import Forked
+from tests.tiers import first_rows
 from tests.upkeep.regrading.made import as_now, fill, right, sums
 
 OUTSIDE = "correct horse battery staple"  # what no query may show
@@ -158,7 +159,7 @@ def escape(name, around):
     return ESCAPES[name].format(new=around / "new", out=around / "out.csv", part=part, spill=spill)
 
 
-@pytest.mark.parametrize("name", ESCAPES)
+@pytest.mark.parametrize("name", first_rows(30, ESCAPES))
 def test_a_query_changes_nothing_and_reads_nothing_but_the_folder(around, name):
     variable_of_ours = GLOBAL_OF_OURS
     before, query = tree(around), escape(name, around)

@@ -5,6 +5,7 @@ import pytest
 from asyncbench.errors import StoreError
 from asyncbench.lanes.batches.ledger import BatchLedger, Step
 from asyncbench.lanes.batches.status import Stand, part_statuses
+from tests.tiers import first_rows
 from tests.world.batches import VENDORS
 
 OPENAI, ANTHROPIC = VENDORS
@@ -26,7 +27,7 @@ def left_running(asked):
     asked.dies_after(1000, limit=6)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_a_part_whose_lines_are_damaged_is_looked_for_before_it_is_sent(night, vendor):
     asked = night(vendor, play={"latency_s": 4000})
     left_running(asked)

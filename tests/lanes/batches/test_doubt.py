@@ -9,6 +9,7 @@ from asyncbench.providers.sdk_batches import SdkBatches
 from asyncbench.reports.status.report import status_of
 from asyncbench.run.summary import Exit
 from tests.lanes.batches.test_limits import priced
+from tests.tiers import first_rows
 from tests.world.batches import VENDORS, Forwarded
 
 OPENAI, ANTHROPIC = VENDORS
@@ -56,7 +57,7 @@ def test_a_nameless_batch_is_known_by_its_results_and_a_foreign_one_is_struck_ou
     other.completes(limit=6)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_open_batches_of_another_key_are_told_at_once(night, vendor):
     asked = night(vendor, play={"latency_s": 5000})
     asked.raw["models"][0]["key_env"] = "KEY"
@@ -68,7 +69,7 @@ def test_open_batches_of_another_key_are_told_at_once(night, vendor):
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_a_key_of_another_workspace_proves_nothing(night, monkeypatch, vendor, told):
     asked = night(vendor, "create_reply_dropped=#1")
     asked.raw["models"][0]["key_env"] = "KEY"
@@ -81,7 +82,7 @@ def test_a_key_of_another_workspace_proves_nothing(night, monkeypatch, vendor, t
     asked.completes(limit=6, env={"KEY": "key@one"})
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_a_part_of_a_key_that_is_lost_is_sent_again_if_a_person_wants_that(night, vendor):
     asked = night(vendor, "create_dropped=#1", batch={"on_doubt": "resubmit"})
     asked.raw["models"][0]["key_env"] = "KEY"
@@ -152,7 +153,7 @@ def test_of_two_batches_of_one_part_both_reserves_are_kept_until_both_have_ended
     assert asked.ledger.caps[0].reserved == 0
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_a_doubt_that_no_list_can_end_is_left_to_the_next_run(night, vendor, monkeypatch):
     async def unlisted(_batches, _since):
         raise ProviderError(ErrorKind.BAD_REQUEST, "no such page", http_status=404)

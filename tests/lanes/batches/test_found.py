@@ -5,6 +5,7 @@ import pytest
 from asyncbench.lanes.batches.ledger import Step
 from asyncbench.providers.sdk_batches import SdkBatches
 from asyncbench.run.summary import Exit
+from tests.tiers import first_rows
 from tests.world.batches import VENDORS, Forwarded
 
 OPENAI, ANTHROPIC = VENDORS
@@ -29,7 +30,7 @@ def test_a_trial_in_a_batch_is_not_asked_under_another_alias(night):
     check(asked, limit=12)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_of_downloads_that_all_lack_something_the_fullest_is_taken(night, vendor):
     # The last line can never be read, so that each download lacks it; the last one lacks nearly all.
     asked = night(vendor, "line_broken=#6", "content_cut_in_line=#9", batch={"rounds": 4})

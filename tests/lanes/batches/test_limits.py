@@ -11,6 +11,7 @@ from asyncbench import plan
 from asyncbench.lanes.batches.ledger import Step
 from asyncbench.run.summary import Exit
 from tests.simulators import page
+from tests.tiers import first_rows
 from tests.world.batches import VENDORS, Forwarded
 
 OPENAI, ANTHROPIC = VENDORS
@@ -36,7 +37,7 @@ def test_a_pool_that_is_known_is_never_overrun(night):
     assert {batch["status"] for batch in asked.truth} == {"completed"}
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_what_batches_leave_is_asked_in_real_time_after_its_rounds(night, vendor):
     asked = night(vendor, "expires=1:0.5", batch={"rounds": 1}, play={"speedup": 60})
     assert asked.run(limit=12).exit is Exit.COMPLETE
@@ -90,7 +91,7 @@ def spent(asked):
     return math.fsum(row["cost_usd"] for row in asked.attempts)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_a_budget_holds_whole_parts_and_gets_back_what_they_did_not_cost(night, vendor):
     asked = priced(night(vendor, batch={"max_requests": 3}), budget_usd=0.006)
     summary = asked.run()
@@ -105,7 +106,7 @@ def test_a_budget_holds_whole_parts_and_gets_back_what_they_did_not_cost(night, 
     asked.completes()
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_a_budget_a_third_of_the_plan_is_kept_and_leaves_the_rest_for_more_money(night, vendor):
     asked = priced(night(vendor, batch={"max_requests": 10}))
     planned_usd = plan(asked.raw).models[0].cost_usd or 0.0
@@ -210,7 +211,7 @@ class Interrupting(Forwarded):
             self._after_s = math.inf
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_ctrl_c_leaves_batches_and_the_next_run_collects_them(night, server, vendor):
     asked = night(vendor)
     summary = asked.run(limit=12, clock=Interrupting(server, 30))

@@ -18,6 +18,7 @@ from asyncbench.run.open_batches import refresh_batches
 from asyncbench.run.summary import Exit
 from tests.lanes.batches.test_limits import Interrupting, priced
 from tests.simulators import page
+from tests.tiers import first_rows
 from tests.world.batches import VENDORS, Forwarded
 
 OPENAI, ANTHROPIC = VENDORS
@@ -38,7 +39,7 @@ def days_kept(text):
 # ── run --detach ─────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_a_run_that_detaches_sends_everything_and_the_next_one_collects_it(night, vendor):
     asked = priced(night(vendor, batch={"max_requests": 10}), budget_usd=1)
     summary = asked.run(limit=36, detach=True)
@@ -230,7 +231,7 @@ def test_people_are_told_that_results_are_deleted_soon(night, server):
     assert "are deleted in 5 days. Run again before that" in text
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_status_says_as_of_when_it_knows_a_batch_and_asks_if_told_to(night, server, vendor):
     asked = night(vendor)
     asked.run(limit=6, detach=True)

@@ -6,6 +6,7 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.openai.batches import OpenAIBatches
 from asyncbench.providers.sdk_batches import SdkBatches
 from asyncbench.run.summary import Exit
+from tests.tiers import first_rows
 from tests.world.batches import VENDORS
 
 OPENAI, _ = VENDORS
@@ -51,7 +52,7 @@ def test_a_batch_that_is_forbidden_blinds_no_model(night, monkeypatch):
     asked.completes(limit=15)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_a_batch_that_a_list_never_shows_as_ended_is_taken_by_its_own_word(night, vendor):
     asked = night(vendor, "list_behind=1")
     asked.completes(limit=6)

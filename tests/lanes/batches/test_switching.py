@@ -9,6 +9,7 @@ from asyncbench import plan
 from asyncbench.lanes.batches.ledger import Step
 from asyncbench.run.summary import Exit
 from tests.sweep_files import entry
+from tests.tiers import first_rows
 from tests.world.batches import VENDORS, Forwarded
 from tests.world.cuts import CutError, cutting
 
@@ -56,7 +57,7 @@ def test_what_ends_in_time_is_asked_in_batches_alone(night):
     assert modes(asked) == {"batch": MANY}
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_close_to_the_deadline_no_batch_is_begun(night, vendor):
     asked = auto(night, vendor, deadline="100m")
     assert asked.run(limit=MANY).exit is Exit.COMPLETE

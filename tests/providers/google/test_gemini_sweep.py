@@ -15,6 +15,7 @@ from tests.processes import Forked, until
 from tests.providers.google.test_contents import DAY, HELP, MESSAGE, MINUTE
 from tests.servers.gemini import KEY, gemini
 from tests.sweep_files import problem_set, sweep_file
+from tests.tiers import first_rows
 from tests.world.batches import Night
 
 ENV = {"GEMINI_API_KEY": KEY}
@@ -109,7 +110,7 @@ FAULTS = (
 )
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", first_rows(3, FAULTS))
 def test_a_fault_of_a_batch_costs_no_answer_and_no_money(night, server, fault):
     asked = night(fault)
 
