@@ -112,6 +112,10 @@ _NO_MEMORY = (
     "there is not enough memory for this. All results saved before are safe. Close other programs or raise "
     "the limit (`ulimit -v`, a container's or a job's), and repeat the command."
 )
+_NOWHERE = (
+    "the current directory is gone: another program removed or moved it. Change to one that exists, and "
+    "repeat the command there."
+)
 _LOGS = ("OPENAI_LOG", "ANTHROPIC_LOG")  # by which SDKs print headers as servers send them, keys and all
 
 
@@ -130,6 +134,8 @@ def main() -> None:
             _refuse(StoreError(_NO_MEMORY))
         if isinstance(error, AsyncbenchError):
             _refuse(error)
+        if isinstance(error, FileNotFoundError) and _is_nowhere():
+            _refuse(StoreError(_NOWHERE))
         if isinstance(error, OSError) and error.errno in NO_ROOM:  # results have errors of their own
             if error.filename is not None:  # a temporary file, say
                 _refuse(unwritten(Path(os.fsdecode(error.filename)), error))
@@ -147,6 +153,15 @@ def _lacks_memory(error: BaseException | None) -> bool:
         if isinstance(error, BaseExceptionGroup) and any(map(_lacks_memory, error.exceptions)):
             return True
         error = error.__cause__
+    return False
+
+
+def _is_nowhere() -> bool:
+    """Whether the directory in which the command began is no more."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
     return False
 
 

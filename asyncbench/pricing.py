@@ -28,7 +28,7 @@ STANDARD = frozenset({"default", "standard", "on_demand", "unspecified", "global
 PARTS = {
     ("groq", "flex"): ("", Decimal(1)),
     ("google", "flex"): ("gemini-", Decimal("0.5")),
-    ("google", "priority"): ("gemini-", Decimal("1.8")),
+    ("google", "priority"): ("gemini-", Decimal(2)),  # its page says 75 to 100 % more: no bill may be higher
 }
 TIER_KEYS = frozenset({"service_tier", "processing", "speed"})  # what genai-prices calls the ways of serving
 PICO_PLACES = 12  # a picodollar is the millionth part of a price of six places for a million tokens

@@ -466,14 +466,14 @@ def test_a_tier_is_paid_for_at_its_own_price_or_the_standard_one_if_that_is_dear
 @pytest.mark.parametrize(
     ("entry", "times"),
     [
-        ({"model": "google/gemini-2.5-flash", "params": {"serviceTier": "priority"}}, 1.8),
-        ({"model": "google/gemini-2.5-flash", "params": {"serviceTier": "SERVICE_TIER_PRIORITY"}}, 1.8),
-        ({"model": "google/gemini-2.5-flash", "params": {"service_tier": "priority"}}, 1.8),
-        ({"model": "gemini/gemini-2.5-flash", "params": {"service_tier": "priority"}}, 1.8),
+        ({"model": "google/gemini-2.5-flash", "params": {"serviceTier": "priority"}}, 2.0),
+        ({"model": "google/gemini-2.5-flash", "params": {"serviceTier": "SERVICE_TIER_PRIORITY"}}, 2.0),
+        ({"model": "google/gemini-2.5-flash", "params": {"service_tier": "priority"}}, 2.0),
+        ({"model": "gemini/gemini-2.5-flash", "params": {"service_tier": "priority"}}, 2.0),
         ({"model": "google/gemini-2.5-flash", "params": {"serviceTier": "flex"}}, 1.0),  # it may be refused
         (
             {"model": "vertex/gemini-2.5-flash", "headers": {"X-Vertex-AI-LLM-Shared-Request-Type": "TIER"}},
-            1.8,
+            2.0,
         ),
     ],
 )

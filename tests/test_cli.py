@@ -384,3 +384,21 @@ def test_ctrl_c_twice_leaves_at_once_and_what_was_in_flight_is_asked_again(tmp_p
     with served(tmp_path) as (_, again):
         assert asyncbench("run", again).returncode == 0
     assert len(outcomes(out)) == 144
+
+
+@pytest.mark.long
+def test_a_directory_that_is_gone_is_named_in_words(tmp_path):
+    words = shlex.join([*ASYNCBENCH, "run", "sweep.yaml"])
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"rmdir {shlex.quote(str(gone))}; {words}"],
+        capture_output=True,
+        text=True,
+        cwd=gone,
+        env={**CLEAN, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr.startswith("asyncbench: the current directory is gone: another program removed")

@@ -8,6 +8,7 @@ from asyncbench import read_attempts, run_sweep
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.lane_model import ENOUGH
 from asyncbench.providers.openai.wires import ChatWire
+from asyncbench.run.progress import Quiet, Screen
 from asyncbench.run.refusals import FAULTS, LONGEST_TRACE, Faults
 from asyncbench.run.summary import Exit, Summary
 from tests.providers.asking import ADAPTERS, KEY
@@ -23,7 +24,17 @@ DEAD = [
 ]
 
 
-async def asked(folder, server, *models, **keys) -> Summary:
+class Heard(Quiet):
+    """A screen that shows nothing, and keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
+
+
+async def asked(folder, server, *models, screen: Screen | None = None, **keys) -> Summary:
     """Run a sweep of two problems against a raw server."""
     entries = [
         {
@@ -35,7 +46,7 @@ async def asked(folder, server, *models, **keys) -> Summary:
         for name in models
     ]
     planned: Sweep = sweep(folder / "out", await asyncio.to_thread(problem_set, folder), *entries)
-    return await run_sweep(planned, limit=2, env={"MY_KEY": KEY})
+    return await run_sweep(planned, limit=2, env={"MY_KEY": KEY}, screen=screen)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -49,6 +60,19 @@ async def test_a_usage_that_nests_deep_costs_nobody_the_run(tmp_path, name):
     rows = read_attempts(tmp_path / "out").to_pylist()
     assert {(row["status"], row["raw_usage"]) for row in rows} == {("ok", None)}
     assert all(row["note"].endswith("; its usage was too large to keep") for row in rows)
+
+
+async def test_what_is_not_believed_is_told_once_while_a_run_goes_on(tmp_path):
+    noughts = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    choice = {"index": 0, "message": {"content": "42"}, "finish_reason": "brand_new"}
+    heard = Heard()
+    async with raw_server() as server:
+        server.manner = answering(body={"id": "x", "choices": [choice], "usage": noughts})
+        summary = await asked(tmp_path, server, "simulated", screen=heard)
+
+    assert len([line for line in heard.said if "unknown finish reason 'brand_new'" in line]) == 1
+    assert len([line for line in heard.said if "a usage that cannot be true" in line]) == 1
+    assert set(summary.models["simulated/m"].notes.values()) == {2}
 
 
 @pytest.mark.parametrize("name", NAMES)

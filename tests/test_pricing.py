@@ -264,7 +264,7 @@ def test_the_source_says_which_version_of_the_table():
         ),
         pytest.param("groq", "openai/gpt-oss-120b", "flex", "0.15", "0.075", "0.6", id="Groq's flex"),
         pytest.param("google", "gemini-2.5-flash", "flex", "0.15", "0.015", "1.25", id="Gemini's flex"),
-        pytest.param("google", "gemini-2.5-flash", "priority", "0.54", "0.054", "4.5", id="and priority"),
+        pytest.param("google", "gemini-2.5-flash", "priority", "0.6", "0.06", "5.0", id="and priority"),
     ],
 )
 def test_a_tier_has_its_own_price(vendor, model_id, tier, input_, cached, output):

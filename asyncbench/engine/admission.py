@@ -312,7 +312,7 @@ class Admission:
             self.slots.refused()
             self._respect_wait(model, error, at_s)
         paused = self.throttle.closed
-        if not paused and kind not in ONE_TOO_MANY:
+        if not paused and kind not in ONE_TOO_MANY and not (error and error.before_call):
             self._note_overload(pending, at_s, broke=kind in BROKEN_OFF)
         self._judge(pending, error, at_s)
         if paused and not self.throttle.closed:

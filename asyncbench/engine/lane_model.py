@@ -20,7 +20,7 @@ from asyncbench.engine.same_failures import OUTAGE, SameFailures
 from asyncbench.engine.stopping import right_of
 from asyncbench.engine.trial_queue import ModelClient, PendingTrial, TrialQueue, wait_before_retry
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, LostCallError, ProviderError, UnsentError
-from asyncbench.records import GRADER_ERROR, Attempt, Grade, Reply, Result, Usage
+from asyncbench.records import GRADER_ERROR, TOLD_NOTES, Attempt, Grade, Reply, Result, Usage
 
 # ── Warm-up: a model before its first answer
 
@@ -376,6 +376,7 @@ class LaneModel:
         self.credit = 0  # turns that its group owes it, times what the group has left
         self.away = False  # its lane waits for long: other models need not wait for this one
         self.not_before_s = -inf  # the loop's clock: a provider's word about this model of a group
+        self._told_notes = set[str]()  # the kinds of notes of replies that a person was told
         if client.account is not None:
             client.account.join(client.counters, asks=self._asks, now_s=client.now_s)
 
@@ -419,7 +420,16 @@ class LaneModel:
     def messages(self) -> Iterator[str]:
         """Return warnings for a person, each once."""
         of_account = None if self.client.account is None else self.client.account.message()
-        return filter(None, (of_account, self.money.message(), self.warm_up.message()))
+        yield from filter(None, (of_account, self.money.message(), self.warm_up.message()))
+        yield from self.new_notes()
+
+    def new_notes(self) -> Iterator[str]:
+        """Return what of replies was not believed or passed over, at the first reply of each kind."""
+        for note in self.counters.notes:
+            kind = next((kind for kind in TOLD_NOTES if note.startswith(kind)), note)
+            if kind not in self._told_notes:
+                self._told_notes.add(kind)
+                yield f"{note}. The summary counts such replies, `attempts` names them in `note`"
 
     def _asks(self) -> bool:
         """Whether this model would begin another trial soon."""

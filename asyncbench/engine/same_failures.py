@@ -1,8 +1,9 @@
 """Calls of a model that fail in the same way one after another: that is no matter of their questions.
 
-A dead account fails whatever is asked, and says so in words that nobody foresaw. So a trial that fails for
-good is held first. An answer, or a failure in another way, shows that each held one failed by itself. Where
-the same goes on, the model is suspended, and what is held stays open.
+A dead account fails whatever is asked, and says so in words that nobody foresaw, and that may differ each
+time: a balance, the name of a request, a proverb. So a trial that fails for good is held first. An answer, or
+a failure of another kind or status, shows that each held one failed by itself. Where the same goes on, the
+model is suspended, and what is held stays open. Where the words differ, more calls are needed to tell.
 """
 
 import math
@@ -16,12 +17,15 @@ PROOF: Final = 3  # trials of a model without success, refused in the same words
 UNLIKELY: Final = 1e-5  # that so many in a row failed each by itself, as seldom as others did
 MOST_NEEDED: Final = 100  # calls in a row, however many failed before
 PROBES: Final = 2  # calls from elsewhere in the set, of a model that was answered before
+IN_OTHER_WORDS: Final = 10  # calls in a row, where hardly a word is the same, and twice as many as else
+ALIKE: Final = 0.6  # of the words of the shorter of two errors are in the other
 PAGES: Final = 5  # of a model without success: replies that no server of such an API wrote
 MINUTE_S: Final = 60.0  # of nothing else, where a failure may pass, or be about what is asked
 LONGEST_GAP_S: Final = 30.0  # between two calls that may be billed
 
-# Two errors that differ in no more are the same: ids and times, and what is quoted of a request.
+# What two errors may differ in: ids and times, and what is quoted of a request.
 _OWN_WORDS: Final = re.compile(r"\"[^\"]*\"|'[^']*'|`[^`]*`|[\w-]*\d[\w-]*|[A-Za-z_-]{20,}")
+_WORD: Final = re.compile(r"\w+")
 # Failures that say nothing here: a lane waits for the end of an outage by itself.
 OUTAGE: Final = frozenset(
     {
@@ -48,7 +52,9 @@ class SameFailures:
         self.held: list[tuple[PendingTrial, ProviderError]] = []
         self.next_s = -math.inf  # no call before that
         self._answers, self._failures = answers, 0  # of this run; those of the present row apart
-        self._way: tuple[ErrorKind, int | None, str] | None = None
+        self._way: tuple[ErrorKind, int | None] | None = None
+        self._words: frozenset[str] = frozenset()  # of the first error of the present row
+        self._alike = True  # all of the row say so in much the same words
         self._calls = 0  # in the present row
         self._trials = set[str]()  # of these, up to `PROOF`
         self._probes = 0  # of them, those that were to tell whether anything would fail
@@ -74,10 +80,13 @@ class SameFailures:
 
     def failed(self, pending: PendingTrial, error: ProviderError, at_s: float) -> bool:
         """Take in a failure; return whether it ends the row of those before."""
-        way = error.kind, error.http_status, _OWN_WORDS.sub("#", error.message)
+        way, words = (error.kind, error.http_status), _words_of(error)
         differs = self._way is not None and way != self._way
         if differs:
             self._end()
+        if not self._calls:
+            self._words, self._alike = words, True
+        self._alike = self._alike and _share_words(words, self._words)
         self._way, self._foreign = way, error.foreign
         told = "no reply so far can be read: " if error.kind is ErrorKind.BAD_REPLY else ""
         self.why = f"{error.kind.value}: {told}{error.message}"
@@ -134,7 +143,7 @@ class SameFailures:
 
     @property
     def _of_the_question(self) -> bool:
-        kind, status, _ = self._way or (None, None, "")
+        kind, status = self._way or (None, None)
         return kind in _OF_THE_QUESTION or status == _NOT_FOUND
 
     @property
@@ -148,12 +157,15 @@ class SameFailures:
             return MOST_NEEDED
         if self._passes:
             return PAGES if self._misdirected else self._half
-        return self._unlikely if self.accepted else PROOF
+        enough = self._unlikely if self.accepted else PROOF
+        return enough if self._alike else max(IN_OTHER_WORDS, 2 * enough)
 
     @property
     def _half(self) -> int:
         if self._of_the_question:
             return MOST_NEEDED
+        if not self._alike and not self._passes:
+            return self._needed // 2
         return max(PROOF, self._unlikely // 2) if self.accepted or self._passes else PROOF
 
     @property
@@ -165,3 +177,13 @@ class SameFailures:
 def _in_batch(pending: PendingTrial) -> bool:
     """Whether a trial comes from a batch, which was sent before its trials were read again."""
     return pending.sent_s < pending.taken_s
+
+
+def _words_of(error: ProviderError) -> frozenset[str]:
+    """Return the words of an error without status and code, and without what it tells of one call alone."""
+    told = error.message.partition(": ")[2] or error.message
+    return frozenset(_WORD.findall(_OWN_WORDS.sub(" ", told).lower()))
+
+
+def _share_words(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= ALIKE * min(len(one), len(other))

@@ -157,7 +157,9 @@ class CloudCredentials:
         """Say that nothing is found; `passing`: it will be, when a service answers or somebody logs in."""
         kind = ErrorKind.UNREACHABLE if passing else ErrorKind.AUTH
         message = safe_line(f"{self._chain.name} finds no credentials: {why}", key="")
-        return ProviderError(kind, message, may_have_been_billed=False, never_sent=True)
+        failure = ProviderError(kind, message, may_have_been_billed=False, never_sent=True)
+        failure.before_call = True
+        return failure
 
 
 def _noted(renewal: asyncio.Task[None]) -> None:

@@ -117,13 +117,15 @@ async def _examined(
 ) -> Checkup:
     if model.replay is not None:
         return _checkup(model)
+    about = "key"  # there is none, or one that no header can carry
     try:
         async with key_lock:
             key = keys_for(same_key, env)[model.alias]
+            about = "setup"  # an address, a proxy, certificates, an extra
             plain, streamed = await _calls(model, key, simulator_url)
             batch_check = await _check_batches(model, key, simulator_url) if model.mode == BATCH else None
-    except ConfigError as error:  # no key, or one that no header can carry
-        return _checkup(model, trouble=Finding(about="key", state=FindingState.WRONG, said=str(error)))
+    except ConfigError as error:
+        return _checkup(model, trouble=Finding(about=about, state=FindingState.WRONG, said=str(error)))
     except Exception as error:
         message = f"asyncbench failed on this model ({type(error).__name__}), and a sweep would, too"
         way_out = "please report it; the cause may be in `params` or `base_url`"

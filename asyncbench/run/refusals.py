@@ -77,7 +77,7 @@ WHY: Final[Mapping[str, tuple[str, str]]] = {
 ELSE: Final = ("no call succeeds", "Check the server")
 NO_KEY: Final = "no key was sent: set key_env (or --key-env)"
 KEY_NAME: Final = "the NAME of the environment variable that holds the key"
-_ON_THE_WAY: Final = re.compile(r"\bHTTP (407|511)\b")  # a proxy or a login page: they know no model's key
+_WHO_ARE_YOU: Final = re.compile(r"\bHTTP (401|403)\b|\bkey\b", re.IGNORECASE)  # else the key is not missed
 OF_PROVIDER: Final = frozenset({ErrorKind.AUTH, ErrorKind.NO_QUOTA, ErrorKind.UNREACHABLE})
 
 
@@ -160,7 +160,7 @@ def _why(model: Model, reason: str) -> tuple[str, str]:
     """Return what happened, with the provider's words, and what to do now."""
     kind, _, message = reason.partition(": ")
     why, remedy = WHY.get(kind, ELSE)
-    if kind == ErrorKind.AUTH and sends_no_key(model) and not _ON_THE_WAY.search(message):
+    if kind == ErrorKind.AUTH and sends_no_key(model) and _WHO_ARE_YOU.search(message):
         return f"{NO_KEY} ({_shortened(message)})", f"Set it to {KEY_NAME}"
     key = "the call" if model.key_env is None else f"the key in {model.key_env}"
     if (lent := known_endpoints()[model.provider].credentials) and kind == ErrorKind.AUTH:

@@ -53,6 +53,25 @@ def test_a_server_that_bears_few_calls_is_asked_few_at_a_time(bears, concurrency
     assert night.said[0].startswith("m: replies break off with ")
 
 
+def test_what_fails_before_a_call_is_no_answer_that_breaks_off():
+    calls = 0
+
+    async def ask(_request: Request):
+        nonlocal calls
+        calls += 1
+        await asyncio.sleep(0.1)
+        if 20 < calls < 60:
+            failure = ProviderError(ErrorKind.UNREACHABLE, "no credentials", never_sent=True)
+            failure.before_call = True
+            raise failure
+        return RIGHT
+
+    night = night_of(ask, 100, replace(MODEL, limits=Limits(concurrency=8), retry=RetryPolicy()))
+
+    assert len(night.results) == 100
+    assert not [message for message in night.said if "break off" in message]
+
+
 @pytest.mark.long
 def test_most_of_what_it_bears_is_used_and_little_breaks():
     server = Server(lambda in_flight: in_flight > 20)

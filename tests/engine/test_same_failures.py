@@ -61,6 +61,33 @@ def test_a_dead_account_costs_a_few_calls_and_no_trial(status, concurrency, answ
     assert len(calls) < 10 + concurrency
 
 
+BIRDS = ("raven", "heron", "finch", "stork", "crane", "eagle", "robin", "swift", "wren", "dove", "gull")
+
+
+@pytest.mark.parametrize("answered", [0, 3, 200])
+@pytest.mark.parametrize(
+    "words",
+    [
+        lambda call: f"Ticket {BIRDS[call % 11]}-{BIRDS[call % 7]}: your plan does not cover this call",
+        lambda call: f"the balance is {BIRDS[call % 5]} coins, which is not enough for {BIRDS[call % 11]}",
+        lambda call: f"{BIRDS[call % 11]} {BIRDS[call * 3 % 11]} {BIRDS[call * 5 % 11]}",
+    ],
+    ids=["a name", "an amount", "nothing but other words"],
+)
+def test_an_account_that_says_it_in_other_words_each_time_costs_a_few_calls_and_no_trial(words, answered):
+    calls: list[int] = []
+
+    def error(call: int) -> ProviderError:
+        return ProviderError(ErrorKind.BAD_REQUEST, f"HTTP 400: {words(call)}", http_status=400)
+
+    night = night_of(failing(lambda made, _: made > answered, error, calls), answered + 100, PATIENT)
+
+    done, failed, why = outcomes(night)
+    assert (done, failed) == (answered, 0)
+    assert why is not None
+    assert len(calls) < 25
+
+
 def test_an_account_that_is_dead_since_an_earlier_run_costs_a_few_calls():
     calls: list[int] = []
     counters = Counters(planned=197, done_before=100)

@@ -145,7 +145,7 @@ async def test_who_gives_credentials_may_be_down_for_a_while(clouds, at, cloud):
     clouds.unable = True
     provider, request = at(cloud)
     failed = await failure_of(provider, request)
-    assert (failed.kind, failed.never_sent) == (ErrorKind.UNREACHABLE, True)
+    assert (failed.kind, failed.never_sent, failed.before_call) == (ErrorKind.UNREACHABLE, True, True)
     clouds.unable = False
     assert (await provider.ask(request)).text
 

@@ -229,6 +229,7 @@ NO_KEY = "no key was sent: set key_env (or --key-env) ("
             "the provider rejects the call (",
         ),
         (DEAD[0], "auth: HTTP 511 log in", "the provider rejects the call ("),
+        (DEAD[0], "auth: HTTP 400: This organization is disabled", "the provider rejects the call ("),
         (replace(DEAD[0], headers={"X-Team": "TEAM"}), "auth: HTTP 401", "the provider rejects the call ("),
         (LIVE, "auth: HTTP 401: No key had been sent", "the provider rejects the key in KEY ("),
     ],

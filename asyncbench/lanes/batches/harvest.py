@@ -67,6 +67,8 @@ class Harvest:
         unanswered = len(self._rows.keys() - self._answered)
         self._rows, self._trials = {}, {}
         await context.note(part, Step.COLLECTED, unanswered=unanswered, strange=strange)
+        for note in self.model.new_notes():
+            context.notify(f"{note}.")
         if strange:
             context.notify(
                 f"{strange:,} lines of batch {part.batch_id} are broken, twice there, or "

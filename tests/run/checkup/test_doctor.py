@@ -105,6 +105,15 @@ async def test_a_key_that_is_not_set_is_told_by_its_name_and_nothing_is_called()
     assert one.cost_usd == 0
 
 
+async def test_a_setup_that_cannot_be_used_is_no_fault_of_the_key(monkeypatch):
+    monkeypatch.delenv("AWS_REGION", raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    (one,) = await examine(models({"model": "bedrock/anthropic.claude-haiku", "max_tokens": 9}), env={})
+
+    assert "provider bedrock: no region" in found(one.findings, "setup").said
+    assert not [finding for finding in one.findings if finding.about == "key"]
+
+
 async def test_what_stops_all_models_of_a_provider_is_told_once_in_text_and_of_each_in_json():
     names = ("a", "b", "c")
     of_one_key = [{"model": "openai/gpt-4o", "alias": name, "seed": i} for i, name in enumerate(names)]
