@@ -28,6 +28,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from asyncbench.analysis.views import SUMS, Sources, add_sums
+from asyncbench.problems.copies import EARLIER, PROBLEMS, copy_files
 from asyncbench.store.holdings import known_parts
 from asyncbench.store.snapshot import Snapshot
 
@@ -99,7 +100,7 @@ def state_of(folder: Path, snapshot: Snapshot) -> str | None:
     except (OSError, ValueError):  # replaced a moment ago, which whoever reads it is told, or elsewhere
         return None
     known = [(path, (listed.get(path) or {}).get("digest"), stat) for path, stat in files.items()]
-    if any(digest is None and not path.startswith("problems/") for path, digest, _ in known):
+    if any(digest is None and not path.startswith((PROBLEMS, EARLIER)) for path, digest, _ in known):
         return None  # workers have folders of their own
     return _digest(repr((_code(), sorted(known))).encode()).hex()
 
@@ -115,7 +116,7 @@ def _files(folder: Path, snapshot: Snapshot) -> Iterator[tuple[str, tuple[int, i
     Programs can set the first one back, and on some systems the second one is another time.
     """
     parts = (path for paths in snapshot.files.values() for path in paths)
-    for path in (*parts, *(folder / "problems").glob("*")):
+    for path in (*parts, *copy_files(folder)):
         stat = path.stat()
         yield path.relative_to(folder).as_posix(), (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
 

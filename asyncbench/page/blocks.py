@@ -55,6 +55,7 @@ from asyncbench.published.nupa.report import paper_figures_of
 from asyncbench.reports.cost.counts import spending_by_entrant
 from asyncbench.reports.endpoints.report import providers_of
 from asyncbench.reports.load.report import load_report_of
+from asyncbench.reports.outgraded import outgraded_in
 from asyncbench.reports.standings.rankings import Ranking, RankingRow
 from asyncbench.reports.standings.report import (
     ALONE,
@@ -144,7 +145,7 @@ def _notes(views: FolderViews) -> Iterator[Values]:
     """Yield what a reader has to know beside the finding; a grave note changes what figures mean."""
     standings, graders = standings_in(views), headline_graders(views)
     batches = batch_notes(standings.batches, f"{OTHER_LATENCY} {LEFT_OUT}")
-    for words in lost_notes(outcomes_of(standings.rankings)):
+    for words in [*outgraded_in(views), *lost_notes(outcomes_of(standings.rankings))]:
         yield {"words": safe(words, most=len(words)), "grave": True}
     for words in [*views.chosen.notes(), *([graded_by(graders)] if graders else []), *batches]:
         yield {"words": safe(words, most=len(words)), "grave": False}

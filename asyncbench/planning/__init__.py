@@ -7,6 +7,7 @@ PUBLIC = (
     "forecast_file",
     "guesses",
     "modes",
+    "outdated",
     "planned_load",
     "preflight",
     "records",

@@ -3,13 +3,10 @@
 A folder holds one sweep, which another may extend. One that was moved or copied stands for itself.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import reduce
 from hashlib import blake2b
-from operator import or_
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -24,17 +21,17 @@ from asyncbench.config.sweep import Sweep, all_sources, as_mapping, load_sweep, 
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import input_path, quoted
 from asyncbench.planning.trials import TrialSource
-from asyncbench.problems.copies import copies
+from asyncbench.problems.copies import Copy, copies, set_apart
 from asyncbench.problems.hub import remote_address
 from asyncbench.problems.making import generate
 from asyncbench.problems.opening import open_set
-from asyncbench.problems.problem_set import ProblemSet, contract_batches
+from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.schema import ROWS_AT_ONCE
-from asyncbench.records import NO_VERSION, Condition, Model
+from asyncbench.records import Condition, Model
 from asyncbench.store.bucket.claiming import current_folder
 from asyncbench.store.bucket.fetching import newest_manifest
 from asyncbench.store.bucket.objects import BucketAddress, BucketObjects, s3_address
-from asyncbench.store.catalog import iter_trials, patiently, read_grades, read_trials, texts
+from asyncbench.store.catalog import iter_trials, patiently
 from asyncbench.store.manifest import (
     SWEEP_FILE,
     folder_of_sweep_file,
@@ -42,7 +39,7 @@ from asyncbench.store.manifest import (
     kept_sweep_file,
     read_manifest,
 )
-from asyncbench.suites.plugins import is_in_file, version_of
+from asyncbench.suites.plugins import is_in_file
 from asyncbench.suites.requests import TrialIds, way_of_asking
 from asyncbench.suites.table import SUITES
 
@@ -104,6 +101,36 @@ def copy_of_lost(source: ProblemSource, sweep: Sweep) -> ProblemSet | None:
     name = source.path.stem
     alike = [copy.path for copy in copies(folder) if copy.problem_set == name and copy.path.name in used]
     return open_set(alike[0], name=name) if len(alike) == 1 else None
+
+
+def current_copies(folder: Path) -> list[Copy]:
+    """Return the copies of what a folder's sweep asks now, in their newest state.
+
+    The manifest names those of the last run. A set of models that were left out of it counts, too. Where no
+    sweep file tells the sets, as in an import, all count.
+
+    Raises:
+        ConfigError: it is not a results folder.
+        StoreError: its manifest cannot be read.
+    """
+    used, names = read_manifest(folder).get("problem_sets", {}), None
+    with suppress(ConfigError, StoreError):  # edited or damaged: a run says so, and reports go on
+        names = None if (file := kept_sweep_file(folder)) is None else set_names_in(file)
+    return [
+        copy
+        for copy in copies(folder)
+        if copy.path.name in used or (not copy.replaces and (names is None or copy.problem_set in names))
+    ]
+
+
+def set_superseded_apart(sweep: Sweep) -> None:
+    """Leave in a folder's problems/ what its sweep asks, and of earlier copies the problems that it lacks.
+
+    Raises:
+        ProblemSetError, StoreError: a copy cannot be read, or the folder cannot be written.
+    """
+    generated = {generated_name(source) for source in all_sources(sweep) if source.path is None}
+    set_apart(sweep.out, generated.union(copy.path.name for copy in current_copies(sweep.out)))
 
 
 # ── one folder, one sweep
@@ -351,60 +378,3 @@ def _one_of_each_way(sweep: Sweep) -> Iterator[dict[str, Any]]:  # Any: of the c
             if (way := tuple(row[name] for name in _WAY)) not in seen:
                 seen.add(way)
                 yield row | {name: row[f"{name}_first"] for name in _OF_ONE}
-
-
-# ── grades that are out of date: an answer was corrected, or a grader
-
-
-def corrected(folder: Path, used: Sequence[Path]) -> int:
-    """Return how many finished trials were graded by an answer that their problem has no longer.
-
-    Args:
-        folder: a results folder.
-        used: the copies in it that count now; where two hold a problem, the first does.
-
-    Raises:
-        ProblemSetError, StoreError: a copy or a part cannot be read.
-    """
-    names = {path.name for path in used}
-    earlier = [path for path in sorted((folder / "problems").glob("*.parquet")) if path.name not in names]
-    if not earlier:
-        return 0  # nothing can have changed: a set with another answer is another copy
-    now = pa.concat_tables(map(_answers, used)).combine_chunks()
-    changed = pa.concat_tables(_others(_answers(path), now) for path in earlier).combine_chunks()
-    if not len(changed):
-        return 0
-    ids = pc.unique(changed["problem_id"])
-    graded = read_trials(folder, ["problem_id", "expected"], pc.field("problem_id").isin(ids))
-    return len(_others(graded, now))
-
-
-def outgraded(folder: Path, now: Mapping[str, str]) -> dict[str, int]:
-    """Return how many finished trials were graded by another version of a grader of somebody's own, by name.
-
-    Args:
-        folder: a results folder.
-        now: the digests of the graders' sources as they are now, by name.
-
-    Raises:
-        StoreError: a part cannot be read.
-    """
-    if not now:
-        return {}
-    name, version = pc.field("grader"), pc.field("grader_version")
-    others = [(name == own) & ~version.isin([NO_VERSION, version_of(source)]) for own, source in now.items()]
-    rows = read_grades(folder, ["grader"], pc.field("headline") & reduce(or_, others))
-    return dict(Counter(texts(rows["grader"].combine_chunks())))
-
-
-def _answers(path: Path) -> pa.Table:
-    return pa.Table.from_batches(
-        contract_batches(path, rows=ROWS_AT_ONCE, columns=["problem_id", "expected"])
-    )
-
-
-def _others(rows: pa.Table, now: pa.Table) -> pa.Table:
-    """Return the rows whose problem is there now, with another answer than theirs."""
-    place = pc.index_in(rows["problem_id"], value_set=now["problem_id"])
-    both = rows.append_column("now", now["expected"].take(place))
-    return both.filter(pc.field("expected") != pc.field("now")).select(rows.column_names)

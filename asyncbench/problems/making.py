@@ -124,7 +124,7 @@ def copy_into(
         ProblemSetError: the file changed since it was checked.
         StoreError: the folder cannot be written.
     """
-    out = folder / f"{problems.name}-{problems.digest[:12]}.parquet"
+    out = _copy_path(folder, problems.name, problems.digest)
     copy = replace(problems, path=out, custom=None, state=None)
 
     def made(survey: Survey) -> ProblemSet:
@@ -140,6 +140,37 @@ def copy_into(
             seal(Path(file.name))
         return copy
     return _written(problems.batches(ROWS_AT_ONCE), out, made, writing=storing, seal=seal)
+
+
+def copy_some(
+    problems: ProblemSet,
+    problem_ids: "pa.ChunkedArray[pa.StringScalar]",
+    folder: Path,
+    *,
+    seal: Callable[[Path], None],
+) -> ProblemSet:
+    """Put the problems of a set that have some ids into a results folder, as a set of the same name.
+
+    Raises:
+        ProblemSetError: the set can no longer be read.
+        StoreError: the folder cannot be written.
+    """
+
+    def chosen() -> Iterator[pa.RecordBatch]:
+        for batch in problems.batches(ROWS_AT_ONCE):
+            if kept := batch.filter(pc.is_in(batch.column("problem_id"), value_set=problem_ids)):
+                yield kept
+
+    survey = Survey()
+    for batch in chosen():
+        survey.add(batch)
+    out = _copy_path(folder, problems.name, survey.digest)
+    some = replace(problems, path=out, counts={}, custom=None, state=None, **survey.facts)
+    return _written(chosen(), out, lambda _: some, writing=storing, seal=seal)
+
+
+def _copy_path(folder: Path, name: str, digest: str) -> Path:
+    return folder / f"{name}-{digest[:12]}.parquet"
 
 
 def _is_as_copied(problems: ProblemSet) -> bool:

@@ -10,6 +10,7 @@ PUBLIC = (
     "load.accuracy",
     "load.report",
     "load.steps",
+    "outgraded",
     "overview",
     "problem_file",
     "quota",

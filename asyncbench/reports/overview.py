@@ -39,6 +39,7 @@ from asyncbench.analysis.notes import (
 )
 from asyncbench.analysis.views import counts_by
 from asyncbench.records import Outcome
+from asyncbench.reports.outgraded import outgraded_in
 from asyncbench.stats.proportions import Proportion
 from asyncbench.store.manifest import planned
 from asyncbench.store.schema import ENTRANT
@@ -106,6 +107,7 @@ class Overview(FolderReport):
     tasks: tuple[OverviewLine, ...]  # a line per run × model × condition × suite × task
     spending: Sequence[Mapping[str, Any]]  # of `_SPENDING`
     batches: Sequence[BatchUse] = ()
+    outgraded: tuple[str, ...] = ()  # trials that the sweep's grader of today did not grade, as sentences
     mixtures: tuple[str, ...] = ()  # aliases that were answered by several models, builds or upstreams
     stopped: Sequence[Mapping[str, Any]] = ()  # cells, as `stopped_cells_in` has them
     lapsed: int = 0  # trials skipped before, but not by the rule in force: open
@@ -118,6 +120,7 @@ class Overview(FolderReport):
 
     def _remarks(self) -> Iterator[str]:
         yield graded_by(self.graders)
+        yield from self.outgraded
         by_name: dict[str, Counter[str]] = {}
         for line in self.suites:
             by_name.setdefault(line.name, Counter()).update(line.outcomes)
@@ -200,6 +203,7 @@ def overview_of(views: FolderViews) -> Overview:
         tasks=tuple(line for line in lines if line.task is not None),
         spending=tuple(views.rows(_SPENDING)),
         batches=batch_uses(views),
+        outgraded=outgraded_in(views),
         mixtures=mixtures(views),
         stopped=stopped,
         lapsed=skips.lapsed,

@@ -24,7 +24,11 @@ from asyncbench.lanes.batches.ledger import BatchLedger, Step
 from asyncbench.lanes.batches.polling import Switch
 from asyncbench.lanes.batches.spending import ask_abandoned, hold_again, left_open, trials_out
 from asyncbench.lanes.load.measuring import refuse_beyond_limits
-from asyncbench.planning.belonging import cautions_on_copy, check_one_sweep, corrected, outgraded
+from asyncbench.planning.belonging import (
+    cautions_on_copy,
+    check_one_sweep,
+    set_superseded_apart,
+)
 from asyncbench.planning.budget_bounds import (
     ASKED,
     budgeted_models,
@@ -41,6 +45,7 @@ from asyncbench.planning.modes import (
     why_in_real_time,
     without_batch_price,
 )
+from asyncbench.planning.outdated import corrected, outgraded_notes
 from asyncbench.planning.preflight import (
     HUB,
     cautions_on,
@@ -255,6 +260,7 @@ async def prepare(run: RunState) -> None:
         cap.typed = options.budget_name
     renamed = await asyncio.to_thread(_renamed, run)
     await asyncio.to_thread(_describe, run, renamed)
+    await asyncio.to_thread(set_superseded_apart, run.sweep)
     for alias in renamed:
         run.screen.say(f"{alias}: the folder has all its trials under another alias. Reports keep that name.")
     if options.pilot is None and options.load is None and store.finished:
@@ -451,11 +457,7 @@ def _cautions(run: RunState) -> Iterator[str]:
             f"the expected answers of {changed:,} finished trials have changed. To see what changes: "
             f"`asyncbench regrade {quoted(run.sweep.out)}`; to keep it: add --write. Nothing is asked again."
         )
-    for name, trials in outgraded(run.store.folder, run.own_graders).items():
-        yield (
-            f"{trials:,} trials were graded by another version of {name.partition(':')[0]}.py. Grade them "
-            f"again: `asyncbench regrade {quoted(run.sweep.out)} --write`"
-        )
+    yield from outgraded_notes(run.store.folder)
     if run.room.had_it:
         yield (
             f"{run.room.had_it:,} trials were cut off at {run.room.max_tokens:,} tokens or more already: "

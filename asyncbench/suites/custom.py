@@ -20,7 +20,7 @@ from asyncbench.suites.judgement import Judgement
 from asyncbench.suites.math_match import check_math, equal_math, mathematics
 from asyncbench.suites.number_reading import Mark, NotOneNumberError, Number, last_number, only_number
 from asyncbench.suites.own_graders import added_grader, by_function, grader_in_file
-from asyncbench.suites.plugins import WithPackages, is_in_file
+from asyncbench.suites.plugins import WithPackages, is_in_file, version_of
 from asyncbench.suites.suite import Suite
 from asyncbench.suites.text_match import contained_text, equal_text
 from asyncbench.suites.thinking import THINKING_VERSION, answer_of
@@ -170,6 +170,21 @@ def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[
             score=verdict.score,
         ),
     )
+
+
+def named_grader(extra: str) -> tuple[str | None, int | None]:
+    """Return the name and the version of the grader that a custom problem names; None: not at hand here.
+
+    Nothing of a function of somebody's own is loaded: the problem tells its source.
+    """
+    settings = json.loads(extra)
+    name = settings.get("grader")
+    if name in GRADERS:
+        return name, GRADERS[name].version
+    if isinstance(name, str) and is_in_file(name):
+        return name, version_of(settings["source"]) if "source" in settings else None
+    added = ADDED_GRADERS.find(name) if isinstance(name, str) else None
+    return (None, None) if added is None else (name, added.version)
 
 
 @lru_cache(maxsize=1024)

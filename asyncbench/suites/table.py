@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
+from functools import cache
 from typing import Any, Final
 
 from asyncbench.errors import ProblemSetError
@@ -80,6 +81,22 @@ def graded(
             flags=(type(error).__name__,),
         )
         return (mark,)
+
+
+@cache
+def grader_versions(suite: str) -> Mapping[str, int]:
+    """Return the graders of a suite with their versions, as a failed trial has them; not of `custom`."""
+    problem = Problem(
+        problem_id="",
+        suite=suite,
+        task="",
+        representation="integer",
+        length=1,
+        question="",
+        expected="0",
+        answer_type="integer",
+    )
+    return {grade.grader: grade.grader_version for grade in graded(problem, None, Condition())}
 
 
 def grade_text(

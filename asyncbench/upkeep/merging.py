@@ -33,7 +33,7 @@ from asyncbench.lanes.batches.spending import copy_given_up, trials_out
 from asyncbench.planning.budget_bounds import ASKED, named_before
 from asyncbench.planning.forecast_file import FORECAST, joined_forecasts, read_forecasts
 from asyncbench.planning.trials import planned_tasks, without_repeats
-from asyncbench.problems.copies import copies, read_problems
+from asyncbench.problems.copies import PROBLEMS, copies, copy_files, read_problems, set_apart
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.records import Condition
@@ -345,6 +345,7 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
             copy_given_up(paths, draft)
             _copy_problems(opened, draft)
             _describe(opened, sweep, read_manifest(draft), draft)
+            set_apart(draft, current=())
             if forecasts is not None:
                 write_durably(draft / FORECAST, forecasts, temporary=draft / TEMPORARY / FORECAST)
     return Merged(out=str(out), folders=tuple(map(display_name, folders)), joined=joined)
@@ -431,14 +432,11 @@ def _built_beside(out: Path) -> Iterator[Path]:
 
 
 def _copy_problems(folders: Sequence[Source], draft: Path) -> None:
-    """Copy every problem set; of two states of one, the one written last still is."""
-    folder = draft / "problems"
-    with storing(folder):
-        make_folder(folder)
-        for path in (
-            path for source in folders for path in sorted((source.folder / "problems").glob("*.parquet"))
-        ):
-            copy = folder / path.name
+    """Copy every problem set, also earlier ones; of two states of one, the one written last still is."""
+    with storing(draft / PROBLEMS):
+        for path in (path for source in folders for path in copy_files(source.folder)):
+            copy = draft / path.parent.name / path.name
+            make_folder(copy.parent)
             if not copy.exists():  # the name tells its content
                 shutil.copyfile(path, copy)  # its rights follow the umask
                 os.utime(copy, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))

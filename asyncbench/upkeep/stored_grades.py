@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from asyncbench.config.sweep import all_sources, load_sweep
 from asyncbench.errors import ConfigError
-from asyncbench.problems.copies import read_problems
+from asyncbench.planning.belonging import current_copies
+from asyncbench.problems.copies import ProblemTable, copies
 from asyncbench.problems.row_graders import used_grader
 from asyncbench.problems.schema import PROBLEM_SCHEMA, problems_of
 from asyncbench.providers.params import longest_stored
@@ -47,17 +48,14 @@ class FolderQuestions:
             ConfigError: such a grader cannot be loaded.
             ProblemSetError: a copy of a problem set is damaged.
         """
-        self._problems = _with_graders_of_today(read_problems(folder), folder).combine_chunks()
-        self._keys = joined(self._problems, "problem_set", "problem_id")
+        current = current_copies(folder)
+        self._table = ProblemTable(current, [copy for copy in copies(folder) if copy not in current])
+        self._problems = _with_graders_of_today(self._table.rows, folder)
         self._ready: dict[int, Problem] = {}
 
     def of(self, trials: pa.Table) -> list[Problem | None]:
-        """Return the problem of each trial; None where no copy holds it."""
-        indices = pc.index_in(joined(trials, "problem_set", "problem_id"), value_set=self._keys)
-        if indices.null_count:  # of a set that was renamed since: the same questions, all the same
-            ids = self._problems["problem_id"]
-            indices = pc.coalesce(indices, pc.index_in(trials["problem_id"], value_set=ids))
-        places = indices.to_pylist()
+        """Return the problem of each trial as the sweep asks it now; None where no copy holds it."""
+        places = self._table.rows_of(trials).to_pylist()
         if len(self._ready) > MOST_READY:
             self._ready.clear()
         missing = sorted({place for place in places if place is not None} - self._ready.keys())

@@ -20,6 +20,7 @@ from asyncbench.analysis.notes import (
     note_of_simulated,
 )
 from asyncbench.analysis.pairing import Bits, Marked, Marks, in_common, kind_bits, marks_in
+from asyncbench.reports.outgraded import outgraded_in
 from asyncbench.reports.standings.rankings import (
     Ranking,
     RankingRow,
@@ -69,6 +70,7 @@ class Standings(FolderReport):
     lapsed: int  # trials that it left out before, but not by the rule in force: open
     rankings: tuple[Ranking, ...]
     batches: Sequence[BatchUse]
+    outgraded: tuple[str, ...] = ()  # trials that the sweep's grader of today did not grade, as sentences
 
     @property
     def rules(self) -> Iterator[str]:
@@ -92,6 +94,7 @@ class Standings(FolderReport):
         return None if self.rankings else no_trials(self.folder)
 
     def _remarks(self) -> Iterator[str]:
+        yield from self.outgraded
         yield from lost_notes(outcomes_of(self.rankings))
         yield from batch_notes(self.batches, OTHER_LATENCY)
         yield from self.rules
@@ -201,6 +204,7 @@ def standings_of(views: FolderViews, *, formats: bool = True, by_kind: bool = Fa
         lapsed=skips.lapsed,
         rankings=rankings,
         batches=batch_uses(views),
+        outgraded=outgraded_in(views),
     )
 
 

@@ -166,6 +166,7 @@ class RunOverview(FolderReport):
         """Yield a line for each kind of thing that somebody should look at, the gravest first."""
         if not self.after_run:
             yield from self._unfinished()
+        yield from (f"! {note}" for note in self.standings.outgraded)
         yield from self._lost()
         if skipped := self.standings.skipped:
             yield f"! {skipped:,} trials skipped (stop_when): intervals are too narrow; report tells more"

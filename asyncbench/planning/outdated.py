@@ -1,0 +1,134 @@
+"""Grades that are out of date: of trials whose problem has another answer now, or another grader."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.files import quoted
+from asyncbench.planning.belonging import current_copies
+from asyncbench.problems.copies import ProblemTable, copy_files
+from asyncbench.problems.problem_set import contract_batches
+from asyncbench.problems.schema import ROWS_AT_ONCE
+from asyncbench.records import NO_VERSION
+from asyncbench.store.bucket.fetching import display_name
+from asyncbench.store.catalog import read_grades, read_trials
+from asyncbench.suites import custom
+from asyncbench.suites.plugins import is_in_file
+from asyncbench.suites.table import SUITES, grader_versions
+
+
+def corrected(folder: Path, used: Sequence[Path]) -> int:
+    """Return how many finished trials were graded by an answer that their problem has no longer.
+
+    Args:
+        folder: a results folder.
+        used: the copies in it that count now; where two hold a problem, the first does.
+
+    Raises:
+        ProblemSetError, StoreError: a copy or a part cannot be read.
+    """
+    names = {path.name for path in used}
+    earlier = [path for path in copy_files(folder) if path.name not in names]
+    if not earlier:
+        return 0  # nothing can have changed: a set with another answer is another copy
+    now = pa.concat_tables(map(_answers, used)).combine_chunks()
+    changed = pa.concat_tables(_others(_answers(path), now) for path in earlier).combine_chunks()
+    if not len(changed):
+        return 0
+    ids = pc.unique(changed["problem_id"])
+    graded = read_trials(folder, ["problem_id", "expected"], pc.field("problem_id").isin(ids))
+    return len(_others(graded, now))
+
+
+StoredGrader = tuple[str, str, int]  # suite, name and version
+
+
+def outgraded_notes(folder: Path, stored: Collection[StoredGrader] | None = None) -> list[str]:
+    """Return what to say of trials that another grader graded than the sweep names, or another version.
+
+    Args:
+        folder: a results folder, on this machine.
+        stored: whose headline grades it holds, and perhaps others. [those are looked up]
+
+    Raises:
+        ProblemSetError, StoreError: a copy or a part cannot be read.
+    """
+    if stored is None:
+        columns = ["suite", "grader", "grader_version"]
+        grades = read_grades(folder, columns, pc.field("headline")).group_by(columns).aggregate([])
+        stored = {(row["suite"], row["grader"], row["grader_version"]) for row in grades.to_pylist()}
+    counts = Counter[str]()
+    for suite in {suite for suite, _, _ in stored} & {*SUITES}:
+        own = {(name, version) for of, name, version in stored if of == suite}
+        counts += (
+            _counts_of_own(folder, own)
+            if suite == custom.SUITE.name
+            else _counts_by_version(folder, suite, own)
+        )
+    again = f"asyncbench regrade {quoted(display_name(folder))} --write"
+    return [
+        f"{trials:,} trials were graded by {grader}. Grade them again: `{again}`"
+        for grader, trials in sorted(counts.items())
+    ]
+
+
+def _counts_by_version(folder: Path, suite: str, stored: Collection[tuple[str, int]]) -> Counter[str]:
+    """Return how many trials of a suite other versions of its graders graded, by who that is, in words."""
+    today = grader_versions(suite)
+    counts = Counter[str]()
+    for name, version in stored:
+        if version not in (today.get(name, version), NO_VERSION):
+            wanted = (pc.field("suite") == suite) & (pc.field("grader") == name) & pc.field("headline")
+            rows = read_grades(folder, ["grader"], wanted & (pc.field("grader_version") == version))
+            counts[f"another version of {name}"] += len(rows)
+    return counts
+
+
+def _counts_of_own(folder: Path, stored: Collection[tuple[str, int]]) -> Counter[str]:
+    """Return the same of somebody's own problems, each of which names its grader."""
+    problems = ProblemTable(current_copies(folder), (), ["problem_id", "extra"])
+    extras: list[str] = problems.rows["extra"].to_pylist()  # type: ignore[assignment]  # never NULL
+    graders = {extra: custom.named_grader(extra) for extra in {*extras}}
+    if len(stored) == 1 and {*stored} == {*graders.values()}:
+        return Counter()  # as of most folders: one grader, today as before
+
+    wanted = pc.field("suite") == custom.SUITE.name
+    trials = read_trials(folder, ["trial_id", "problem_set", "problem_id"], wanted)
+    grades = read_grades(folder, ["trial_id", "grader", "grader_version"], wanted & pc.field("headline"))
+    graded = trials.take(pc.index_in(grades["trial_id"], value_set=trials["trial_id"]))
+    names = pa.array([graders[extra][0] for extra in extras], pa.string())
+    versions = pa.array([graders[extra][1] for extra in extras], pa.int64())
+    rows = problems.rows_of(graded)
+    compared = pa.table(
+        {
+            "grader": grades["grader"],
+            "version": grades["grader_version"],
+            "grader_now": names.take(rows),
+            "version_now": versions.take(rows),
+        }
+    )
+    counts = Counter[str]()
+    for row in compared.group_by(compared.column_names).aggregate([([], "count_all")]).to_pylist():
+        grader, now = row["grader"], row["grader_now"]
+        if now is not None and grader != now:
+            counts[f"{grader}, but the sweep names {now} now"] += row["count_all"]
+        elif now is not None and row["version"] not in (row["version_now"], NO_VERSION):
+            file = f"{grader.partition(':')[0]}.py" if is_in_file(grader) else grader
+            counts[f"another version of {file}"] += row["count_all"]
+    return counts
+
+
+def _answers(path: Path) -> pa.Table:
+    return pa.Table.from_batches(
+        contract_batches(path, rows=ROWS_AT_ONCE, columns=["problem_id", "expected"])
+    )
+
+
+def _others(rows: pa.Table, now: pa.Table) -> pa.Table:
+    """Return the rows whose problem is there now, with another answer than theirs."""
+    place = pc.index_in(rows["problem_id"], value_set=now["problem_id"])
+    both = rows.append_column("now", now["expected"].take(place))
+    return both.filter(pc.field("expected") != pc.field("now")).select(rows.column_names)
