@@ -81,13 +81,18 @@ class Metric:
         In that a problem counts once, however often it was asked: repeats of it are not independent.
         """
         over, under = (sum(sums[name] or 0 for name in side) for side in (self.over, self.under))
-        if not under:
+        if not under or ("cost_usd" in self.over and _only_refusals_known(sums)):
             return Value(value=None, trials=under)
         value = self.scale * over / under
         if not self.interval:
             return Value(value=value, trials=under)
         low, high = wilson(over / under, under / repeats_of([sums]))
         return Value(value=value, low=low, high=high, trials=under)
+
+
+def _only_refusals_known(sums: Sums) -> bool:
+    """Return whether nothing is known of a cost but that refusals are free: then it is unknown, not 0."""
+    return known_cost(sums["cost_usd"], unknown=sums["trials"] - sums["priced"]) is None
 
 
 METRICS: Final[Mapping[str, Metric]] = {

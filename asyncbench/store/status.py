@@ -21,6 +21,7 @@ from asyncbench.store.parts import TEMPORARY
 from asyncbench.store.sealing import all_parts
 from asyncbench.store.segment import Damage, quarantined, segments
 from asyncbench.store.snapshot import Snapshot
+from asyncbench.tables.numbers import known_cost
 
 _FEW = ("model", "outcome", "load", "status")  # columns with few different texts
 
@@ -133,8 +134,8 @@ def _by_model(snapshot: Snapshot) -> dict[str, ModelCounts]:
         last_begun[row["model"]] = row["started_at_max"]
         model = models[row["model"]]
         model.attempts = row["count_all"]
-        model.cost_usd = row["cost_usd_sum"]
         model.unpriced = row["count_all"] - row["cost_usd_count"]
+        model.cost_usd = known_cost(row["cost_usd_sum"], unknown=model.unpriced)
     keys = ["model", "correct", "asked"]
     skipped = snapshot.read("skipped", keys).group_by(keys).aggregate([([], "count_all")])
     for row in skipped.to_pylist():

@@ -21,7 +21,7 @@ from asyncbench.page.blocks import BLOCKS
 from tests.tiers import first_rows
 
 Figure = tuple[str, str, str, object]  # model, figure, place that tells it, value
-TRIALS = 40
+TRIALS = 120
 
 
 @asynccontextmanager
@@ -80,6 +80,7 @@ async def night(tmp_path: Path) -> tuple[Path, Mapping[str, Any]]:
                 {"model": "vllm/paid", "alias": "paid", "price": {"input": 3, "output": 15}, **shared},
                 {"model": "vllm/unpriced", "alias": "unpriced", **shared},
             ],
+            "stop_when": {"ci_width": 0.6},
             "out": str(tmp_path / "night"),
         }
         summary = await ab.run_sweep(sweep)
@@ -94,7 +95,10 @@ def figures_of(folder: Path) -> Iterator[Figure]:
         yield from told(line["model"], "standings", line["outcomes"], correct="correct", failed="failed")
         yield from told(line["model"], "standings", line, per_correct="cost_per_correct")
     for line in json.loads(ab.report(folder).as_json())["suites"]:
-        yield from told(line["model"], "overview", line, trials="trials", cost="cost_usd")
+        yield from told(
+            line["model"], "overview", line, trials="trials", cost="cost_usd", accuracy="accuracy"
+        )
+        yield from told(line["model"], "overview", line, planned="planned", skipped="skipped", open="open")
         yield from told(line["model"], "overview", line["outcomes"], correct="correct", failed="failed")
     for row in json.loads(ab.report(folder).as_json())["spending"]:
         yield from told(row["model"], "overview, spending", row, cost="cost_usd", calls="attempts")
@@ -103,6 +107,29 @@ def figures_of(folder: Path) -> Iterator[Figure]:
     for row in ab.sql(folder, "FROM accuracy").to_pylist():
         yield from told(
             row["model"], "sql accuracy", row, trials="trials", correct="correct", failed="failed"
+        )
+        yield row["model"], "accuracy", "sql accuracy", row["accuracy"]
+    for row in ab.sql(folder, "SELECT model, count(*) AS trials FROM skipped GROUP BY ALL").to_pylist():
+        yield from told(row["model"], "sql skipped", row, skipped="trials")
+    status = json.loads(ab.status(folder).as_json())
+    morning = json.loads(ab.report(folder, "morning").as_json())
+    for place, rows in (("status", status["models"]), ("morning", morning["models"])):
+        for row in rows:
+            yield from told(row["model"], place, row, trials="done", calls="attempts", cost="cost_usd")
+            yield from told(row["model"], place, row, planned="planned", skipped="skipped", open="open")
+            yield from told(row["model"], place, row, failed="failed", unknown="unpriced_attempts")
+    skipped = sum(row["skipped"] for row in status["models"])
+    yield from [
+        ("all", "skipped", place, total)
+        for place, total in (("status", skipped), ("standings", standings["skipped"]))
+    ]
+    yield from [
+        ("all", "cost", place, whole["cost_usd"])
+        for place, whole in (("status", status), ("morning", morning))
+    ]
+    for row in json.loads(ab.report(folder, "cost").as_json())["models"]:
+        yield from told(
+            row["name"][0], "cost", row, calls="calls", cost="usd", correct="correct", unknown="unknown"
         )
     attempts = ab.read_attempts(folder, ["model", "cost_usd"]).to_pylist()
     for model in ("paid", "unpriced"):
@@ -114,6 +141,18 @@ def figures_of(folder: Path) -> Iterator[Figure]:
     drawn = [line for ranking in page["rankings"] for line in ranking["lines"]]
     for line, shown in zip(lines, drawn, strict=True):
         yield from told(line["model"], "page", shown, cost="cost_usd", per_correct="per_correct")
+    costs = counted(folder, lambda views: BLOCKS["cost"](views))
+    names = [entrant["model"] for entrant in counted(folder, BLOCKS["head"])["entrants"]]
+    for row in costs["spent"]:
+        yield from told(
+            names[row["asked"]], "page, spent", row, calls="calls", unknown="unknown", trials="trials"
+        )
+        yield from told(names[row["asked"]], "page, spent", row, cost="cost_usd", correct="correct")
+    priced = [names[row["asked"]] for row in costs["frontier_cost"]]
+    yield from ((name, "has a cost", "page, accuracy by cost", name in priced) for name in names)
+    yield from (
+        (row["model"], "has a cost", "status", row["cost_usd"] is not None) for row in status["models"]
+    )
 
 
 def told(model: str, place: str, row: Mapping[str, Any], **names: str) -> Iterator[Figure]:
@@ -136,6 +175,8 @@ async def test_whoever_tells_a_figure_tells_the_same(night):
         own = {figure: value for name, figure, _, value in figures_of(folder) if name == alias}
         assert model["cost_usd"] == (own["cost"] and pytest.approx(own["cost"]))
         assert (model["done"], model["attempts"]) == (own["trials"], own["calls"])
+        assert (model["planned"], model["skipped"]) == (own["planned"], own["skipped"])
+    assert sum(model["skipped"] for model in summary["models"].values()) > 0
     assert summary["models"]["paid"]["unpriced_attempts"] > 0  # or nothing was lost, and nothing is shown
     assert summary["models"]["unpriced"]["cost_usd"] is None
     ab.regrade_folder(folder, write=True)

@@ -98,6 +98,7 @@ def progress_of(of: Chosen, figures: RunFigures) -> Values:
         for cap in status.budget
         if cap.name.startswith("sweep ")
     ]
+    known = [status.cost_usd for status in statuses.values() if status.cost_usd is not None]
     return {
         "running": any(status.running for status in statuses.values()),
         "trials": {
@@ -105,7 +106,7 @@ def progress_of(of: Chosen, figures: RunFigures) -> Values:
             "planned": None if None in planned else sum(count or 0 for count in planned),
         },
         "money": {
-            "spent_usd": sum(status.cost_usd for status in statuses.values()),
+            "spent_usd": sum(known) if known else None,
             "budget_usd": sum(budgets) if len(budgets) == len(statuses) else None,
         },
         "errors": figures.errors,

@@ -228,7 +228,7 @@ class Status(FolderReport):
 
     sweep: str
     written_at: str | None  # UTC, ISO 8601
-    cost_usd: float  # of all attempts whose cost is known
+    cost_usd: float | None  # of all attempts whose cost is known; None: of none is it known
     unpriced_attempts: int
     waiting: dict[str, int]  # rows that only the journal holds yet, by table
     ungraded: int  # answers that the next run grades, if none is going
@@ -255,7 +255,6 @@ class Status(FolderReport):
     def whole(self) -> ModelStatus:
         """All models together."""
         counts = ("done", "failed", "in_flight", "in_batches", "attempts", "skipped", "loaded")
-        known = any(one.cost_usd is not None for one in self.models)
         return ModelStatus(
             **{name: sum(getattr(one, name) for one in self.models) for name in counts},
             model="all",
@@ -263,7 +262,7 @@ class Status(FolderReport):
             open=_sum(one.open for one in self.models),
             suspended=None,
             unpriced_attempts=self.unpriced_attempts,
-            cost_usd=self.cost_usd if known else None,
+            cost_usd=self.cost_usd,
             steps=sum((Counter(one.steps) for one in self.models), Counter()),
         )
 
@@ -387,7 +386,7 @@ def status_of(folder: Path | str) -> Status:
         elsewhere=written_elsewhere(path),
         simulated_note=simulated_note(manifest) if manifest.get("simulated") else "",
         written_at=None if written_at is None else written_at.isoformat("T", "seconds"),
-        cost_usd=sum(one.cost_usd or 0.0 for one in models),
+        cost_usd=_cost_of(models),
         unpriced_attempts=sum(one.unpriced_attempts for one in models),
         waiting=dict(counts.waiting),
         ungraded=counts.ungraded,
@@ -427,7 +426,7 @@ def joined_status(views: FolderViews, statuses: Sequence[Status]) -> Status:
         sweep=str(views.manifest["sweep"]),
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views, known=any(status.simulated for status in statuses)),
-        cost_usd=sum(model.cost_usd or 0.0 for model in models),
+        cost_usd=_cost_of(models),
         unpriced_attempts=sum(model.unpriced_attempts for model in models),
         ungraded=sum(status.ungraded for status in statuses),
         outside=sum(status.outside for status in statuses),
@@ -491,6 +490,12 @@ def _model(name: str, counts: ModelCounts, planned: int | None, holds: Container
         loaded=counts.loaded,
         steps={what: steps[what] for what in ("measured", INCOMPLETE, CLIENT_BOUND) if steps[what]},
     )
+
+
+def _cost_of(models: Sequence[ModelStatus]) -> float | None:
+    """Return USD of the models whose cost is known; None: of none is it."""
+    known = [model.cost_usd for model in models if model.cost_usd is not None]
+    return sum(known) if known or not models else None
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

@@ -142,8 +142,9 @@ class RunOverview(FolderReport):
         unpriced = f" + {status.unpriced_attempts:,} unpriced calls" if status.unpriced_attempts else ""
         models, entrants = len(status.models), len(outcomes_of(self.standings.rankings))
         who = number_of(entrants, "entrant") if entrants > models else number_of(models, "model")
-        cost = at_least(dollars(status.cost_usd), partial=unpriced)
-        yield f"{status.sweep}: {who}, {self._progress}, {cost}{unpriced}"
+        cost = f"{at_least(dollars(status.cost_usd), partial=unpriced)}{unpriced}"
+        cost = "cost unknown" if status.cost_usd is None else cost
+        yield f"{status.sweep}: {who}, {self._progress}, {cost}"
         if self.load is not None:
             yield from _survived(self.load, lost=any(one.failed or one.open for one in status.models))
 
