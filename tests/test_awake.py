@@ -2,11 +2,15 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -158,10 +162,69 @@ def a_server(log):
         process.wait()
 
 
+@contextmanager
+def by_signal(number, pid):
+    os.kill(pid, number)
+    yield
+    os.kill(pid, signal.SIGCONT)
+
+
+@contextmanager
+def by_freezer(pid):
+    """Freeze a process with all its threads, as a container or a job scheduler does."""
+    group = Path("/sys/fs/cgroup/freezer", f"asyncbench-{pid}")
+    try:
+        group.mkdir()
+    except OSError:
+        pytest.skip("needs the freezer of cgroup v1")
+    try:
+        (group / "cgroup.procs").write_text(str(pid))
+        (group / "freezer.state").write_text("FROZEN")
+        yield
+    finally:
+        (group / "freezer.state").write_text("THAWED")
+        (group.parent / "cgroup.procs").write_text(str(pid))
+        group.rmdir()
+
+
+@contextmanager
+def by_debugger(pid):
+    """Stop a process as a debugger does that was attached."""
+    if shutil.which("gdb") is None:
+        pytest.skip("needs gdb")
+    command = ["gdb", "-nx", "-batch", "-p", str(pid), "-ex", "shell cat"]
+    debugger = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    while "t (tracing stop)" not in Path(f"/proc/{pid}/status").read_text():
+        assert debugger.poll() is None
+        time.sleep(0.02)
+    yield
+    debugger.communicate(b"", timeout=60)
+
+
+STOPS: Mapping[str, Callable[[int], AbstractContextManager[None]]] = {
+    "SIGSTOP": partial(by_signal, signal.SIGSTOP),
+    "SIGTSTP": partial(by_signal, signal.SIGTSTP),  # Ctrl-Z
+    "a frozen cgroup": by_freezer,
+    "a debugger": by_debugger,
+}
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("workers", [0, 1], ids=["alone", "the run of workers"])
-def test_answers_that_came_while_a_run_was_stopped_are_paid_once(tmp_path, workers, stream):
+@pytest.mark.parametrize(
+    ("stop", "workers", "stream"),
+    [
+        ("SIGSTOP", 0, False),
+        ("SIGSTOP", 0, True),
+        ("SIGSTOP", 1, False),
+        ("SIGSTOP", 1, True),
+        ("SIGTSTP", 0, False),
+        ("a frozen cgroup", 0, True),
+        ("a debugger", 0, False),
+    ],
+)
+def test_answers_that_came_while_a_run_was_stopped_are_paid_once(tmp_path, stop, workers, stream):
     problems, log = problem_set(tmp_path, trials=1), tmp_path / "log"
     with a_server(log) as url:
         asked = tmp_path / "sweep.yaml"
@@ -177,9 +240,8 @@ def test_answers_that_came_while_a_run_was_stopped_are_paid_once(tmp_path, worke
         try:
             while len(log.read_text().splitlines()) < 31:
                 time.sleep(0.02)
-            os.kill(run.pid, signal.SIGSTOP)
-            time.sleep(6.0)
-            os.kill(run.pid, signal.SIGCONT)
+            with STOPS[stop](run.pid):
+                time.sleep(6.0)
             assert run.wait(60) == 0
         finally:
             run.kill()
@@ -212,3 +274,22 @@ def test_answers_that_came_while_a_worker_was_stopped_are_paid_once(tmp_path, mo
         calls = log.read_text().splitlines()[1:]
     statuses = read_attempts(tmp_path / "out", columns=["status"])["status"].to_pylist()
     assert (len(calls), statuses) == (30, ["ok"] * 30)
+
+
+@pytest.mark.long
+def test_a_doctor_that_was_stopped_reads_the_answer_that_came_meanwhile(tmp_path):
+    log, asked = tmp_path / "log", tmp_path / "sweep.yaml"
+    with a_server(log) as url:
+        asked.write_text(
+            f"name: s\nout: {tmp_path / 'out'}\nproblems: [{{suite: integer_addition}}]\nmodels:\n"
+            f"  - {{model: simulated/m, alias: m, base_url: {url}, timeouts: {{total: 3}}}}\n"
+        )
+        doctor = subprocess.Popen(
+            [sys.executable, "-m", "asyncbench", "doctor", asked], stdout=subprocess.PIPE, text=True
+        )
+        while len(log.read_text().splitlines()) < 2:
+            time.sleep(0.02)
+        with STOPS["SIGSTOP"](doctor.pid):
+            time.sleep(6.0)
+        said, _ = doctor.communicate(timeout=60)
+    assert ("timeout" in said, doctor.returncode) == (False, 0)

@@ -62,12 +62,11 @@ def outgraded_notes(folder: Path, stored: Collection[StoredGrader] | None = None
         stored = {(row["suite"], row["grader"], row["grader_version"]) for row in grades.to_pylist()}
     counts = Counter[str]()
     for suite in {suite for suite, _, _ in stored} & {*SUITES}:
-        own = {(name, version) for of, name, version in stored if of == suite}
-        counts += (
-            _counts_of_own(folder, own)
-            if suite == custom.SUITE.name
-            else _counts_by_version(folder, suite, own)
-        )
+        graders = {(name, version) for graded_suite, name, version in stored if graded_suite == suite}
+        if suite == custom.SUITE.name:
+            counts += _counts_of_own(folder, graders)
+        else:
+            counts += _counts_by_version(folder, suite, graders)
     again = f"asyncbench regrade {quoted(display_name(folder))} --write"
     return [
         f"{trials:,} trials were graded by {grader}. Grade them again: `{again}`"

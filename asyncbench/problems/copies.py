@@ -208,14 +208,11 @@ class ProblemTable:
         Raises:
             ProblemSetError: a copy is damaged.
         """
-        schema = pa.schema([COPY_SCHEMA.field(name) for name in ("problem_set", *columns)])
+        empty = pa.schema([COPY_SCHEMA.field(name) for name in ("problem_set", *columns)]).empty_table()
         asked, others = (
             pa.concat_tables(
-                [
-                    schema.empty_table(),
-                    *(rows for copy in chosen for rows in _rows(copy, columns, ROWS_AT_ONCE)),
-                ]
-            ).combine_chunks()
+                [empty, *(rows for copy in chosen for rows in _rows(copy, columns, ROWS_AT_ONCE))]
+            )
             for chosen in (current, earlier)
         )
         self.rows = pa.concat_tables([asked, others]).combine_chunks()

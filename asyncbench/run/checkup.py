@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from asyncbench.config.entry import BASE_URL_PATTERN, ENV_VARIABLE
 from asyncbench.config.sweep import AnySweep, load_sweep, sweep_from
+from asyncbench.engine.awake import deadlines_put_off
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.planning.preflight import check_environment, check_replays, chosen_models, keys_for
 from asyncbench.pricing import charge
@@ -67,6 +68,7 @@ async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[C
     """
     check_environment(models)
     async with AsyncExitStack() as stack:
+        stack.enter_context(deadlines_put_off())
         needed = any(model.simulated and model.base_url is None and model.replay is None for model in models)
         simulator = await asyncio.to_thread(stack.enter_context, knowing()) if needed else None
         url = simulator.url if simulator else None

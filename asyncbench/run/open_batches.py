@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from asyncbench.config.sweep import Sweep, load_sweep
+from asyncbench.engine.awake import deadlines_put_off
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ProviderError
 from asyncbench.files import home_expanded
@@ -230,7 +231,8 @@ async def cancel_in_folder(
     options = RunOptions(models=present, ends=True, clock=clock, typed=True)
     run = await open_run(bare, options, env=env, screen=screen)
     async with let_go(run):
-        cancelled = await _cancel(run, sweep)
+        with deadlines_put_off():
+            cancelled = await _cancel(run, sweep)
     if run.copy is not None:
         await run.copy.finish(screen.say)
     return cancelled

@@ -24,11 +24,7 @@ from asyncbench.lanes.batches.ledger import BatchLedger, Step
 from asyncbench.lanes.batches.polling import Switch
 from asyncbench.lanes.batches.spending import ask_abandoned, hold_again, left_open, trials_out
 from asyncbench.lanes.load.measuring import refuse_beyond_limits
-from asyncbench.planning.belonging import (
-    cautions_on_copy,
-    check_one_sweep,
-    set_superseded_apart,
-)
+from asyncbench.planning.belonging import cautions_on_copy, check_one_sweep, set_superseded_apart
 from asyncbench.planning.budget_bounds import (
     ASKED,
     budgeted_models,

@@ -17,6 +17,7 @@ from asyncbench.cluster.cluster_worker import ClusterWorker
 from asyncbench.cluster.messages import Orders, WorkerDiedError, WorkerReport, awake_s
 from asyncbench.config.run_entries import usable_cores, workers_here
 from asyncbench.config.sweep import Sweep
+from asyncbench.engine.awake import deadlines_put_off
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
@@ -145,6 +146,7 @@ class SweepWorker:
     async def _live(self) -> None:
         brief = self._brief
         async with AsyncExitStack() as stack:
+            stack.enter_context(deadlines_put_off())  # those of its calls; leases go by `awake_s`
             copy = await self._claimed(brief)
             if copy is not None:
                 stack.push_async_callback(_hand_in, copy, self._obeys.notify)
