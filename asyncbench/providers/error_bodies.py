@@ -50,10 +50,12 @@ def read_error(body: bytes) -> ErrorBody:
     none = _NO_QUOTA_AT_ALL if quota.none_at_all else None
     named = (_named_code(name, error.get(name)) for name in _CODE_NAMES)
     codes = [none, details.get("error_code"), inner.get("code"), *quota.reasons, *named]
+    # A router says that its provider failed; what that one wrote stands beside it (OpenRouter).
+    raw = text(mapping_in(error.get("metadata")).get("raw"))
     quotas = f"quota {', '.join(quota.quotas)}: " if quota.quotas else ""
     ids = (whole.get("request_id"), error.get("request_id"), whole.get("id"))
     return ErrorBody(
-        text=quotas + (message or text(content) or _TAG.sub(" ", written)),
+        text=quotas + (message or text(content) or _TAG.sub(" ", written)) + (f" ({raw})" if raw else ""),
         codes=tuple(code.lower() for value in codes if (code := text(value))),
         status=_status(error.get("code")) or _status(error.get("status")),
         retry_delay=quota.retry_delay or wait_in_fields(error, mapping_in(error.get("metadata")), whole),

@@ -18,6 +18,10 @@ def _error(message: str, type_: str | None = None, code: str | int | None = None
     return {"error": {"message": message, "type": type_, "param": None, "code": code}}
 
 
+def _passed_on(status: int, raw: str) -> dict[str, object]:
+    return {"error": {"message": "Provider returned error", "code": status, "metadata": {"raw": raw}}}
+
+
 def _base(code: int, message: str) -> dict[str, object]:
     return {"id": "x", "choices": None, "base_resp": {"status_code": code, "status_msg": message}}
 
@@ -159,6 +163,9 @@ REFUSALS: Final = [
     Refusal("Yandex, long", 400, _error("number of input tokens must be no more than 8192"), TOO_LONG),
     Refusal("Claude, sum", 400, _error("input length and `max_tokens` exceed context limit"), TOO_LONG),
     Refusal("OpenAI, a minute's", 429, _error("Request too large for m on TPM: Limit 4"), TOO_LONG),
+    Refusal("OpenRouter, long", 400, _passed_on(400, '{"error":"maximum context length is 9"}'), TOO_LONG),
+    Refusal("OpenRouter, content", 400, _passed_on(400, "Content Exists Risk"), BLOCKED),
+    Refusal("OpenRouter, busy", 429, _passed_on(429, "m is temporarily rate-limited upstream"), RATE),
     # What a server calls, or has loaded, fails.
     Refusal("TGI, generation", 424, {"error": "failed", "error_type": "generation"}, BROKEN),
     Refusal("TGI, full", 429, {"error": "Model is overloaded", "error_type": "overloaded"}, BUSY),
