@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple, cast
 
 from asyncbench.errors import AsyncbenchError, ConfigError
-from asyncbench.files import local
+from asyncbench.files import MOST_BYTES, home_expanded, local
 
 HEAD: Final = 4096  # bytes that tell what a file is
 LONGEST_LINE: Final = 16_000_000  # characters, of four bytes at most
@@ -101,6 +101,11 @@ def unpacked_name(path: PathLike[str] | str) -> Path:
     """Return a path without the ending that tells how it is packed: questions.csv for questions.csv.gz."""
     path = Path(path)
     return path.with_suffix("") if path.suffix.lower() in PACKED_ENDINGS else path
+
+
+def set_name(path: PathLike[str] | str) -> str:
+    """Return what results call the problems of a file: questions of questions.csv.gz."""
+    return unpacked_name(path).stem
 
 
 def content_of(path: Path, *, refuse: type[AsyncbenchError] = ConfigError) -> Content:
@@ -323,6 +328,29 @@ def text_in(path: Path, *, most: int, way_out: str, refuse: type[AsyncbenchError
         if size > most:
             raise refuse(f"{path}: the file has more than {most:,} bytes. {way_out}.")
     return "".join(lines)
+
+
+def text_of(path: Path, *, place: str, way_out: str) -> str:
+    """Return the text of a file that a person wrote, in UTF-8 or, as old Windows programs save it, UTF-16.
+
+    Raises:
+        ConfigError: it cannot be read, has too many bytes, is packed, or is no text; names `place`.
+    """
+    try:
+        with home_expanded(path).open("rb") as file:
+            data = file.read(MOST_BYTES + 1)  # a device has no end
+    except OSError as error:
+        raise ConfigError(f"{place}: {error.strerror}. {way_out}.") from None
+    if len(data) > MOST_BYTES:
+        raise ConfigError(f"{place}: the file has more than {MOST_BYTES:,} bytes. {way_out}.")
+    if packing := _packing(data[:HEAD]):
+        raise ConfigError(f"{place}: the file is packed ({packing}). Unpack it.")
+    try:
+        return data.decode(_encoding(data[:HEAD])).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{place}: the file is not UTF-8 text (byte {error.start:,}: {error.reason}). Save it as UTF-8."
+        ) from None
 
 
 def _check_text(line: str) -> None:

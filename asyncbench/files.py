@@ -293,24 +293,3 @@ def _drafted(path: Path) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):
             draft.unlink()
-
-
-def text_of(path: Path, *, place: str, way_out: str) -> str:
-    """Return the text of a file that a person wrote.
-
-    Raises:
-        ConfigError: it cannot be read, has too many bytes, or is not UTF-8; names `place`.
-    """
-    try:
-        with home_expanded(path).open("rb") as file:
-            data = file.read(MOST_BYTES + 1)  # a device has no end
-    except OSError as error:
-        raise ConfigError(f"{place}: {error.strerror}. {way_out}.") from None
-    if len(data) > MOST_BYTES:
-        raise ConfigError(f"{place}: the file has more than {MOST_BYTES:,} bytes. {way_out}.")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"{place}: the file is not UTF-8 text (byte {error.start:,}: {error.reason}). Save it as UTF-8."
-        ) from None

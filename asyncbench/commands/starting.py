@@ -223,9 +223,11 @@ def _inspected(path: Path, columns: Mapping[str, str]) -> "ProblemFile":
     try:
         return inspect_problems(path, columns=columns)
     except DecimalUnknownError as unknown:
-        marks = {".": "its commas stand between groups", ",": "its points stand between groups"}
-        mark = _chosen(f"What stands before decimals in {unknown.answer}?", marks, [","], several=False)[0]
-        return inspect_problems(path, columns=columns, decimal=mark)
+        marks = {"point": "commas stand between groups", "comma": "points stand between groups"}
+        chosen = _chosen(
+            f"What stands before decimals in {unknown.answer}?", marks, ["comma"], several=False
+        )[0]
+        return inspect_problems(path, columns=columns, decimal="." if chosen == "point" else ",")
 
 
 def _columns(row: Mapping[str, str], guesses: Mapping[str, str]) -> dict[str, str]:

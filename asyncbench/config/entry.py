@@ -23,8 +23,9 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from asyncbench.contents import text_of
 from asyncbench.errors import ConfigError
-from asyncbench.files import MOST_BYTES, text_of
+from asyncbench.files import MOST_BYTES
 from asyncbench.providers.secrets import without_pasted_key
 from asyncbench.suites.requests import merged_params
 

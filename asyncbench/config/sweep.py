@@ -38,6 +38,7 @@ from asyncbench.config.questions import (
 )
 from asyncbench.config.run_entries import Batching, Notify, WorkersWanted, deadline_from, notify_from
 from asyncbench.config.sweep_file import StopEntry, SweepEntry
+from asyncbench.contents import set_name
 from asyncbench.errors import ConfigError
 from asyncbench.files import home_expanded
 from asyncbench.records import Condition, Model, StopWhen
@@ -219,7 +220,7 @@ def set_names_in(path: Path) -> set[str]:
 def _name_of_set(entry: object) -> str:
     """Return what results call the set of an entry."""
     path = entry.get("path") if isinstance(entry, Mapping) else entry
-    return str(entry.get("suite")) if path is None and isinstance(entry, Mapping) else Path(str(path)).stem
+    return str(entry.get("suite")) if path is None and isinstance(entry, Mapping) else set_name(str(path))
 
 
 def stop_rule_in(path: Path) -> StopWhen | None:

@@ -5,14 +5,13 @@ stay as they are: the page writes them as text, never as markup.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
 from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.analysis.anatomy.alignment import Part, aligned
+from asyncbench.analysis.anatomy.alignment import MOST_ACCEPTED, Part, aligned, nearest_answer
 from asyncbench.analysis.anatomy.counts import error_of, type_of
 from asyncbench.analysis.anatomy.error import Error
 from asyncbench.analysis.anatomy.numbers import sign_of
@@ -24,7 +23,6 @@ from asyncbench.tables.numbers import count, dollars, seconds
 
 LONGEST: Final = 3_000  # characters of one text of a whole trial; of a longer one its ends are kept
 SHORT: Final = 120  # characters of a text in a list
-MOST_ACCEPTED: Final = 20  # accepted answers that are listed
 ROWS_AT_ONCE: Final = 2048  # whose texts are in memory together
 _LAST_LINE: Final = 400  # characters of a question in which its last line is searched
 _KIND: Final = ("suite", "task", "variant", "representation")
@@ -115,20 +113,7 @@ def _rows(views: FolderViews, columns: Sequence[str], by: str, wanted: Sequence[
     for row in rows:
         whole = row | problems.get((row["problem_set"], row["problem_id"]), _UNKNOWN)
         accepted = accepted_answers(whole["expected"], whole["extra"])
-        yield whole | {"accepted": accepted, "expected": _nearest(accepted, whole["answer"])}
-
-
-def _nearest(accepted: Sequence[str], answer: str | None) -> str:
-    """Return the accepted answer that an answer is compared with."""
-    if answer is None or len(accepted) == 1:
-        return accepted[0]
-    likeness = SequenceMatcher(None, b=answer[:SHORT], autojunk=False)
-
-    def ratio(text: str) -> float:
-        likeness.set_seq1(text[:SHORT])
-        return likeness.ratio()
-
-    return answer if answer in accepted else max(accepted[:MOST_ACCEPTED], key=ratio)
+        yield whole | {"accepted": accepted, "expected": nearest_answer(accepted, whole["answer"])}
 
 
 _UNKNOWN: Final[Row] = {"question": None, "operands": (), "answer_type": None, "extra": "{}"}

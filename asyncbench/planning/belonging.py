@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from asyncbench.config.loading import Load
 from asyncbench.config.questions import ProblemSource
 from asyncbench.config.sweep import Sweep, all_sources, as_mapping, load_sweep, set_names_in, sweep_from
+from asyncbench.contents import set_name
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import input_path, quoted
 from asyncbench.planning.trials import TrialSource
@@ -98,7 +99,7 @@ def copy_of_lost(source: ProblemSource, sweep: Sweep) -> ProblemSet | None:
     if input_path(source.path, sweep.file).exists():
         return None
     used = read_manifest(folder).get("problem_sets", {})
-    name = source.path.stem
+    name = set_name(source.path)
     alike = [copy.path for copy in copies(folder) if copy.problem_set == name and copy.path.name in used]
     return open_set(alike[0], name=name) if len(alike) == 1 else None
 
@@ -164,7 +165,7 @@ def check_one_sweep(sweep: Sweep, sets: Iterable[ProblemSet]) -> None:
 def _lacking(sweep: Sweep, sets: Sequence[ProblemSet], file: Path) -> list[str]:
     """Return the sets of a folder's sweep file that were asked, and that a sweep does not ask any more."""
     sources = all_sources(sweep)
-    files = {source.path.stem for source in sources if source.path is not None}
+    files = {set_name(source.path) for source in sources if source.path is not None}
     suites = [source for source in sources if source.path is None]
     unopened = files - {problems.name for problems in sets}
     same = {generated_name(source) for source in suites}
@@ -342,7 +343,7 @@ def questions_of_steps(sweep: Sweep, load: Load, model: Model, sets: Sequence[Tr
 
 
 def _other_seeds(sweep: Sweep) -> Iterator[str]:
-    files = {source.path.stem for source in sweep.problems if source.path is not None}
+    files = {set_name(source.path) for source in sweep.problems if source.path is not None}
     seeds = {source.suite: source.seed for source in sweep.problems if source.path is None}
     for copy in copies(sweep.out):
         suite = copy.problem_set

@@ -10,9 +10,10 @@ from pathlib import Path
 from asyncbench.config.entry import suggestion
 from asyncbench.config.questions import ProblemSource, condition_complaint
 from asyncbench.config.sweep import Sweep
+from asyncbench.contents import text_of
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
-from asyncbench.files import found_input, input_path, text_of
+from asyncbench.files import found_input, input_path
 from asyncbench.planning.belonging import copy_of_lost, generated_set
 from asyncbench.planning.trials import TrialSource, conditions_of, sources_by_model
 from asyncbench.problems.hub import remote_address

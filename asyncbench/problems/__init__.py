@@ -7,6 +7,7 @@ PUBLIC = (
     "accepted",
     "copies",
     "custom",
+    "files",
     "hub",
     "making",
     "opening",

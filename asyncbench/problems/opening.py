@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from asyncbench.contents import set_name
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.files import found_input
 from asyncbench.problems.custom import (
@@ -102,7 +103,7 @@ def open_set(
         ProblemSetError: the file is not what it should be; names the file, the column and the way out.
         ConfigError: arguments that do not go together, a grader that does not exist.
     """
-    called = name or Path(path).stem
+    called = name or set_name(path)
     with problem_file(path, pinned) as (file, hub):
         if run is not None:
             problems = _open_recorded(file, run)

@@ -23,9 +23,11 @@ ENDINGS: Final = (*TABLES, *JSON_LINES, JSON)
 Row: TypeAlias = dict[str, Any]  # Any: text, or whatever else JSON holds but numbers
 MOST_IN_A_LIST: Final = 500_000_000  # characters of one JSON list, which is parsed as a whole
 _LISTED: Final = re.compile(r"\s*\[\s*(?:[\[{\"]|$)")
+_LIST_OF_OBJECTS: Final = re.compile(r"\s*\[\s*(?:\{|$)")
 _OBJECT: Final = re.compile(r"\s*\{\s*(?:[\"}]|$)")
 _EXCEL: Final = re.compile(r"\"?sep=(.)\"?\s*", re.IGNORECASE)  # the line that names the separator
 _SEPARATORS: Final = ",\t;|"
+_QUOTED: Final = re.compile('"[^"]*+"')
 
 
 class NumberAsWritten(str):
@@ -64,9 +66,9 @@ def text_rows(path: Path) -> Iterator[tuple[str, Row | ProblemSetError]]:
 def _form(path: Path) -> str:
     """Return table, lines or list: by the ending, and where that is of another form, by the first lines."""
     ending = unpacked_name(path).suffix.lower()
-    if ending in JSON_LINES:
-        return "lines"
     first, second = [*islice((line for line in _lines(path) if not line.isspace()), 2), "", ""][:2]
+    if ending in JSON_LINES:
+        return "list" if _LIST_OF_OBJECTS.match(first) else "lines"
     if ending == JSON:
         return "lines" if second and _OBJECT.match(first) and _is_whole(first) else "list"
     return "lines" if _OBJECT.match(first) else "list" if _LISTED.match(first) else "table"
@@ -164,7 +166,8 @@ def _header(path: Path, lines: Iterator[str]) -> tuple[int, str, str]:
         elif not header.isspace():
             break
     usual = "\t" if unpacked_name(path).suffix.lower() == ".tsv" else ","
-    found = next((sign for sign in (usual, *_SEPARATORS) if sign in header), usual)
+    unquoted = _QUOTED.sub("", header)
+    found = next((sign for sign in (usual, *_SEPARATORS) if sign in unquoted), usual)
     return number, header, named or found
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from asyncbench.errors import ProblemSetError
+from asyncbench.problems.files import ParquetColumns, opened_parquet
 from asyncbench.suites.numbers import rewritten
 
 
@@ -105,27 +105,22 @@ def rows(path: Path, texts: Sequence[str], *, also: Collection[str] = ()) -> Ite
     Raises:
         ProblemSetError: the file is missing, is not Parquet, or lacks a column or a value of `texts`.
     """
-    try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            schema = file.schema_arrow
-            for name in texts:
-                if name not in schema.names or not _is_text(schema.field(name).type):
-                    there = ", ".join(schema.names)
-                    raise ProblemSetError(
-                        f"{path}: a problem set needs a text column {name!r}; its columns: {there}"
-                    )
-            columns = [*texts, *(name for name in also if name in schema.names)]
-            for batch in file.iter_batches(batch_size=4096, columns=columns):
-                for row in batch.to_pylist():
-                    if missing := [name for name in texts if row[name] is None]:
-                        lacks = " and no ".join(missing)
-                        raise ProblemSetError(f"{path}: a problem has no {lacks}: {row}")
-                    yield row
-    except (OSError, pa.ArrowInvalid) as error:
-        raise ProblemSetError(
-            f"{path}: cannot be read as a problem set: {error}. The simulator reads Parquet, as `asyncbench "
-            "generate` writes it. For CSV or JSON, name `simulated/…` models in a sweep."
-        ) from error
+    with opened_parquet(path) as file:
+        reader = ParquetColumns(path, file)
+        schema = reader.schema
+        for name in texts:
+            if name not in schema.names or not _is_text(schema.field(name).type):
+                there = ", ".join(schema.names)
+                raise ProblemSetError(
+                    f"{path}: a problem set needs a text column {name!r}; its columns: {there}"
+                )
+        columns = [*texts, *(name for name in also if name in schema.names)]
+        for batch in reader.batches(columns, rows=4096):
+            for row in batch.to_pylist():
+                if missing := [name for name in texts if row[name] is None]:
+                    lacks = " and no ".join(missing)
+                    raise ProblemSetError(f"{path}: a problem has no {lacks}: {row}")
+                yield row
 
 
 def _is_text(kind: pa.DataType) -> bool:

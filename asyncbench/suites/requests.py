@@ -18,8 +18,9 @@ from typing import Final
 
 import orjson
 
+from asyncbench.contents import text_of
 from asyncbench.errors import ConfigError
-from asyncbench.files import found_input, text_of
+from asyncbench.files import found_input
 from asyncbench.records import Condition, Message, Model, Problem, Request, Trial
 from asyncbench.suites.numbers import MOST_GROWTH, rewritten
 from asyncbench.suites.suite import Wording

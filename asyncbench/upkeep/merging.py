@@ -18,6 +18,7 @@ import yaml
 
 from asyncbench.config.questions import ProblemSource
 from asyncbench.config.sweep import Sweep, as_mapping, load_sweep, sweep_from
+from asyncbench.contents import set_name
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import (
     OWNERS,
@@ -234,7 +235,7 @@ def _content(source: Source, problem: ProblemSource) -> str:
 
 def _name(problem: ProblemSource) -> str:
     """Return what trials call the set."""
-    return str(problem.suite) if problem.path is None else problem.path.stem
+    return str(problem.suite) if problem.path is None else set_name(problem.path)
 
 
 # ── the plan ─────────────────────────────────────────────────────────────────────────────────

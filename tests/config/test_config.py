@@ -1,6 +1,7 @@
 """Sweep files: what is understood, and how each slip is named."""
 
 import asyncio
+import gzip
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -645,7 +646,8 @@ CHAIN = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}]\n" for i in range(1,
             id="a key twice",
         ),
         pytest.param("#" * 4_000_001, "more than 4,000,000 bytes", id="too long"),
-        pytest.param(b"\xff\xfe", "not UTF-8", id="no text"),
+        pytest.param(b"\x80\x81", "not UTF-8", id="no text"),
+        pytest.param(gzip.compress(b"name: s"), "packed (gzip). Unpack it", id="packed"),
         pytest.param("name: [", "line 1, column 8: cannot be read as YAML", id="no yaml"),
     ],
 )
@@ -655,6 +657,18 @@ def test_a_file_without_bounds_or_sense_is_refused_and_named(tmp_path, text, sai
     with pytest.raises(ConfigError, match=r"odd\.yaml") as caught:
         load_sweep(path)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+def test_a_sweep_file_and_its_shots_may_be_text_of_windows(tmp_path, encoding):
+    (tmp_path / "q.csv").write_text("question,answer\n1 + 1?,2\n")
+    (tmp_path / "shots.jsonl").write_bytes('{"question": "0 + 1?", "answer": "1"}\n'.encode(encoding))
+    (tmp_path / "s.yaml").write_bytes(
+        "name: s\nproblems: [{path: q.csv, suite: custom, grader: number}]\nmodels: [simulated/oracle]\n"
+        "conditions: [{name: shown, shots: shots.jsonl}]\n".encode(encoding)
+    )
+    (condition,) = load_sweep(tmp_path / "s.yaml").conditions
+    assert [turn.content for turn in condition.turns] == ["0 + 1?", "1"]
 
 
 def test_an_alias_stands_for_what_it_names(tmp_path):

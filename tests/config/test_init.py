@@ -279,6 +279,16 @@ async def test_a_file_of_ones_own_shows_its_first_row_and_is_read_as_a_person_sa
     assert "number" in (folder / "sweep.yaml").read_text()
 
 
+@pytest.mark.parametrize(("mark", "decimal"), [("", ","), ("comma", ","), ("1", ".")])
+def test_the_mark_before_decimals_is_asked_where_a_file_does_not_tell(folder, mark, decimal):
+    (folder / "my.csv").write_text("question;answer\nHow many in all?;1,234\n")
+    told, code = on_a_terminal(folder, ["nothing", "file", "my.csv", "", "", "", mark, ""], env={})
+    assert code == 0, told
+    assert "What stands before decimals in 1,234?" in told
+    (source,) = load_sweep(folder / "sweep.yaml").problems
+    assert (source.grader, source.decimal) == ("number", decimal)
+
+
 def test_a_grader_that_reads_no_answer_is_asked_for_again_and_our_own_files_need_none(folder):
     path = problem_set(folder, trials=1)
     of_ones_own(folder / "my.csv")

@@ -9,6 +9,7 @@ from functools import cache
 import pytest
 
 from asyncbench import read_trials, run_sweep
+from asyncbench.analysis.anatomy.counts import examined_in
 from asyncbench.analysis.counting import counted
 from asyncbench.analysis.entrants import asked_in
 from asyncbench.page.answers import LONGEST, SHORT, answers_to, operands_text, summaries, whole_trials
@@ -192,5 +193,13 @@ def test_an_answer_is_compared_with_the_nearest_accepted_one(tmp_path):
 
     trials = whole_on(tmp_path / "out", [row["trial_id"] for row in rows_of(tmp_path / "out")])
     assert {trial["prompt"]: trial["expected"] for trial in trials} == dict(ACCEPTED)
+    found = counted(tmp_path / "out", lambda views: [*examined_in(views).values()])
+    wrong = {
+        (example.answer, example.expected)
+        for group in found
+        for kept in group.examples.values()
+        for example in kept
+    }
+    assert wrong == {(reply, nearest) for reply, nearest in ACCEPTED if reply != nearest}
     assert {(*trial["accepted"], trial["accepted_in_all"]) for trial in trials} == {("Paris", "Paname", 2)}
     assert {trial["prompt"] for trial in trials if trial["outcome"] == "correct"} == {"Paname"}

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from asyncbench import read_trials
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.making import copy_into
 from asyncbench.problems.opening import open_set
@@ -17,6 +18,7 @@ from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.records import Problem, Reply
 from asyncbench.reports.problem_file import inspect_problems
 from asyncbench.suites.custom import grade
+from tests.commands import asyncbench_here, succeeded
 
 EXPECTED = {"question": "q", "expected": "a"}
 
@@ -259,6 +261,17 @@ def test_a_comma_before_decimals_holds_in_the_file_and_in_replies(decimal_commas
 
     (one,) = grade(half, Reply(text=text))
     assert one.exact_match
+
+
+def test_the_mark_before_decimals_may_be_given_to_a_command(decimal_commas, tmp_path):
+    out = tmp_path / "out"
+    told = succeeded(asyncbench_here("problems", "inspect", decimal_commas, "--decimal", ",")).stdout
+    assert "',' stands before decimals" in told
+    model = ("--model", "simulated/oracle", "--suite", "custom", "--grader", "number")
+    failed = asyncbench_here("run", *model, "--problems", decimal_commas, "--out", out)
+    assert "--decimal ," in failed.stderr
+    succeeded(asyncbench_here("run", *model, "--problems", decimal_commas, "--decimal", ",", "--out", out))
+    assert {*read_trials(out).column("answer").to_pylist()} == {"1.5", "1000.5"}
 
 
 def test_a_file_with_commas_before_decimals_is_inspected_as_one(decimal_commas):

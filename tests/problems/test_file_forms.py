@@ -107,6 +107,8 @@ READ = {
     "lines-called.parquet": LINES.encode(),
     "lines-called.csv": LINES.encode(),
     "lines-called.json": LINES.encode(),
+    "list-called.jsonl": json.dumps(TABLE.to_pylist()).encode(),
+    "list-called.ndjson": json.dumps(TABLE.to_pylist(), indent=1).encode(),
     "list-called.txt": json.dumps(TABLE.to_pylist(), indent=1).encode(),
     "tabs-called.csv": TSV.encode(),
     "bars.txt": CSV.replace(",", "|").encode(),
@@ -134,6 +136,7 @@ def test_a_file_of_any_form_gives_its_rows(name, tmp_path):
 
     assert [problem.question for problem in problems.read()] == ROWS["question"]
     assert [problem.expected for problem in problems.read(2, 1)] == ROWS["answer"][1:]
+    assert problems.name == name.partition(".")[0]
 
 
 def workbook(*members: str) -> bytes:

@@ -184,6 +184,13 @@ def test_a_file_that_is_not_there_is_named_in_every_form(name):
         open_set(name, suite="custom", grader="number")
 
 
+def test_a_comma_in_a_quoted_name_is_no_separator(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text('question;answer;"source, year"\n1 + 1?;2;"a, 1999"\n')
+    (problem,) = open_set(path, suite="custom", grader="number").read()
+    assert (problem.question, problem.expected) == ("1 + 1?", "2")
+
+
 def test_a_text_longer_than_most_tables_hold_is_read_whole(tmp_path):
     question = "7" * 1_000_000
     (problem,) = opened(tmp_path, "own.csv", f'question,answer\n"{question}",2\n').read()

@@ -62,6 +62,14 @@ def test_columns_may_be_dictionary_encoded(tmp_path):
     assert Questions([path]).find("q") == KnownAnswer("q", 1)
 
 
+def test_any_encoding_of_parquet_is_read(tmp_path):
+    path = tmp_path / "a.parquet"
+    table = pa.table({"question": ["1 + 1?"], "expected": ["2"]})
+    pq.write_table(table, path, use_dictionary=False, column_encoding="DELTA_BYTE_ARRAY")
+
+    assert Questions([path]).find("1 + 1?") == KnownAnswer("2", 1)
+
+
 def test_of_a_question_in_two_sets_the_first_counts(tmp_path):
     first = problem_set(tmp_path / "1.parquet", question=["q", "r"], expected=["1", "2"])
     second = problem_set(tmp_path / "2.parquet", question=["q", "s"], expected=["9", "3"])
@@ -79,14 +87,14 @@ def test_the_doctor_s_question_is_always_known_and_not_counted(tmp_path):
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(ProblemSetError, match=r"nowhere\.parquet: cannot be read"):
+    with pytest.raises(ProblemSetError, match=r"nowhere\.parquet: no such file"):
         Questions([tmp_path / "nowhere.parquet"])
 
 
 def test_a_file_that_is_not_parquet_is_named(tmp_path):
     (tmp_path / "text.parquet").write_text("question,expected\n1 + 1?,2\n")
 
-    with pytest.raises(ProblemSetError, match=r"text\.parquet: cannot be read"):
+    with pytest.raises(ProblemSetError, match=r"text\.parquet: this is text, not Parquet"):
         Questions([tmp_path / "text.parquet"])
 
 

@@ -7,6 +7,7 @@ is the fewest edits. Points stand beside each other, and zeros that mean nothing
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -18,6 +19,23 @@ from asyncbench.analysis.anatomy.edits import (
     slip,
 )
 from asyncbench.analysis.anatomy.error import ORDER, Error, anatomy
+
+MOST_ACCEPTED: Final = 20  # accepted answers that are compared with an answer
+_MOST_COMPARED: Final = 120  # characters of each
+
+
+def nearest_answer(accepted: Sequence[str], answer: str | None) -> str:
+    """Return the accepted answer that a wrong one is compared with: the one most like it."""
+    if answer is None or len(accepted) == 1:
+        return accepted[0]
+    likeness = SequenceMatcher(None, b=answer[:_MOST_COMPARED], autojunk=False)
+
+    def ratio(text: str) -> float:
+        likeness.set_seq1(text[:_MOST_COMPARED])
+        return likeness.ratio()
+
+    return answer if answer in accepted else max(accepted[:MOST_ACCEPTED], key=ratio)
+
 
 # ── edits by kind of error ───────────────────────────────────────────────────────────────────────
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
+from asyncbench.analysis.anatomy.alignment import nearest_answer
 from asyncbench.analysis.anatomy.error import MOST_PLACES, ORDER, UNCLASSIFIED, Error, anatomy
 from asyncbench.analysis.anatomy.numbers import (
     CarryBin,
@@ -22,7 +23,7 @@ from asyncbench.analysis.anatomy.numbers import (
 from asyncbench.analysis.counting import FolderViews, once
 from asyncbench.analysis.curves import GROUP
 from asyncbench.analysis.views import counts_by
-from asyncbench.records import Outcome
+from asyncbench.records import Outcome, accepted_answers
 from asyncbench.stats.proportions import Proportion
 from asyncbench.suites.numbers import plain
 from asyncbench.suites.requests import digits_stored
@@ -205,6 +206,8 @@ def most_of_a_group(findings: Iterable[ErrorFindings]) -> int:
 
 def _examine(row: Mapping[str, Any], problem: CarryProblem | None, into: ErrorFindings) -> None:
     known = problem or CarryProblem(None, ())
+    accepted = accepted_answers(row["expected"], known.extra)
+    row = {**row, "expected": nearest_answer(accepted, row["answer"])}
     error = error_of(row, answer_type=known.answer_type, operands=known.operands)
     into.add(row["trial_id"], error)
     if into.wants(error.kind, row["trial_id"]):

@@ -273,6 +273,7 @@ class CarryProblem(NamedTuple):
 
     answer_type: str | None  # None: no problem file tells
     operands: tuple[str, ...]
+    extra: str = "{}"  # JSON; may list accepted answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,12 +291,14 @@ def problems_of(views: FolderViews, wanted: set[str]) -> dict[str, CarryProblem]
     Raises:
         ProblemSetError: one of the folders' copies of the problems is damaged.
     """
-    columns = ["problem_id", "answer_type", "operands"]
+    columns = ["problem_id", "answer_type", "operands", "extra"]
     batches = views.problems(columns, pc.field("problem_id").isin(pa.array(wanted, pa.string())))
     return {
-        problem_id: CarryProblem(answer_type, tuple(operands))
+        problem_id: CarryProblem(answer_type, tuple(operands), extra)
         for batch in batches
-        for problem_id, answer_type, operands in zip(*map(pa.Array.to_pylist, batch.columns), strict=True)
+        for problem_id, answer_type, operands, extra in zip(
+            *map(pa.Array.to_pylist, batch.columns), strict=True
+        )
     }
 
 
