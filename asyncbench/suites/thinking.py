@@ -28,12 +28,14 @@ from typing import Final, NamedTuple
 
 from asyncbench.records import Reply
 
-THINKING_VERSION = 1  # raise when a reply may be split otherwise: it is a part of each grader's version
+THINKING_VERSION = 2  # raise when a reply may be split otherwise: it is a part of each grader's version
 
 
 XML_NAMES: Final = (  # <think>…</think>, with attributes, also as &lt;think&gt;
     *("think", "thinking", "thought", "thoughts", "reasoning", "reason", "reflection", "scratchpad", "cot"),
-    *("longcat_think", "internal_thought", "inner_thoughts", "chain_of_thought"),
+    *("longcat_think", "internal_thought", "inner_thoughts", "chain[_-]of[_-]thought", "analysis"),
+    *("ant_?thinking", "(?:internal_)?monologue", "think(?:ing)?_process", "thought_process", "rationale"),
+    *("reasoning_content", "deep_think", "seed:cot_budget_reflect"),
     r"\w{1,20}:think(?:ing)?",  # seed:think, mm:think
     r"think:\w{1,20}",  # think:opensource, of Hunyuan 3
 )
@@ -43,6 +45,8 @@ TAGS: Final = (  # regular expressions of the opening and the closing tag, in an
     (r"<\|open\|>think<\|sep\|>", r"<\|close\|>think<\|sep\|>"),  # Kimi K3
     (r"<\|start_thinking\|>", r"<\|end_thinking\|>"),  # Cohere
     (r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),  # Sky-T1, OpenThoughts
+    (r"<\|thinking_start\|>", r"<\|thinking_end\|>"),
+    ("<unused94>(?:thought)?", "<unused95>"),  # MedGemma
     (r"<\|think(?:ing)?\|>", r"<\|/think(?:ing)?\|>"),
     (r"<\|channel>(?:thought|analysis)?", r"<channel\|>"),  # Gemma 4
     ("<start_working_out>", "<end_working_out>"),
@@ -53,6 +57,7 @@ TAGS: Final = (  # regular expressions of the opening and the closing tag, in an
 )
 PHRASES: Final = (  # with which a reply begins, and which end the thought
     (r"(?i:here(?:'s|’s| is) my thought process:)", r"(?i:here(?:'s|’s| is) my response:)"),  # Granite
+    (r"Thinking\.\.\.\n", r"\.\.\.done thinking\."),  # ollama run
     (r"(?i:here are my reasoning steps:)", r"(?i:\[begin final response\])"),  # Apriel
     # harmony whose special tokens were dropped: `analysisWe add.assistantfinal15`
     (r"(?:analysis|commentary)(?=[A-Z]|(?s:.*)assistantfinal)", "assistantfinal"),
@@ -61,7 +66,8 @@ PHRASES: Final = (  # with which a reply begins, and which end the thought
 _MARKS: Final = re.compile(
     "|".join(
         [
-            rf"(?:<|&lt;)(?P<xml_end>/?)(?P<xml>{'|'.join(XML_NAMES)})(?:\s[^<>]{{0,200}}?)?(?P<empty>/?)(?:>|&gt;)",
+            rf"(?:<|&lt;)[ ]?(?P<xml_end>/?)[ ]?(?P<xml>{'|'.join(XML_NAMES)})(?:\s[^<>]{{0,200}}?)?"
+            r"(?P<empty>/?)(?:>|&gt;)",
             rf"\[(?P<bracket_end>/?)(?P<bracket>{'|'.join(BRACKET_NAMES)})\]",
             *(f"(?P<open{n}>{opening})|(?P<close{n}>{closing})" for n, (opening, closing) in enumerate(TAGS)),
             r"(?P<fence>^(?:```|~~~))",
@@ -85,6 +91,7 @@ _SIGNS: Final = (
     "ommentary",
     "thought process:",
     "easoning steps:",
+    "done thinking.",
 )
 
 _NEAR: Final = 24  # characters before a tag, and behind it, that may say that it is only spoken of
@@ -106,6 +113,7 @@ _WRAPPED: Final = tuple(  # around a whole answer; the closing one may be the se
             for name in ("answer", "response", "output", "solution", "final_answer")
         ),
         (r"<\|begin_of_solution\|>", r"<\|end_of_solution\|>"),
+        (r"<\|begin_of_box\|>", r"<\|end_of_box\|>"),  # GLM
         (r"<\|start_response\|>", r"<\|end_response\|>"),
         (r"<\|open\|>response<\|sep\|>", r"<\|close\|>response<\|sep\|>"),
         (r"\[begin final response\]", r"\[end final response\]"),
@@ -242,7 +250,9 @@ def _spans_of_tags(text: str) -> tuple[Spans, Spans, bool] | None:
 def _role_of(mark: re.Match[str]) -> tuple[str, str]:
     """Return what a mark does (open, close, empty, fence), and the form of the tag that it is."""
     if mark["xml"]:
-        return "close" if mark["xml_end"] else "empty" if mark["empty"] else "open", mark["xml"].lower()
+        name = mark["xml"].lower()
+        form = "think" if name in ("thinking", "thought", "thoughts") else name  # models mix these up
+        return "close" if mark["xml_end"] else "empty" if mark["empty"] else "open", form
     if mark["bracket"]:
         return "close" if mark["bracket_end"] else "open", f"[{mark['bracket'].lower()}]"
     role = str(mark.lastgroup)  # such as open3

@@ -31,7 +31,7 @@ def test_answers_are_found_by_outcome_by_filter_and_by_text(at_night, night):
 def test_an_answer_tells_what_was_asked_what_came_and_why_it_was_graded_so(at_night):
     page = at_night("#view=answers&outcome=no_answer&suite=llm_arithmetic")
     text = page.page.inner_text("#trial")
-    for part in ("I would rather not.", "no answer that the grader can read", "layered v2", "strict v2"):
+    for part in ("I would rather not.", "no answer that the grader can read", "layered v3", "strict v3"):
         assert part in text
     assert "Compute the following" not in text  # the question is folded, its operands are not
     page.page.click("text=Question as it was asked")

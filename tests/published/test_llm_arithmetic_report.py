@@ -495,7 +495,7 @@ def test_what_became_of_the_trials_is_told_with_both_accuracies(tmp_path):
 
 def test_the_grader_is_named_with_its_version(tmp_path):
     folder = results_folder(tmp_path, *many(["**2**"]))
-    assert "Graders: llm_arithmetic by layered v2." in llm_arithmetic_report_on(folder).as_text()
+    assert "Graders: llm_arithmetic by layered v3." in llm_arithmetic_report_on(folder).as_text()
     legacy = llm_arithmetic_report_on(folder, grader="legacy")
     assert "Graders: llm_arithmetic by legacy v1." in legacy.as_text()
     assert figures_of(legacy).nan == 1
