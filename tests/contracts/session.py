@@ -33,6 +33,7 @@ from tests.sweep_files import base_url, simulator
 from tests.upkeep.exchange.made import jsonl, result_file, trial
 
 WRITTEN = ("night", "load")  # folders whose every time is given
+PRINTED = "printed.jsonl"
 RAN = "ran"  # the folder of a sweep that really ran
 FOLDERS = (*WRITTEN, RAN, "loaded", "batches", "imported", "merged")  # whose files are looked at
 FORMATS = ("llm-arithmetic", "integer-addition", "nupa")
@@ -74,7 +75,7 @@ class Session:
     @cached_property
     def printed(self) -> list[Printed]:
         """What each command printed, in order."""
-        lines = (self.folder / "printed.jsonl").read_text("utf-8").splitlines()
+        lines = (self.folder / PRINTED).read_text("utf-8").splitlines()
         return [Printed(**json.loads(line)) for line in lines]
 
     @cached_property
@@ -100,10 +101,33 @@ def names_in(*folders: Path, columns: Sequence[str] = LABELS) -> frozenset[str]:
     )
 
 
-def observe(folder: Path) -> None:
-    """Make the folders and run the commands."""
+def observe_written(folder: Path) -> None:
+    """Make the folders whose times are given, and report on them."""
     write_night(folder / "night")
     write_load(folder / "load")
+    for style, name in product(STYLES, WRITTEN):
+        _observe_report(_Writer(folder), name, style)
+
+
+def under_another_clock(folder: Path) -> None:
+    """Do the same half a year later, half a world away."""
+    later = datetime.now(UTC) + timedelta(days=190, hours=5, minutes=17)
+    with pytest.MonkeyPatch.context() as patched, time_machine.travel(later):
+        patched.setenv("TZ", "Pacific/Chatham")  # 13 and 3/4 hours before UTC in its summer
+        time.tzset()
+        try:
+            observe_written(folder)
+        finally:
+            patched.undo()
+            time.tzset()
+
+
+def observe(folder: Path, *, written: Path) -> None:
+    """Take over what `observe_written` made, make the other folders and run the commands."""
+    for name in WRITTEN:
+        shutil.copytree(written / name, folder / name)
+    shutil.copy(written / PRINTED, folder)
+
     writer = _Writer(folder)
     with simulator(_problems(writer), latency_s=0.05) as server:
         _observe_runs(writer, server)
@@ -113,22 +137,6 @@ def observe(folder: Path) -> None:
     _observe_reports(writer)
     _observe_files(writer)
     _observe_lists(writer)
-
-
-def under_another_clock(folder: Path) -> None:
-    """Write the folders whose times are given, and report on them half a year later, half a world away."""
-    later = datetime.now(UTC) + timedelta(days=190, hours=5, minutes=17)
-    with pytest.MonkeyPatch.context() as patched, time_machine.travel(later):
-        patched.setenv("TZ", "Pacific/Chatham")  # 13 and 3/4 hours before UTC in its summer
-        time.tzset()
-        try:
-            write_night(folder / "night")
-            write_load(folder / "load")
-            for style, name in product(STYLES, WRITTEN):
-                _observe_report(_Writer(folder), name, style)
-        finally:
-            patched.undo()
-            time.tzset()
 
 
 def write_load(folder: Path) -> None:
@@ -163,7 +171,7 @@ class _Writer:
         """Write down what was printed."""
         typed = " ".join(str(word).replace(f"{self.folder}/", "") for word in words)
         printed = Printed(command=command, words=typed, exit=exits, documents=documents)
-        with (self.folder / "printed.jsonl").open("a", encoding="utf-8") as file:
+        with (self.folder / PRINTED).open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(printed)) + "\n")
 
     def sweep(self, name: str, *models: Mapping[str, object], **keys: object) -> Path:
@@ -288,8 +296,8 @@ def _observe_checkups(writer: _Writer, server: Simulator) -> None:
 
 
 def _observe_reports(writer: _Writer) -> None:
-    for style, folder in product(STYLES, (*WRITTEN, RAN)):
-        _observe_report(writer, folder, style)
+    for style in STYLES:
+        _observe_report(writer, RAN, style)
     night = writer / "night"
     writer.run("report --by", "report", night, "--by", "condition")
     writer.run("report", "report", night)
