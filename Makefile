@@ -16,7 +16,7 @@ PIP := $(BIN)/python $(QUIET_PIP)
 
 help:
 	@echo "make demo     replay recorded answers of published models and rank them (no key needed)"
-	@echo "make test     run the tests of rules and contracts (four minutes); one room: make test T=tests/store"
+	@echo "make test     run the tests of rules and contracts (some minutes); one room: make test T=tests/store"
 	@echo "make test-all run these and the rest: browsers, pictures, kills, whole runs"
 	@echo "make check    lint, format, types, directions of imports, undeclared and unused names"
 	@echo "make docs     build the docs site into site/"

@@ -15,6 +15,7 @@ from asyncbench.suites.requests import TrialIds
 from asyncbench.suites.table import SUITES, grade
 from tests.store import made
 
+SETS = "sets"  # the folder of problem sets beside the night
 LLM_ARITHMETIC = "llm_arithmetic"
 PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     LLM_ARITHMETIC: {"depths": "2,6", "trials": 1, "variants": "int_add,float_mul"},
@@ -42,7 +43,7 @@ LIMITED = {"requests": 60.0, "tokens": 30_000.0}
 
 def write_night(folder: Path) -> Path:
     """Write the folder, with its problems."""
-    problems = list(drawn_problems(folder.with_name("sets")))
+    problems = list(drawn_problems(folder.with_name(SETS)))
     planned = {
         model.alias: {condition.name: _counts(problems) for condition in CONDITIONS} for model in MODELS
     }

@@ -25,7 +25,7 @@ from asyncbench.run import checkup
 from asyncbench.run.control import NOTE
 from asyncbench.simulator.process import Simulator
 from tests.commands import asyncbench_here
-from tests.contracts.night import LLM_ARITHMETIC, write_night
+from tests.contracts.night import LLM_ARITHMETIC, SETS, write_night
 from tests.processes import Forked, until
 from tests.reports.load_folders import Loaded, load_folder
 from tests.simulators import page
@@ -124,7 +124,7 @@ def under_another_clock(folder: Path) -> None:
 
 def observe(folder: Path, *, written: Path) -> None:
     """Take over what `observe_written` made, make the other folders and run the commands."""
-    for name in WRITTEN:
+    for name in (*WRITTEN, SETS):
         shutil.copytree(written / name, folder / name)
     shutil.copy(written / PRINTED, folder)
 

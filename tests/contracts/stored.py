@@ -21,7 +21,7 @@ from asyncbench.records import Condition, Message
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.suites.requests import TrialIds
 from asyncbench.suites.table import SUITES
-from tests.contracts.night import CONDITIONS, MODELS
+from tests.contracts.night import CONDITIONS, MODELS, SETS
 from tests.contracts.session import FOLDERS, Session, documents_in
 from tests.contracts.shapes import shape_lines
 
@@ -129,7 +129,7 @@ def id_lines(session: Session) -> list[str]:
 
 def _problem_ids(session: Session) -> Iterator[str]:
     """Yield what a seed makes: where that changes, raise the suite's `generator_version`."""
-    for path in sorted((session.folder / "sets").iterdir()):
+    for path in sorted((session.folder / SETS).iterdir()):
         made = open_set(path)
         problems = list(made.read())
         yield f"{path.stem}: {made.rows} problems, digest {made.digest}"

@@ -18,6 +18,7 @@ from asyncbench.suites.custom import (
 from asyncbench.suites.number_reading import last_number
 from tests.rows import each_row
 from tests.suites.made import problem
+from tests.tiers import first_rows
 
 ENDLESS = r"((?:a|aa|aaa)+)+$"
 
@@ -232,18 +233,17 @@ def test_whatever_the_reply_there_is_an_answer_or_a_reason(text, grader):
     assert (one.classification == "none") == (one.answer is None) == (one.reason is not None)
 
 
-REPEATED = ("7", "$", "#### 1", "I'")
-ALSO_REPEATED = (  # a second or more for each
-    *("1,111", ",111", "1,1111", "1 ", "-", ".", "1.", "1e5", "(7 ", "[1]", "Answer: "),
+REPEATED = (
+    *("$", "I'"),
+    # a second or more for each
+    *("7", "#### 1", "1,111", ",111", "1,1111", "1 ", "-", ".", "1.", "1e5", "(7 ", "[1]", "Answer: "),
     *("1/2 ", "1^", "½", "{", r"\boxed{", r"\frac{1}", "1½"),
     *("A ", "a ", "I ", " ", "A", "A, ", "A and ", "A\n", "A)", "答案"),
 )
 
 
 @pytest.mark.parametrize("grader", ["exact", "number", "choice"])
-@pytest.mark.parametrize(
-    "repeated", [*REPEATED, *(pytest.param(text, marks=pytest.mark.long) for text in ALSO_REPEATED)]
-)
+@pytest.mark.parametrize("repeated", first_rows(2, REPEATED))
 def test_no_reply_takes_long(grader, repeated):
     text = (repeated * 1_000_000)[:1_000_000]
 

@@ -230,6 +230,7 @@ def recorded_sums(published, written_again):
     return dict(zip([path.stem for path in published], records, strict=True))
 
 
+@pytest.mark.long
 def test_the_sums_of_each_run_are_those_that_the_benchmark_recorded(published, written_again):
     record = recorded_sums(published, written_again)["gpt-4.1-nano-2025-04-14_2025-05-11_16-04"]
     assert list(record) == ["model", "date", "trials_per_cell", "overall", "per_category", "cells"]
