@@ -123,7 +123,8 @@ _BY_WORDS: Final = tuple(
         (
             ErrorKind.NO_QUOTA,
             None,
-            r"credit balance|(insufficient|not enough) .{0,20}(balance|credit|fund|quota)"
+            r"credit balance|(insufficient|(not|n't)( have)? enough) .{0,20}(balance|credit|fund|quota)"
+            r"|out of call volume quota"
             r"|(balance|quota|credits?) (is|are) (insufficient|not enough|exhausted|used up|depleted)"
             r"|spend(ing)? (limit|cap)|API usage limits|subscription quota|key limit exceeded"
             r"|included credits"

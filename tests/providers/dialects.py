@@ -84,6 +84,8 @@ REFUSALS: Final = [
     Refusal("xAI", 429, {"code": "x", "error": "The team reached its spending limit."}, NO_QUOTA),
     Refusal("xAI, new", 403, {"code": "x", "error": "It doesn't have any credits yet."}, NO_QUOTA),
     Refusal("OpenAI, organization", 429, _error("No.", None, "organization_spend_limit_exceeded"), NO_QUOTA),
+    Refusal("302.AI", 400, {"error": {"message": "It does not have enough balance"}}, NO_QUOTA),
+    Refusal("Azure API Management", 403, {"message": "Out of call volume quota."}, NO_QUOTA),
     Refusal("OpenCode", 429, {"message": "Subscription quota exceeded."}, NO_QUOTA),
     Refusal("Cloudflare", 429, {"errors": [{"code": 4006, "message": "daily free allocation"}]}, NO_QUOTA),
     Refusal("NVIDIA", 402, {"detail": "Cloud credits expired"}, NO_QUOTA),
