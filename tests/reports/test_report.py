@@ -92,7 +92,7 @@ def test_accuracy_has_two_denominators_and_every_outcome_is_counted(folder):
 
 def test_the_report_says_who_graded_and_what_became_of_all_trials(folder):
     text = counted(folder, overview_of).as_text(width=300)
-    assert "Graders: integer_addition by int v2." in text
+    assert "Graders: integer_addition by int v3." in text
     assert "7 trials: 1 failed, 0 empty replies, 1 truncated." in text
     assert "Accuracy: 42.86% of all trials, 75.00% of the 4 answered ones." in text
 
