@@ -27,6 +27,7 @@ METADATA = ("schema_version",)  # of Parquet files, as `asyncbench.schema_versio
 OTHERS = {
     *("FinishReason.STOP", "QuotaFailure", "generateContent", "streamGenerateContent"),  # Google
     *("endTurn", "error.code", "random_seed"),  # AWS, OpenAI, Mistral
+    *("SensitiveContentDetected.Violence", "kvCacheFull", "upstream_error"),  # Ark, servers, gateways
     *("EvalSample", "EvalSampleReductions", "EvalSampleSummary", "EvalSpec"),  # inspect_ai
     *("GenerateConfig", "ModelUsage"),
     *("__filename", "article", "multipleOf", "requests.Session", "toFixed"),

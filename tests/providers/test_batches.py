@@ -41,8 +41,10 @@ def server(problems):
 class Asked:
     """A part of some requests for one vendor, and its API."""
 
-    def __init__(self, server, problems, folder, vendor, faults=(), api=None, requests=20, url=None):
-        play = {"speedup": 36_000, "faults": list(faults)}
+    def __init__(
+        self, server, problems, folder, vendor, faults=(), api=None, requests=20, url=None, speedup=36_000
+    ):
+        play = {"speedup": speedup, "faults": list(faults)}
         model = {"model": f"{vendor}/oracle", "params": {"simulate": {"batch": play}}, "max_tokens": 100}
         model |= {} if api is None else {"api": api}
         model |= {} if "simulated" in vendor else {"base_url": f"{server.url}/{vendor}/v1"}
@@ -306,7 +308,7 @@ async def test_models_of_one_key_look_at_one_list(server, problems, tmp_path):
 
 
 async def test_a_vendor_is_looked_at_no_sooner_than_it_wants(server, problems, tmp_path):
-    async with asked(server, problems, tmp_path, "simulated-anthropic") as part:
+    async with asked(server, problems, tmp_path, "simulated-anthropic", speedup=1) as part:
         batch = await part.created()
         await part.api.recent(None)
         assert part.api.poll_s == 0
