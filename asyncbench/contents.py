@@ -1,4 +1,4 @@
-"""What a file holds, told by its first bytes and not by its name; and its text, however it is packed."""
+"""The content of a file, told by its first bytes and not by its name; and its text, however it is packed."""
 
 import bz2
 import codecs
@@ -165,9 +165,9 @@ def _begins(head: bytes, magic: bytes) -> bool:
 
 def _signed(head: bytes) -> tuple[str, str] | None:
     """Return what the first bytes say that a file is, and the way out, if asyncbench does not read it."""
-    for magic, told in _SIGNATURES.items():
+    for magic, description in _SIGNATURES.items():
         if _begins(head, magic):
-            return told
+            return description
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return "a ZIP archive", _UNPACK
     if _PICKLE.match(head):
@@ -195,8 +195,8 @@ def _foreign(path: Path, head: bytes, packing: str | None) -> tuple[str, str]:
                 "Perhaps it asks to log in. Download the file itself (the raw or download link)",
             )
         return "XML", "Save its table as CSV"
-    if (told := _signed(head)) is not None:
-        return told
+    if (description := _signed(head)) is not None:
+        return description
     return (
         f"no kind of file that is known (it begins with {head[:8]!r})",
         "Name a Parquet, Arrow, CSV, TSV or JSON file. If it was one, it is damaged: download it or make it "

@@ -14,14 +14,14 @@ import asyncbench as ab
 from asyncbench.records import Outcome
 from asyncbench.run.summary import Exit
 from asyncbench.stats.proportions import mean_interval, wilson
-from asyncbench.suites.own_graders import by_function
+from asyncbench.suites.own_graders import judged_by_function
 from asyncbench.suites.plugins import OwnFunction
 from tests.suites.made import problem
 
 
 def judged(verdict: object):
     own = OwnFunction(name="mine:own", call=lambda _reply, _problem: verdict, digest="0" * 64)
-    return by_function(own, " it is 4 ", problem("custom", "4"))
+    return judged_by_function(own, " it is 4 ", problem("custom", "4"))
 
 
 VERDICTS = {  # what is returned: whether it is correct, and the score

@@ -83,7 +83,7 @@ def _asked(name: str) -> "FirstSweep":
     from asyncbench.suites.table import SUITES
 
     models, servers = _entrants()
-    suites = {name: found.about for name in SUITES if (found := SUITES.find(name)) and found.first}
+    suites = {name: offered.about for name in SUITES if (offered := SUITES.find(name)) and offered.first}
     (suite,) = _chosen("Which problems?", suites | {_OWN_FILE: _OF_ONES_OWN}, [*suites][:1], several=False)
     first = FirstSweep(name=name, models=tuple(models), servers=servers)
     if suite == _OWN_FILE:

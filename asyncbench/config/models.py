@@ -363,7 +363,7 @@ def streams(model: Model, setting: Streaming) -> bool:
     return thinks or (model.max_tokens or 0) > LONG_REPLY
 
 
-def _of_money(raw: object, read: ValidatorFunctionWrapHandler) -> PriceEntry | None:
+def _price_of_past(raw: object, read: ValidatorFunctionWrapHandler) -> PriceEntry | None:
     """Return a price of a sweep of the past; None where it is none, as today's rules have it."""
     try:
         price: PriceEntry | None = read(raw)
@@ -380,7 +380,7 @@ class PricedEntry(LimitsEntry):
     model: Name
     alias: Name | None = None
     base_url: str | None = None
-    price: Annotated[PriceEntry | None, WrapValidator(_of_money)] = None
+    price: Annotated[PriceEntry | None, WrapValidator(_price_of_past)] = None
 
 
 def priced_model(raw: object, *, place: Place) -> Model:

@@ -72,7 +72,7 @@ class SameFailures:
         """
         self._answers += 1
         self.accepted = True
-        if pending.sent_s < self._first_s and not _in_batch(pending):
+        if pending.sent_s < self._first_s and not _is_batched(pending):
             self._start_over()
             return False
         self._end()
@@ -80,22 +80,22 @@ class SameFailures:
 
     def failed(self, pending: PendingTrial, error: ProviderError, at_s: float) -> bool:
         """Take in a failure; return whether it ends the row of those before."""
-        way, words = (error.kind, error.http_status), _words_of(error)
-        differs = self._way is not None and way != self._way
+        kind, words = (error.kind, error.http_status), _words_of(error)
+        differs = self._way is not None and kind != self._way
         if differs:
             self._end()
         if not self._calls:
             self._words, self._alike = words, True
         self._alike = self._alike and _share_words(words, self._words)
-        self._way, self._foreign = way, error.foreign
-        told = "no reply so far can be read: " if error.kind is ErrorKind.BAD_REPLY else ""
-        self.why = f"{error.kind.value}: {told}{error.message}"
+        self._way, self._foreign = kind, error.foreign
+        prefix = "no reply so far can be read: " if error.kind is ErrorKind.BAD_REPLY else ""
+        self.why = f"{error.kind.value}: {prefix}{error.message}"
         self._since_s, self._at_s = min(self._since_s, pending.sent_s), at_s
         self._calls += 1
         if len(self._trials) < PROOF:
             self._trials.add(pending.request.trial.trial_id)
         self._first_s = at_s if self._first_s == -math.inf else self._first_s
-        self._probes += pending.sent_s >= self._suspicious_s or _in_batch(pending)
+        self._probes += pending.sent_s >= self._suspicious_s or _is_batched(pending)
         if self.suspicious:
             self._suspicious_s = min(self._suspicious_s, at_s)
         if self.suspicious and self._passes:
@@ -123,8 +123,8 @@ class SameFailures:
     def certain(self) -> bool:
         """Whether whatever is asked fails in the same way."""
         lasts = not self._needs_time or self._at_s - self._since_s >= MINUTE_S
-        told = self._probes >= PROBES or not self.accepted
-        return lasts and told and self._calls >= self._needed and self._several
+        is_probed = self._probes >= PROBES or not self.accepted
+        return lasts and is_probed and self._calls >= self._needed and self._several
 
     @property
     def _several(self) -> bool:
@@ -142,18 +142,18 @@ class SameFailures:
         return self._way is not None and self._way[0] is ErrorKind.BAD_REPLY
 
     @property
-    def _of_the_question(self) -> bool:
+    def _concerns_question(self) -> bool:
         kind, status = self._way or (None, None)
         return kind in _OF_THE_QUESTION or status == _NOT_FOUND
 
     @property
     def _needs_time(self) -> bool:
-        return self._of_the_question or (self._passes and not self._misdirected)
+        return self._concerns_question or (self._passes and not self._misdirected)
 
     @property
     def _needed(self) -> int:
         """The calls in a row that are enough: the fewer, the fewer failed before."""
-        if self._of_the_question:
+        if self._concerns_question:
             return MOST_NEEDED
         if self._passes:
             return PAGES if self._misdirected else self._half
@@ -162,7 +162,7 @@ class SameFailures:
 
     @property
     def _half(self) -> int:
-        if self._of_the_question:
+        if self._concerns_question:
             return MOST_NEEDED
         if not self._alike and not self._passes:
             return self._needed // 2
@@ -174,16 +174,16 @@ class SameFailures:
         return max(PROOF, min(MOST_NEEDED, math.ceil(math.log(UNLIKELY) / math.log(failing))))
 
 
-def _in_batch(pending: PendingTrial) -> bool:
+def _is_batched(pending: PendingTrial) -> bool:
     """Whether a trial comes from a batch, which was sent before its trials were read again."""
     return pending.sent_s < pending.taken_s
 
 
 def _words_of(error: ProviderError) -> frozenset[str]:
     """Return the words of an error without status and code, and without what it tells of one call alone."""
-    told = error.message.partition(": ")[2] or error.message
-    return frozenset(_WORD.findall(_OWN_WORDS.sub(" ", told).lower()))
+    message = error.message.partition(": ")[2] or error.message
+    return frozenset(_WORD.findall(_OWN_WORDS.sub(" ", message).lower()))
 
 
-def _share_words(one: frozenset[str], other: frozenset[str]) -> bool:
-    return len(one & other) >= ALIKE * min(len(one), len(other))
+def _share_words(first: frozenset[str], second: frozenset[str]) -> bool:
+    return len(first & second) >= ALIKE * min(len(first), len(second))

@@ -63,14 +63,14 @@ def chosen_models(sweep: Sweep, aliases: Sequence[str] | None) -> tuple[Model, .
 
 def _check_folder_names(sweep: Sweep) -> None:
     """Refuse models and limits whose folders would be one, also with what the results folder holds."""
-    held = set[str]()
+    taken = set[str]()
     with suppress(StoreError):  # a damaged folder is left to the run, which says what is to be done
         if is_results_folder(sweep.out):
-            held = planned_aliases(read_manifest(sweep.out))
+            taken = planned_aliases(read_manifest(sweep.out))
     names = {name for model in sweep.models for name in (model.alias, model.limits.group) if name}
     check_apart(
         names,
-        held,
+        taken,
         place=str(sweep.file or sweep.name),
         way_out="Give one of them another `alias` or `group`",
     )

@@ -157,8 +157,8 @@ def _refusal(refused: Sequence[ProblemSetError]) -> ProblemSetError:
     """Return the refusals of rows as one: the first in full, what stands in some more, a count."""
     first, *others = map(str, refused)
     more = [f"  {other.removesuffix(_WAY_OUT)}" for other in others[:SHOWN_REFUSED]]
-    if left := len(others) - len(more):
-        count = f"at least {left:,}" if len(refused) > MOST_REFUSED else f"{left:,}"
+    if unnamed := len(others) - len(more):
+        count = f"at least {unnamed:,}" if len(refused) > MOST_REFUSED else f"{unnamed:,}"
         more.append(f"  … and {count} more")
     return ProblemSetError("\n".join([first, *more]))
 

@@ -69,7 +69,7 @@ class QuestionCount:
             answers.setdefault(question, {}).setdefault(_digest(draft.expected + draft.extra), line)
             if question in lines or len(lines) < MOST_NAMED:
                 lines.setdefault(question, []).append(line)
-        contradictions = [[*told.values()] for told in answers.values() if len(told) > 1]
+        contradictions = [[*by_answer.values()] for by_answer in answers.values() if len(by_answer) > 1]
         return Repeats(
             problems=self.problems,
             questions=self.questions,

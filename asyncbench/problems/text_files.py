@@ -167,8 +167,8 @@ def _header(path: Path, lines: Iterator[str]) -> tuple[int, str, str]:
             break
     usual = "\t" if unpacked_name(path).suffix.lower() == ".tsv" else ","
     unquoted = _QUOTED.sub("", header)
-    found = next((sign for sign in (usual, *_SEPARATORS) if sign in unquoted), usual)
-    return number, header, named or found
+    separator = next((sign for sign in (usual, *_SEPARATORS) if sign in unquoted), usual)
+    return number, header, named or separator
 
 
 def _names(header: list[str], place: str) -> list[str]:

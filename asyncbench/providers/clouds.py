@@ -136,18 +136,21 @@ class CloudCredentials:
 
     async def _look(self) -> None:
         try:
-            found = await _in_thread(self._chain.find)
+            credentials = await _call_in_thread(self._chain.find)
         except ProviderError:
             raise
         except Exception as error:  # a library's, of files, programs and servers of any kind
             self._plan(self._ends_s)
             passing = bool(self._good) or self._chain.is_down(error)  # what let calls in comes back
             raise self._failure(str(error) or type(error).__name__, passing=passing) from error
-        withhold_too(found.secrets)
-        self._found, self._ends_s = found, float("inf") if found.ends_s is None else found.ends_s
+        withhold_too(credentials.secrets)
+        self._found, self._ends_s = (
+            credentials,
+            float("inf") if credentials.ends_s is None else credentials.ends_s,
+        )
         self._ends_s = max(self._ends_s, self._now() + _LEAST_S)
         self._plan(self._ends_s)
-        self._use(found)
+        self._use(credentials)
 
     def _plan(self, ends_s: float) -> None:
         """Set when to look again: some minutes before the end, or half of what is left where that is less."""
@@ -168,7 +171,7 @@ def _noted(renewal: asyncio.Task[None]) -> None:
         renewal.exception()
 
 
-async def _in_thread(work: Callable[[], Found]) -> Found:
+async def _call_in_thread(work: Callable[[], Found]) -> Found:
     """Do what blocks in a daemon thread: no program or server that hangs keeps this process from ending."""
     result: Future[Found] = Future()
     result.set_running_or_notify_cancel()
@@ -197,11 +200,11 @@ class CloudProvider(SdkProvider):
         self._cloud = CloudCredentials(chain, self._bring, wait_s=endpoint.timeouts.total)
 
     @abstractmethod
-    def give(self, found: Found) -> None:
+    def give(self, credentials: Found) -> None:
         """Give credentials to the client."""
 
-    def _bring(self, found: Found) -> None:
-        self.give(found)
+    def _bring(self, credentials: Found) -> None:
+        self.give(credentials)
         self._doors.clear()  # built with what was found before
 
     def addressed(self, body: Json, content: bytes) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Proxy:
         return {"proxy": self.url, "proxy_headers": headers}
 
     @property
-    def with_login(self) -> str:
+    def address_with_login(self) -> str:
         """Its address with user and password, as requests wants it."""
         if self.login is None:
             return self.url

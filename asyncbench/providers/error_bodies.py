@@ -1,4 +1,4 @@
-"""Bodies of refusals, of many shapes: what each says, in which codes, and how long to wait."""
+"""Bodies of refusals, of many shapes: their words, their codes, and their waits."""
 
 import re
 from collections.abc import Mapping

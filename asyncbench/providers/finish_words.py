@@ -42,10 +42,10 @@ def finish_in(choice: Json, name: str = "finish_reason") -> object:
 
     A router keeps its server's word beside its own. That one is taken where its own tells only of an end.
     """
-    told, native = choice.get(name), choice.get(f"native_{name}")
-    if finish_word(native) is None or finish_of(finish_word(told)) is not Finish.ENDED:
-        return told
-    return told if finish_of(finish_word(native)) in (None, Finish.ENDED) and finish_word(told) else native
+    word, native = choice.get(name), choice.get(f"native_{name}")
+    if finish_word(native) is None or finish_of(finish_word(word)) is not Finish.ENDED:
+        return word
+    return word if finish_of(finish_word(native)) in (None, Finish.ENDED) and finish_word(word) else native
 
 
 def judged(finish: object, response: Response, *, answer: str = "", refusal: str = "") -> str | None:

@@ -55,7 +55,7 @@ def without_secret(text: str, *, key: str) -> str:
     for secret in sorted(secrets, key=len, reverse=True):  # one may begin with another
         text = _without(text, secret)
     for secret in secrets:  # after whole ones, which may begin alike
-        text = _without_parts(text, secret.lower())
+        text = _withhold_parts(text, secret.lower())
     return text
 
 
@@ -78,7 +78,7 @@ def _without(text: str, key: str) -> str:
     return text
 
 
-def _without_parts(text: str, key: str) -> str:
+def _withhold_parts(text: str, key: str) -> str:
     """Return a text without what is so long a part of a key: it was cut, or escaped twice."""
     if len(text) < TELLING:
         return text

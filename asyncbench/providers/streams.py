@@ -92,7 +92,7 @@ class Scanner:
                     self._data.clear()
                     self._size = 0
                     if data.strip() and not self.done:
-                        events.append(_as_error(data) if self._name == _ERROR else data)
+                        events.append(_error_object(data) if self._name == _ERROR else data)
                 self._name = b""
         return events
 
@@ -117,7 +117,7 @@ class Scanner:
         pieces.append(piece)
 
 
-def _as_error(data: bytes) -> bytes:
+def _error_object(data: bytes) -> bytes:
     """Return the data of an event of the name `error` as an object that tells one."""
     return b'{"error":%s}' % (
         data if data.lstrip()[:1] == b"{" else orjson.dumps(data.decode(errors="replace"))
@@ -347,8 +347,8 @@ class _Reading:
             self._notes += notes
         else:
             if not self._foreign:
-                told = without_secret(data.decode(errors="replace"), key=self._key)  # before any cut
-                self._first_foreign = told.strip()[:_SHOWN].replace(";", ",")
+                shown = without_secret(data.decode(errors="replace"), key=self._key)  # before any cut
+                self._first_foreign = shown.strip()[:_SHOWN].replace(";", ",")
             self._foreign += 1
         return objects
 

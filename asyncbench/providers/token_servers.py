@@ -34,10 +34,12 @@ class TokenSession(requests.Session):
         """Return how a request is sent; see `requests.Session`."""
         address = url.decode() if isinstance(url, bytes) else url or ""
         proxy = proxy_of(address)
-        ways = {"http": proxy.with_login, "https": proxy.with_login} if proxy else {}
+        from_environment = (
+            {"http": proxy.address_with_login, "https": proxy.address_with_login} if proxy else {}
+        )
         trusted = token_certificates() if verify in (True, None) else verify
         return super().merge_environment_settings(
-            address, {**ways, **(proxies or {})}, stream, trusted or verify, cert
+            address, {**from_environment, **(proxies or {})}, stream, trusted or verify, cert
         )
 
     def send(self, request: requests.PreparedRequest, **how: Any) -> requests.Response:

@@ -125,7 +125,7 @@ _IN_CHINESE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(毫秒|秒|分|小时|天)[
 _CHINESE_S: Final = {"毫秒": 1e-3, "秒": 1.0, "分": 60.0, "小时": 3600.0, "天": 86_400.0}
 
 
-def retry_after_s(headers: Mapping[str, str], told: float | str | None = None) -> float | None:
+def retry_after_s(headers: Mapping[str, str], in_body: float | str | None = None) -> float | None:
     """Return the seconds to wait, more than 0; None when nothing readable says so, or more than a month.
 
     Args:
@@ -137,7 +137,7 @@ def retry_after_s(headers: Mapping[str, str], told: float | str | None = None) -
         if (wait := _believed(seconds_until(headers.get(name, ""), date) / parts)) is not None:
             return wait
     resets = (headers.get(f"{limit}-reset") for limit in _LIMITS if headers.get(f"{limit}-remaining") == "0")
-    for written in (*filter(None, resets), "" if told is None else str(told)):
+    for written in (*filter(None, resets), "" if in_body is None else str(in_body)):
         if (wait := _believed(seconds_until(written, date))) is not None:
             return wait
     return None

@@ -1,4 +1,4 @@
-"""Finish reasons: how a reply ended, by its provider's word.
+"""Finish reasons: the end of a reply, by its provider's word.
 
 Gathered from the documents of the vendors in `providers/endpoints.toml`, the types of their SDKs (openai
 3.57, anthropic 2.11, google-genai 3.6), Amazon's Converse, and the sources of servers that people run (vLLM,
@@ -93,7 +93,7 @@ def finish_of(word: str | None) -> Finish | None:
     """
     if word is None or says_nothing(word):
         return Finish.ENDED
-    return documented_finish(word) or _by_parts(word)
+    return documented_finish(word) or _finish_of_parts(word)
 
 
 def documented_finish(word: str) -> Finish | None:
@@ -109,8 +109,8 @@ def documented_finish(word: str) -> Finish | None:
     return None
 
 
-def _by_parts(word: str) -> Finish | None:
-    parts = {part.lower() for part in _PART.findall(word)}
+def _finish_of_parts(word: str) -> Finish | None:
+    parts = {piece.lower() for piece in _PART.findall(word)}
     return next((finish for finish, telling in _PARTS.items() if parts & set(telling.split())), None)
 
 

@@ -90,8 +90,8 @@ class ProblemFile(Report):
         if self.grader == "number":
             yield f"Expected answers as it reads them: {self.as_read()}."
         # A pattern may look for words beside the answer, which a file does not hold.
-        told = [shown.outcome for shown in self.examples if shown.grader != "regex"]
-        if wrong := sum(outcome != "correct" for outcome in told):
+        outcomes = [shown.outcome for shown in self.examples if shown.grader != "regex"]
+        if wrong := sum(outcome != "correct" for outcome in outcomes):
             yield f"! {wrong:,} expected answers would be wrong as replies. Check column and grader."
         if any(shown.grader == "exact" and is_list_of_texts(shown.expected) for shown in self.examples):
             column = self.columns["expected"]
@@ -102,7 +102,7 @@ class ProblemFile(Report):
 
     def as_read(self) -> str:
         """Return three expected answers, each as its grader reads it."""
-        return "; ".join(map(_as_read, self.examples[:AS_READ]))
+        return "; ".join(map(_reading, self.examples[:AS_READ]))
 
     def _sheets(self) -> Iterator[Sheet]:
         counts = [
@@ -140,7 +140,7 @@ class ProblemFile(Report):
         return f"For your sweep file:\n\n{self.sweep.rstrip()}"  # YAML writes nothing that harms a terminal
 
 
-def _as_read(shown: AskedProblem) -> str:
+def _reading(shown: AskedProblem) -> str:
     """Return how an expected answer is read: '3/4' is 3/4 = 0.75."""
     answer = shown.answer or "nothing"
     decimal = f" = {float(Fraction(answer)):.6g}" if re.fullmatch("-?[0-9]{1,99}/[0-9]{1,99}", answer) else ""

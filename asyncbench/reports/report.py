@@ -68,23 +68,23 @@ def report(
     options = {name: value for name, value in choices.items() if value is not None}
     options |= {"published": True} if published else {}
     made_by = _style(style, options)
-    of = chosen(folder, suite=suite, task=task, models=models, where=where)
-    if not made_by.loaded and _only_loaded(of):
+    choice = chosen(folder, suite=suite, task=task, models=models, where=where)
+    if not made_by.loaded and _only_loaded(choice):
         if style is not None or options:
-            return _left_out(of, style)
+            return _left_out(choice, style)
         made_by = STYLES["load"]
-    of = replace(of, loaded=True) if made_by.loaded else of
+    choice = replace(choice, loaded=True) if made_by.loaded else choice
     try:
-        return of_chosen(made_in(made_by, of, **options), of)
+        return of_chosen(made_in(made_by, choice, **options), choice)
     except NothingToShowError as nothing:
         return nothing.page
 
 
-def _left_out(of: Chosen, style: str | None) -> Report:
+def _left_out(choice: Chosen, style: str | None) -> Report:
     what = f"`--style {style}` leaves out" if style else "this report leaves out"
     return Nothing(
-        folder=str(of),
-        nothing=f"{of} holds only answers to a load, which {what}. `--style load` shows them.",
+        folder=str(choice),
+        nothing=f"{choice} holds only answers to a load, which {what}. `--style load` shows them.",
     )
 
 

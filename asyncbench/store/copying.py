@@ -117,7 +117,7 @@ class FolderCopy:
                 continue
             seals = store.journal.seals
             try:
-                await self._in_thread(partial(self.push, store))
+                await self._call_in_thread(partial(self.push, store))
                 pushed, wait_s, self._complained = seals, FIRST_WAIT_S, False
             except OvertakenError:
                 raise
@@ -152,7 +152,7 @@ class FolderCopy:
         try:
             for tries_left in reversed(range(tries)):
                 try:
-                    await self._in_thread(self._push_all)
+                    await self._call_in_thread(self._push_all)
                     return None if then is None else await asyncio.to_thread(then)
                 except AsyncbenchError as error:
                     if not tries_left or isinstance(error, OvertakenError):
@@ -180,7 +180,7 @@ class FolderCopy:
         else:  # whoever claimed it never came to open it
             self._claim.end_unchanged()
 
-    async def _in_thread(self, push: Callable[[], None]) -> None:
+    async def _call_in_thread(self, push: Callable[[], None]) -> None:
         """Upload in another thread; when cancelled, wait until it is done with the objects at hand."""
         pushing = asyncio.ensure_future(asyncio.to_thread(push))
         try:

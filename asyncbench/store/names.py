@@ -16,7 +16,7 @@ def folded(name: str) -> str:
     return normalize("NFC", normalize("NFD", name).casefold()).rstrip(". ")
 
 
-def check_apart(names: Iterable[str], *held: Collection[str], place: str, way_out: str) -> None:
+def check_apart(names: Iterable[str], *taken: Collection[str], place: str, way_out: str) -> None:
     """Refuse names that a disk may take for one: the files of one would take the place of the other's.
 
     Args:
@@ -29,14 +29,14 @@ def check_apart(names: Iterable[str], *held: Collection[str], place: str, way_ou
     Raises:
         ConfigError: names two of them, or one that ends with a dot, which Windows leaves out.
     """
-    every = sorted({*names, *chain(*held)})
+    every = sorted({*names, *chain(*taken)})
     for name in every:
-        if name.endswith(".") and not any(name in folder for folder in held):
+        if name.endswith(".") and not any(name in folder for folder in taken):
             raise ConfigError(
                 f"{place}: {name!r} names a folder, and Windows leaves out the dot at its end. {way_out}."
             )
     for first, second in combinations(every, 2):
-        together = any(first in folder and second in folder for folder in held)
+        together = any(first in folder and second in folder for folder in taken)
         if folded(first) == folded(second) and not together:
             raise ConfigError(
                 f"{place}: {first!r} and {second!r} differ only in capitals or in how characters are "

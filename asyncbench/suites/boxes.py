@@ -40,12 +40,12 @@ def last_box(text: str) -> str | None:
 def _last_tagged(text: str) -> tuple[str | None, str]:
     """Return what is in the last pair of tags that holds anything, and what stands behind it."""
     start: int | None = None
-    found: tuple[str | None, str] = None, ""
+    last: tuple[str | None, str] = None, ""
     for tag in _TAG.finditer(text):
         if not tag["end"]:
             start = tag.end()
         elif start is not None:
             if inside := text[start : tag.start()].strip():
-                found = inside, text[tag.end() :]
+                last = inside, text[tag.end() :]
             start = None
-    return found
+    return last

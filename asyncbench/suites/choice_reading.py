@@ -29,7 +29,7 @@ from asyncbench.suites.answer_words import (
     THEREFORE,
 )
 from asyncbench.suites.boxes import last_box
-from asyncbench.suites.reply_text import before_explanation, before_next_question, visible
+from asyncbench.suites.reply_text import text_before_explanation, text_before_next_question, visible
 
 _WORD: Final = r"0-9A-Za-zÀ-ÖØ-öø-ɏ\u0300-\u036fͰ-ϿЀ-ԯ\u0530-\u058fḀ-ỿ"
 _ALONE: Final = rf"(?<![{_WORD}])(?<![{_WORD}]['’])%s(?![{_WORD}]|['’](?!d[iıuü]r)[{_WORD}])"
@@ -170,10 +170,10 @@ def only_letter(text: str) -> str | None:
 def _chosen(text: str) -> tuple[set[str], set[str]]:
     """Return the letters that a text chooses, and others that it might choose as well."""
     text = _one_spelling(visible(text))
-    first = before_explanation(text)
+    first = text_before_explanation(text)
     if first is not None and len(alone := {letter.letter for letter in _letters(first)}) == 1:
         return alone, set()
-    first = before_next_question(text)
+    first = text_before_next_question(text)
     if first is not None and any(letter.chosen for letter in _letters(first)):
         text = first
     if (box := last_box(text)) is not None and (boxed := _BOXED.match(_MARKUP.sub(" ", box))):
@@ -222,24 +222,24 @@ def _plain(styled: re.Match[str]) -> str:
 
 def _letters(text: str) -> list[_Letter]:
     """Return the letters that stand alone and are no words, in order."""
-    found = [*_CAPITAL.finditer(text)]
-    capitals = [letter for letter in found if not _is_word(text, letter.start())] or found
-    found = sorted([*capitals, *_SMALL.finditer(text)], key=re.Match.start)
+    matches = [*_CAPITAL.finditer(text)]
+    capitals = [letter for letter in matches if not _is_word(text, letter.start())] or matches
+    matches = sorted([*capitals, *_SMALL.finditer(text)], key=re.Match.start)
     letters: list[_Letter] = []
     group_at = {
         start: n for n, listed in enumerate(_LISTED.finditer(text)) for start in range(*listed.span())
     }
-    for i, letter in enumerate(found):
-        start = max(found[i - 1].end() if i else 0, letter.start() - _NEAR)
-        end = min(found[i + 1].start() if i + 1 < len(found) else len(text), letter.end() + _NEAR)
+    for i, letter in enumerate(matches):
+        start = max(matches[i - 1].end() if i else 0, letter.start() - _NEAR)
+        end = min(matches[i + 1].start() if i + 1 < len(matches) else len(text), letter.end() + _NEAR)
         before = _MARKUP.sub("", text[start : letter.start()])
         behind = _MARKUP.sub("", text[letter.end() : end])
         if end < len(text):
             behind = f"{_REJECTED_BEFORE.sub('', behind)}…"  # of "B, not A" the not belongs to A
         lead = before if start == 0 else text[start - 1] + before
         begins, tick = _LINE.search(lead), _TICK.search(lead)
-        asked = bool(_ASKED.match(behind))
-        chosen = not asked and bool(_CHOSEN_BEFORE.search(before) or (tick and tick["on"]))
+        is_question = bool(_ASKED.match(behind))
+        chosen = not is_question and bool(_CHOSEN_BEFORE.search(before) or (tick and tick["on"]))
         alone = begins and _LINE_END.match(behind)
         bold = begins and _BOLD.search(text, start, letter.start())
         marked = bool(alone or bold or _CHOSEN_BEHIND.match(behind))

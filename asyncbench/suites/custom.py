@@ -19,7 +19,7 @@ from asyncbench.suites.json_match import check_schema, equal_json, json_value
 from asyncbench.suites.judgement import Judgement
 from asyncbench.suites.math_match import check_math, equal_math, mathematics
 from asyncbench.suites.number_reading import Mark, NotOneNumberError, Number, last_number, only_number
-from asyncbench.suites.own_graders import added_grader, by_function, grader_in_file
+from asyncbench.suites.own_graders import added_grader, grader_in_file, judged_by_function
 from asyncbench.suites.plugins import WithPackages, is_in_file, version_of
 from asyncbench.suites.suite import Suite
 from asyncbench.suites.text_match import contained_text, equal_text
@@ -193,7 +193,7 @@ def _grader(extra: str) -> _Grader:
     name, pattern = settings.get("grader"), settings.get("pattern")
     if name in ADDED_GRADERS or (isinstance(name, str) and is_in_file(name)):
         own = ADDED_GRADERS.get(name) or grader_in_file(name, settings.get("source"))
-        return _Grader(own.name, own.version, partial(by_function, own))
+        return _Grader(own.name, own.version, partial(judged_by_function, own))
     check_custom(name, pattern, place="a custom problem's extra")
     return _Grader(name, GRADERS[name].version, GRADERS[name].judge(settings))
 
@@ -217,23 +217,23 @@ class OurGrader:
     check: Callable[[str], None] = lambda _place: None  # ConfigError: what it needs is not installed
 
 
-def by_reading(read: Callable[[str], Answer | None]) -> Callable[[Settings], Judge]:
+def reading_judge(read: Callable[[str], Answer | None]) -> Callable[[Settings], Judge]:
     """Return how a grader judges that reads a reply as it reads an expected value."""
     judge = partial(_compared, read, read)
     return lambda _: judge
 
 
-def _by_number(settings: Settings) -> Judge:
+def _number_judge(settings: Settings) -> Judge:
     mark = settings.get("decimal", ".")
     return partial(_compared, partial(last_number, decimal=mark), partial(only_number, decimal=mark))
 
 
-def _by_json(settings: Settings) -> Judge:
+def _json_judge(settings: Settings) -> Judge:
     schema = settings.get("json_schema")
     return equal_json if schema is None else partial(equal_json, schema=json.dumps(schema))
 
 
-def _by_pattern(settings: Settings) -> Judge:
+def _pattern_judge(settings: Settings) -> Judge:
     return partial(_compared, _first_group(_compiled(settings.get("pattern"), place="regex")), _trimmed)
 
 
@@ -290,13 +290,13 @@ GRADERS: Final[Mapping[str, OurGrader]] = {
     "exact": OurGrader(
         reads="the whole reply, without spaces at its ends",
         right="it equals the expected text",
-        judge=by_reading(_trimmed),
+        judge=reading_judge(_trimmed),
         read=_trimmed,
     ),
     "number": OurGrader(
         reads="the [number](#what-number-reads) in its last box, or else its last number",
         right="it equals the expected number exactly: `1,200.0` equals `1200`",
-        judge=_by_number,
+        judge=_number_judge,
         read=only_number,
         version=3 + THINKING_VERSION,
     ),
@@ -310,7 +310,7 @@ GRADERS: Final[Mapping[str, OurGrader]] = {
     "regex": OurGrader(
         reads="the first group of your pattern",
         right="it equals the expected text",
-        judge=_by_pattern,
+        judge=_pattern_judge,
         read=_trimmed,
     ),
     "text": OurGrader(
@@ -330,7 +330,7 @@ GRADERS: Final[Mapping[str, OurGrader]] = {
     "json": OurGrader(
         reads="the JSON of the reply: all of it, a fenced block, or the last object or list in its text",
         right="it is the expected value: `1` equals `1.0`, and the order of keys does not count",
-        judge=_by_json,
+        judge=_json_judge,
         read=lambda text: text.strip() and repr(json_value(text)),
     ),
     "math": OurGrader(

@@ -111,11 +111,11 @@ def equal_json(reply: str, problem: Problem, schema: str | None = None) -> Judge
     `format_ok`: it is as the schema says, or without one, the reply is nothing else.
     """
     wanted = [json_value(accepted) for accepted in problem.accepted]
-    found = list(_values_in(reply))
-    if not found:
+    values = list(_values_in(reply))
+    if not values:
         return Judgement(correct=False, answer=None, format_ok=False)
     kinds = {type(value) for value in wanted}
-    text, value = next(((text, value) for text, value in found if type(value) in kinds), found[0])
+    text, value = next(((text, value) for text, value in values if type(value) in kinds), values[0])
     try:
         right = any(equal_values(value, each) for each in wanted)
     except RecursionError:

@@ -1,4 +1,4 @@
-"""What a grader of the suite `custom` says of a reply."""
+"""The judgement of a grader of the suite `custom` on a reply."""
 
 from typing import NamedTuple
 

@@ -52,20 +52,20 @@ def is_read(expected: str) -> dict[str, Any]:
 
 def _compared(reply: str, expected: str) -> dict[str, Any]:
     """Compare values, and units where both have one: 500 cm is worth 5 m."""
-    wanted, given = _quantity(expected), None
+    wanted, quantity = _quantity(expected), None
     if _is_number(wanted.bare if wanted else expected):
         box = last_box(reply)
-        given = measured(reply if box is None else box)
-        if given is not None:
-            reply = given.bare if box is None else f"\\boxed{{{given.bare}}}"
+        quantity = measured(reply if box is None else box)
+        if quantity is not None:
+            reply = quantity.bare if box is None else f"\\boxed{{{quantity.bare}}}"
     gold, read = _parsed(wanted.bare if wanted else expected), _parsed_reply(reply)
     answer = str(read[-1]) if read else None
-    if given and answer:
-        answer = f"{answer} {given.name}"
-    if wanted and given and wanted.unit != given.unit:
-        if wanted.unit.kind != given.unit.kind:
+    if quantity and answer:
+        answer = f"{answer} {quantity.name}"
+    if wanted and quantity and wanted.unit != quantity.unit:
+        if wanted.unit.kind != quantity.unit.kind:
             return {"answer": answer, "right": False}
-        times = given.unit.factor / wanted.unit.factor
+        times = quantity.unit.factor / wanted.unit.factor
         read = [item * times for item in read if not isinstance(item, str)]
     right = bool(gold) and verify(gold, read, allow_set_relation_comp=True, timeout_seconds=None)
     right = right and not _far_apart(gold, read)
@@ -98,7 +98,7 @@ def _parsed(text: str) -> list[Any]:  # Any: expressions of SymPy
     """Return what an expected value may mean: a plain number as it stands, anything else as LaTeX."""
     text = _plain_signs(text).strip()
     if not _LATEX.search(text) and not _PLAIN_NUMBER.fullmatch(text):
-        text = f"${_as_latex(text)}$"
+        text = f"${_latex(text)}$"
     read: list[Any] = parse(text, parsing_timeout=None)
     return read
 
@@ -109,10 +109,10 @@ def _parsed_reply(reply: str) -> list[Any]:
     lines = [line for line in text.strip().splitlines() if line.strip()]
     last = _LEAD.sub("", lines[-1].strip(" *`")).rstrip(" .") if lines else ""
     if not _LATEX.search(text) and len(last) <= MOST_ALONE:
-        if not WORD.search(NAMES.sub("", last)) and (found := _parsed(last)):
-            return found
-        if last.startswith("\\") and (found := parse(f"${last}$", parsing_timeout=None)):
-            return list(found)
+        if not WORD.search(NAMES.sub("", last)) and (parsed := _parsed(last)):
+            return parsed
+        if last.startswith("\\") and (parsed := parse(f"${last}$", parsing_timeout=None)):
+            return list(parsed)
     read: list[Any] = parse(text, parsing_timeout=None)
     return read
 
@@ -120,16 +120,16 @@ def _parsed_reply(reply: str) -> list[Any]:
 def _plain_signs(text: str) -> str:
     """Return a text whose signs are those of LaTeX: 1½ as 1+1/2, – as -."""
     text = _EXPONENT.sub(r" \\times 10^{\1}", text)
-    text = _HALVES.sub(lambda match: _as_fraction(match[1], match[2]), text)
+    text = _HALVES.sub(lambda match: _fraction_text(match[1], match[2]), text)
     return text.translate(_SIGNS)
 
 
-def _as_fraction(whole: str, part: str) -> str:
-    over, under = unicodedata.normalize("NFKC", part).split("⁄")
+def _fraction_text(whole: str, fraction: str) -> str:
+    over, under = unicodedata.normalize("NFKC", fraction).split("⁄")
     return f"{int(whole or 0) * int(under) + int(over)}/{under}"
 
 
-def _as_latex(text: str) -> str:
+def _latex(text: str) -> str:
     """Return an expression as it is typed, such as 2*sqrt(3), as LaTeX."""
     text = re.sub(r"\\?\bsqrt\(([^()]*)\)", r"\\sqrt{\1}", text)
     text = re.sub(r"√\(?([^\s()]+)\)?", r"\\sqrt{\1}", text)

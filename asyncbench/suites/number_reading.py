@@ -32,7 +32,7 @@ from asyncbench.suites.answer_words import (
 )
 from asyncbench.suites.boxes import last_box
 from asyncbench.suites.numbers import EXACT, MAX_DIGITS, exact
-from asyncbench.suites.reply_text import before_explanation, before_next_question, visible
+from asyncbench.suites.reply_text import text_before_explanation, text_before_next_question, visible
 
 Number: TypeAlias = Decimal | Fraction
 Mark: TypeAlias = Literal[".", ","]  # what stands before decimals
@@ -221,10 +221,10 @@ _OPERAND: Final = re.compile(rf"(?:[0-9{_LETTER}\u0590-\u07ff)\]}}%°]|[0-9][\u3
 
 def _sign(before: str) -> str:
     """Return the sign at the end of what stands before a number."""
-    found = _SIGN.search(before)
-    if found is None or (found[1] and _OPERAND.search(before, 0, found.start())):
+    sign = _SIGN.search(before)
+    if sign is None or (sign[1] and _OPERAND.search(before, 0, sign.start())):
         return ""
-    return found[1] or found[2]
+    return sign[1] or sign[2]
 
 
 def _value(number: re.Match[str], decimal: Mark) -> Number | None:
@@ -355,8 +355,8 @@ def last_number(text: str, decimal: Mark = ".") -> Number | None:
     text = _answering_part(visible(text), decimal)
     box = last_box(text)
     spelled = _one_spelling(text if box is None else f"{{{box}}}", decimal)
-    for candidate in (_REMARK.sub(_without_remark, spelled), spelled):
-        numbers = [found for found in _pattern(decimal).finditer(candidate) if not found["skipped"]]
+    for candidate in (_REMARK.sub(_drop_remark, spelled), spelled):
+        numbers = [number for number in _pattern(decimal).finditer(candidate) if not number["skipped"]]
         if numbers:
             called = _called_answer(candidate, decimal) if box is None else None
             return _chosen(numbers, called, decimal, boxed=box is not None)
@@ -365,18 +365,18 @@ def last_number(text: str, decimal: Mark = ".") -> Number | None:
 
 def _answering_part(text: str, decimal: Mark) -> str:
     """Return a reply without the explanation of its first line, or without the question behind its answer."""
-    first = before_explanation(text)
+    first = text_before_explanation(text)
     if first is not None and _count_of_numbers(first, decimal) == 1:
         return first
-    first = before_next_question(text)
+    first = text_before_next_question(text)
     if first is not None and (last_box(first) or _called_answer(_one_spelling(first, decimal), decimal)):
         return first
     return text
 
 
 def _count_of_numbers(text: str, decimal: Mark) -> int:
-    spelled = _REMARK.sub(_without_remark, _one_spelling(text, decimal))
-    return sum(not found["skipped"] for found in _pattern(decimal).finditer(spelled))
+    spelled = _REMARK.sub(_drop_remark, _one_spelling(text, decimal))
+    return sum(not number["skipped"] for number in _pattern(decimal).finditer(spelled))
 
 
 def _chosen(
@@ -399,7 +399,7 @@ def _is_rejected(number: re.Match[str]) -> bool:
     return bool(_REJECTED.search(number.string, max(0, number.start() - _NEAR), number.start()))
 
 
-def _without_remark(remark: re.Match[str]) -> str:
+def _drop_remark(remark: re.Match[str]) -> str:
     """Return what stays of a remark: nothing, or all of it where it says what the numbers before it make."""
     within = remark["within"] or remark["reason"]
     if within is None:
@@ -504,7 +504,7 @@ def only_number(text: str, decimal: Mark = ".") -> Number | None:
     box = last_box(text)
     answer = text.rpartition("####")[2] if "####" in text else text if box is None else f"{{{box}}}"
     spelled = _one_spelling(answer.strip(), decimal)
-    numbers = [found for found in _pattern(decimal).finditer(spelled) if not found["skipped"]]
+    numbers = [match for match in _pattern(decimal).finditer(spelled) if not match["skipped"]]
     if not numbers:
         return None
     for reason, pattern in _OTHER_THINGS:

@@ -43,7 +43,7 @@ def use_grader(grader: OwnFunction) -> None:
 
 def used_graders(named: Mapping[str, str]) -> list[OwnFunction]:
     """Return graders of somebody's own that were made known here, by name and digest."""
-    return [_LOADED[known] for known in named.items()]
+    return [_LOADED[digest] for digest in named.items()]
 
 
 def grader_in_file(name: str, digest: str | None) -> OwnFunction:
@@ -93,7 +93,7 @@ def _interrupt(thread: Thread) -> None:
     )
 
 
-def by_function(grader: OwnFunction, reply: str, problem: Problem) -> Judgement:
+def judged_by_function(grader: OwnFunction, reply: str, problem: Problem) -> Judgement:
     """Return what somebody's function says of a reply, once it was checked."""
     returned = _verdict_of(grader, reply, problem)
     verdict = returned

@@ -1,4 +1,4 @@
-"""What of a text a reader sees, and the part of a reply in which its answer stands.
+"""The text of a reply as a reader sees it, and the part of it in which the answer stands.
 
     1&nbsp;234    1 234        ~~41~~ 42    42        4\\ufe0f\\u20e3    4
 
@@ -32,7 +32,7 @@ def visible(text: str) -> str:
     return _STRUCK_OUT.sub(" ", text)
 
 
-def before_explanation(text: str) -> str | None:
+def text_before_explanation(text: str) -> str | None:
     """Return the only line before an explanation: 42 of 42\\n\\nExplanation: 6 × 7.
 
     None where there is none, or where it takes back what that line says.
@@ -44,7 +44,7 @@ def before_explanation(text: str) -> str | None:
     return None
 
 
-def before_next_question(text: str) -> str | None:
+def text_before_next_question(text: str) -> str | None:
     """Return what stands before a line with another question; None where there is no such line."""
-    found = _NEXT_QUESTION.search(text)
-    return text[: found.start()] if found else None
+    question = _NEXT_QUESTION.search(text)
+    return text[: question.start()] if question else None

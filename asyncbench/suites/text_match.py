@@ -67,13 +67,13 @@ class Words(NamedTuple):
 
 def words_of(text: str) -> Words:
     """Return the words of a text without what does not count."""
-    found = Words([], set())
+    result = Words([], set())
     for piece in _piece().findall(_plain_letters(text)):
         if piece in _ENDS:
-            found.first.add(len(found.words))
+            result.first.add(len(result.words))
         else:
-            found.words.append(_INSIDE_WORD.sub("", piece) if piece[0].isalpha() else piece)
-    return found
+            result.words.append(_INSIDE_WORD.sub("", piece) if piece[0].isalpha() else piece)
+    return result
 
 
 @cache
@@ -98,11 +98,11 @@ def compared_text(text: str) -> str:
 
     Spaces count between digits alone: `new york` and `newyork` are the same, `1 2` and `12` are not.
     """
-    joined = " ".join(_without_articles(words_of(text).words))
+    joined = " ".join(_drop_articles(words_of(text).words))
     return re.sub("(?<![0-9]) | (?![0-9])", "", joined) or text.strip().casefold()
 
 
-def _without_articles(words: list[str]) -> list[str]:
+def _drop_articles(words: list[str]) -> list[str]:
     """Return words without the articles before others: the last word is none."""
     return [word for i, word in enumerate(words) if word not in _ARTICLES or i == len(words) - 1]
 
@@ -118,20 +118,20 @@ def equal_text(reply: str, problem: Problem) -> Judgement:
 
 def contained_text(reply: str, problem: Problem) -> Judgement:
     """Return whether an accepted answer stands in a reply as whole words, without a `not` right before it."""
-    said = words_of(reply)
+    words = words_of(reply)
     for accepted in problem.accepted:
-        wanted = _without_articles(words_of(accepted).words)
-        if _stands_in(wanted, said) if wanted else accepted.strip() in reply:
+        wanted = _drop_articles(words_of(accepted).words)
+        if _stands_in(wanted, words) if wanted else accepted.strip() in reply:
             return Judgement(correct=True, answer=accepted)
     return Judgement(correct=False, answer=reply.strip())
 
 
-def _stands_in(wanted: list[str], said: Words) -> bool:
-    places = [i for i, word in enumerate(said.words) if word not in _ARTICLES or word in wanted]
-    words = [said.words[i] for i in places]
+def _stands_in(wanted: list[str], reply_words: Words) -> bool:
+    places = [i for i, word in enumerate(reply_words.words) if word not in _ARTICLES or word in wanted]
+    words = [reply_words.words[i] for i in places]
     for n in range(len(words) - len(wanted) + 1):
         if words[n] == wanted[0] and words[n : n + len(wanted)] == wanted:
-            negated = n > 0 and _negated(words[:n]) and places[n] not in said.first
+            negated = n > 0 and _negated(words[:n]) and places[n] not in reply_words.first
             if not negated:
                 return True
     return False

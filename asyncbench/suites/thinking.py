@@ -1,4 +1,4 @@
-"""What a reply thought and what it answered: one rule, before every grader of every suite.
+"""Thinking and answer of a reply are parted by one rule, before every grader of every suite.
 
     <think>Is it 12? No.</think>\n\nAnswer: 15      thought: Is it 12? No.    answer: Answer: 15
     Is it 12? No.</think>\n\nAnswer: 15            the same: the chat template wrote the opening tag
@@ -211,7 +211,7 @@ def _spans_of_tags(text: str) -> tuple[Spans, Spans, bool] | None:
     answers: list[tuple[int, int]] = []
     start = 0  # of the thought or the answer that goes on
     opened: str | None = None  # how that thought was opened
-    found = nested = fenced = False
+    is_thought = nested = fenced = False
     spoken: tuple[str, int] | None = None  # an opening tag in the middle of a line
     for mark in _MARKS.finditer(text):
         role, form = _role_of(mark)
@@ -229,19 +229,19 @@ def _spans_of_tags(text: str) -> tuple[Spans, Spans, bool] | None:
             if spoken and spoken[0] == form and text.find("\n", spoken[1], here) < 0:
                 spoken = None
                 continue
-            if found and not nested and not text[after : after + _NEAR].strip():
+            if is_thought and not nested and not text[after : after + _NEAR].strip():
                 answers.append((start, here))  # behind an answer it closes nothing
             else:
                 thoughts += [*answers, (start, here)]
                 answers.clear()
-            start, found, nested = after, True, False
+            start, is_thought, nested = after, True, False
         elif _begins_line(text, start, here):
             if not _BEFORE_A_THOUGHT.fullmatch(text, start, here):
                 answers.append((start, here))
-            start, found, opened = after, True, form if role == "open" else None
+            start, is_thought, opened = after, True, form if role == "open" else None
         else:
             spoken = form, here
-    if not found:
+    if not is_thought:
         return None
     (answers if opened is None else thoughts).append((start, len(text)))
     return thoughts, answers, opened is None

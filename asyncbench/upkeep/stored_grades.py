@@ -183,12 +183,12 @@ def _grades(
     trials: pa.Table, problems: Sequence[Problem | None], replies: Sequence[Reply | None]
 ) -> list[tuple[Grade, ...]]:
     """Return the grades of each trial; none of one that cannot be graded."""
-    asked = (trials[name].to_pylist() for name in ("style", "condition_params"))
+    columns = (trials[name].to_pylist() for name in ("style", "condition_params"))
     return [
         ()
         if problem is None or problem.suite not in SUITES
         else graded(problem, reply, Condition(style=style, digits=digits_stored(params)))
-        for problem, reply, style, params in zip(problems, replies, *asked, strict=True)
+        for problem, reply, style, params in zip(problems, replies, *columns, strict=True)
     ]
 
 

@@ -104,7 +104,7 @@ def test_a_proxy_s_login_is_told_apart_from_its_address(monkeypatch):
     proxy = proxy_of("https://a.test")
     assert proxy is not None
     assert (proxy.url, proxy.login) == (PROXY, ("me@corp", "p:w"))
-    assert proxy.with_login == "http://me%40corp:p%3Aw@proxy.corp:3128"
+    assert proxy.address_with_login == "http://me%40corp:p%3Aw@proxy.corp:3128"
     assert "p:w" not in repr(proxy)
 
 

@@ -317,10 +317,10 @@ def test_a_relative_error_comes_back_exactly_even_an_infinite_one(tmp_path, erro
 
 def as_read(row):
     """A row as Arrow gives it back: lists, times with their zone, relative errors as numbers."""
-    return {name: _as_read(name, value) for name, value in row.items()}
+    return {name: _reading(name, value) for name, value in row.items()}
 
 
-def _as_read(name, value):
+def _reading(name, value):
     if name.endswith("_at") and value is not None:
         return datetime.fromtimestamp(value / 1e6, tz=UTC)
     if name == "flags":

@@ -69,5 +69,5 @@ class AzureEntraProvider(CloudProvider):
         options: openai.RequestOptions = {"headers": dict.fromkeys(NEEDLESS, openai.Omit())}
         super().__init__(client, endpoint, wire, chain=EntraChain(), options=lambda _: options)
 
-    def give(self, found: Found) -> None:
-        self._token = found.credentials
+    def give(self, credentials: Found) -> None:
+        self._token = credentials.credentials

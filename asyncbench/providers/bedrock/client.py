@@ -63,13 +63,13 @@ class AwsChain(Chain):
         session = Session()
         programs = session.get_component("credential_provider").get_provider(ProcessProvider.METHOD)
         programs._popen = _Program
-        found = session.get_credentials()
-        if found is None:
+        credentials = session.get_credentials()
+        if credentials is None:
             raise NoAwsCredentialsError("log in (aws sso login), or set AWS_PROFILE")
         # Those that were found just now are read as they are: botocore would make those anew at once that end
         # within a quarter of an hour.
-        keys = getattr(found, "_frozen_credentials", None) or found.get_frozen_credentials()
-        ends: datetime | None = getattr(found, "_expiry_time", None)
+        keys = getattr(credentials, "_frozen_credentials", None) or credentials.get_frozen_credentials()
+        ends: datetime | None = getattr(credentials, "_expiry_time", None)
         # A renewed role keeps no key, and a user of AWS has no token.
         secrets = filter(None, (keys.token or keys.access_key, keys.secret_key, keys.access_key))
         return Found(credentials=keys, secrets=tuple(secrets), ends_s=ends.timestamp() if ends else None)
@@ -79,10 +79,10 @@ class AwsChain(Chain):
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
             return status >= 500 or status in LATER
         # botocore passes over a machine's metadata service that does not answer.
-        return super().is_down(error) or (isinstance(error, NoAwsCredentialsError) and _on_ec2())
+        return super().is_down(error) or (isinstance(error, NoAwsCredentialsError) and _is_on_ec2())
 
 
-def _on_ec2() -> bool:
+def _is_on_ec2() -> bool:
     """Return whether a machine of AWS's would give credentials by its metadata service."""
     if os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
         return False
@@ -117,8 +117,8 @@ class BedrockProvider(CloudProvider):
         )
         super().__init__(client, endpoint, wire, chain=AwsChain(), options=lambda _: _OPTIONS)
 
-    def give(self, found: Found) -> None:
-        keys = found.credentials
+    def give(self, credentials: Found) -> None:
+        keys = credentials.credentials
         if isinstance(keys, str):
             self._client.api_key = keys
             return

@@ -210,9 +210,11 @@ class VertexProvider(GoogleProvider):
         self._cloud = CloudCredentials(chain, self._bring, wait_s=endpoint.timeouts.total)
         self._project, self._token = "", GivenToken(None)  # type: ignore[no-untyped-call]  # its signature has none
 
-    def _bring(self, found: Found) -> None:
-        self._project, given = found.credentials
-        self._token.token = given.token  # the client has it, who asks for it at each call that it builds
+    def _bring(self, credentials: Found) -> None:
+        self._project, google_credentials = credentials.credentials
+        self._token.token = (
+            google_credentials.token
+        )  # the client has it, who asks for it at each call that it builds
         self._doors.clear()  # built with what was found before
 
     async def ask(self, request: Request) -> Reply:

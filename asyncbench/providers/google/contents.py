@@ -69,8 +69,8 @@ class ContentsWire:
 
 def _tier_served(response: Response, used: Json) -> str | None:
     """Return how a call was served: Gemini says so in a header, Vertex in its account; None: nobody says."""
-    told = response.service_tier or text(used.get("serviceTier")) or text(used.get("trafficType"))
-    return tier_word(told) if told else None
+    tier = response.service_tier or text(used.get("serviceTier")) or text(used.get("trafficType"))
+    return tier_word(tier) if tier else None
 
 
 def _config_of(model: Model) -> dict[str, object]:
@@ -130,11 +130,11 @@ class _Pieces:
     def feed(self, event: Json) -> int:
         if holds_error(event):
             raise stream_error(event, self._response)
-        told = {name: event[name] for name in _BESIDE if event.get(name)}
-        if used := mapping_in(told.get("usageMetadata")):
+        fields = {name: event[name] for name in _BESIDE if event.get(name)}
+        if used := mapping_in(fields.get("usageMetadata")):
             before = mapping_in(self._fields.get("usageMetadata")) or None
-            told["usageMetadata"] = latest(before, used, from_contents)
-        self._fields |= told
+            fields["usageMetadata"] = latest(before, used, from_contents)
+        self._fields |= fields
         candidates = items(event.get("candidates"))
         candidate = mapping_in(candidates[0]) if candidates else {}
         answer, thinking = _said(candidate)

@@ -307,8 +307,8 @@ class ResponsesWire:
             if payload.get("error"):
                 raise stream_error({"error": payload["error"]}, response)
             raise bad_reply(response, f"its status is {status}")
-        told = mapping_in(payload.get("incomplete_details")).get("reason")
-        reason = judged(None if told == "other" else told, response)  # the status says as much
+        detail = mapping_in(payload.get("incomplete_details")).get("reason")
+        reason = judged(None if detail == "other" else detail, response)  # the status says as much
         finish = reason if ended_early(reason) else status or reason
         if not isinstance(payload.get("output"), list) and not ended_early(finish):
             raise bad_reply(response, "it holds no output")
