@@ -266,7 +266,10 @@ def test_where_costs_are_unknown_a_right_answer_costs_at_least_what_is_known(pro
     assert (one.accuracy.successes, one.all_priced) == (4, False)
     assert one.cost_per_correct_usd == pytest.approx(0.0005)
     assert one.cost_per_trial_usd == pytest.approx(0.001)  # a mean is that of trials whose cost is known
-    sums = {name: sum(filter(None, cells[name].to_pylist())) for name in ("cost_usd", "priced_correct")}
+    sums = {
+        name: sum(filter(None, cells[name].to_pylist()))
+        for name in ("cost_usd", "priced_correct", "trials", "priced")
+    }
     assert METRICS["cost_per_correct"].of(sums).value == pytest.approx(1)  # of 1,000
     assert "≥ $0.0005" in counted(folder, anatomy_of).as_text(width=300)
 

@@ -133,9 +133,11 @@ def test_a_port_in_use_is_a_configuration_error():
 @pytest.mark.long
 def test_a_problem_set_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "my.csv").write_text("question,answer\n1+1,2\n")
-    for name in ("nowhere.parquet", "my.csv"):
-        reason = rf"{name}: cannot be read as a problem set: .+ The simulator reads Parquet"
-        with pytest.raises(ConfigError, match=reason), running(Settings(problems=(tmp_path / name,))):
+    for name, reason in (("nowhere.parquet", "no such file"), ("my.csv", "this is text, not Parquet")):
+        with (
+            pytest.raises(ConfigError, match=f"{name}: {reason}"),
+            running(Settings(problems=(tmp_path / name,))),
+        ):
             pass
 
 

@@ -61,10 +61,10 @@ async def test_what_was_blocked_is_a_refusal_and_no_wrong_answer(server, provide
     [
         ({"x_gemini_service_tier": "standard"}, {}, "standard", 8 * 0.3 + 2 * 2.5),
         ({"x_gemini_service_tier": "flex"}, {}, "flex", 8 * 0.15 + 2 * 1.25),
-        ({"x_gemini_service_tier": "priority"}, {}, "priority", 8 * 0.54 + 2 * 4.5),
+        ({"x_gemini_service_tier": "priority"}, {}, "priority", 8 * 0.6 + 2 * 5.0),
         ({}, {"serviceTier": "SERVICE_TIER_FLEX"}, "flex", 8 * 0.15 + 2 * 1.25),
         ({}, {"trafficType": "ON_DEMAND"}, "on_demand", 8 * 0.3 + 2 * 2.5),
-        ({}, {"trafficType": "ON_DEMAND_PRIORITY"}, "priority", 8 * 0.54 + 2 * 4.5),
+        ({}, {"trafficType": "ON_DEMAND_PRIORITY"}, "priority", 8 * 0.6 + 2 * 5.0),
         ({}, {"trafficType": "ON_DEMAND_FLEX"}, "flex", 8 * 0.15 + 2 * 1.25),
         ({}, {"trafficType": "PROVISIONED_THROUGHPUT"}, "provisioned_throughput", None),
     ],

@@ -102,6 +102,6 @@ def test_examples_that_cannot_be_said_are_refused(tmp_path, text, said):
 
 def test_a_file_that_is_not_text_is_refused(tmp_path):
     path = tmp_path / "talk.json"
-    path.write_bytes(b"\xff\xfe")
+    path.write_bytes(b"\xc3\x28")
     with pytest.raises(ConfigError, match="not UTF-8"):
         padding(str(path), place="p")

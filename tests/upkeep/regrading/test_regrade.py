@@ -73,9 +73,9 @@ def test_every_grader_is_counted_with_the_versions_it_had_and_has(folder):
         (one.grader, one.version_before, one.version, one.grades, one.changed)
         for one in regrade_folder(folder).graders
     } == {
-        ("layered", 0, 2, 8, 8),
+        ("layered", 0, 3, 8, 8),
         ("legacy", 0, 1, 8, 8),
-        ("strict", 0, 2, 8, 1),  # it reads no sentence either; the trial that failed has another reason
+        ("strict", 0, 3, 8, 1),  # it reads no sentence either; the trial that failed has another reason
     }
 
 
@@ -157,7 +157,7 @@ def test_a_grader_that_had_not_graded_and_one_that_is_gone_are_told(tmp_path):
     fill(tmp_path, sums(1), right, graders=yesterday)
     found = regrade_folder(tmp_path)
     versions = {one.grader: (one.version_before, one.version) for one in found.graders}
-    assert versions == {"layered": (2, 2), "legacy": (None, 1), "strict": (None, 2), "lenient": (2, None)}
+    assert versions == {"layered": (3, 3), "legacy": (None, 1), "strict": (None, 3), "lenient": (3, None)}
     assert {(one.before, one.now) for one in found.moves if one.grader == "legacy"} == {(None, "correct")}
 
 
@@ -200,7 +200,7 @@ def test_however_the_parts_are_arranged_the_grades_are_found_and_written(tmp_pat
     rearrange(tmp_path)
     found = regrade_folder(tmp_path, write=True)
     assert headline(found) == {(name, "no_answer", "correct"): 6 for name in ("large", "small")}
-    assert {(one.version_before, one.version) for one in found.graders} == {(0, 1), (0, 2)}
+    assert {(one.version_before, one.version) for one in found.graders} == {(0, 1), (0, 3)}
     again = regrade_folder(tmp_path)
     assert {(one.grades, one.changed) for one in again.graders} == {(12, 0)}
     assert len(read_grades(tmp_path)) == 36
