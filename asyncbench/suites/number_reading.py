@@ -185,8 +185,9 @@ def _pattern(decimal: Mark) -> re.Pattern[str]:
 
 _NEAR: Final = 24  # characters beside a number that may change what it is worth
 _NO_VALUE_BEHIND: Final = re.compile(r"(?:[±∓√]|\+/-|\\pm|\\mp|\\sqrt(?:\[[0-9]+\])?)[ ]?[{(]?[ ]?$")
-_SCALES: Final = {  # words behind a number → the power of ten that they are; a dozen is a unit
-    name: power
+_CASE_MATTERS: Final = 3  # letters at most, as in M and Mio
+_SCALES: Final = {  # words behind a number, long ones in small letters → the power of ten that they are
+    name if len(name) <= _CASE_MATTERS else name.casefold(): power
     for names, power in (
         ("hundred", 2),
         ("k thousand thousands Tausend mille mil mila tys тысяч тысячи тыс 千 천", 3),
@@ -203,11 +204,12 @@ _SCALES: Final = {  # words behind a number → the power of ten that they are; 
     )
     for name in names.split()
 }
+_BESIDE_CURRENCY: Final = re.compile(rf"[{_CURRENCY}][ ]?$")
 _LETTERS: Final = "MBT"  # counted beside a currency alone: 5 M may be a mol per litre
 _SCALE: Final = re.compile(
     r"(?:[ *_$~]|\\text\{){0,4}(?P<scale>"
     + "|".join(
-        f"(?i:{name})" if len(name) > 3 else name
+        f"(?i:{name})" if len(name) > _CASE_MATTERS else name
         for name in sorted(_SCALES, key=len, reverse=True)
         if name not in _LETTERS
     )
@@ -236,11 +238,9 @@ def _value(number: re.Match[str], decimal: Mark) -> Number | None:
     value = _amount(number, decimal)
     if value is None:
         return None
-    if scale := _SCALE.match(text, end):
-        beside_currency = re.search(rf"[{_CURRENCY}][ ]?$", before)
-        power = (
-            _SCALES[scale["scale"]] if scale["scale"] else _SCALES[scale["letter"]] if beside_currency else 0
-        )
+    if (scale := _SCALE.match(text, end)) and (scale["scale"] or _BESIDE_CURRENCY.search(before)):
+        word = scale["scale"] or scale["letter"]
+        power = _SCALES.get(word if len(word) <= _CASE_MATTERS else word.casefold(), 0)
         value = value.scaleb(power, EXACT) if isinstance(value, Decimal) else value * 10**power
     if _sign(before) != "-":
         return value

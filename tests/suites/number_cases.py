@@ -148,6 +148,8 @@ READ: dict[str, tuple[tuple[str, str | None], ...]] = {
         ("5 M NaCl", "5"),
         ("5千克", "5"),
         ("5 dozen", "5"),
+        ("5 Million", "5000000"),
+        ("3 MILLIARDEN", "3000000000"),
     ),
     "a box first": (
         (r"\boxed{42}, in 3 steps", "42"),
@@ -323,6 +325,7 @@ EXPECTED: tuple[tuple[str, str], ...] = (
     ("\u200b42", "42"),
     ("minus 5", "-5"),
     ("5 million", "5000000"),
+    ("5 Million", "5000000"),
     ("5k", "5000"),
     ("5 bn", "5000000000"),
 )
