@@ -124,9 +124,8 @@ def test_a_run_says_how_many_grades_are_of_another_version_and_keeps_all_digests
     (home / "mine.py").write_text("def same(reply, problem):\n    return '3' in reply\n")
     said, manifest = begun()
     again = f"asyncbench regrade {home / 'out'} --write"
-    assert [*{one.replace("`", "") for one in said}] == [  # at its beginning, and on its last screen
-        f"2 trials were graded by another version of mine.py. Grade them again: {again}"
-    ]
+    note = f"2 trials were graded by another version of mine.py. Grade them again: {again}"
+    assert [one.replace("`", "") for one in said] == [note] * 2  # at its beginning, and on its last screen
     assert manifest["graders"] == {"mine:same": digest(home)}
     assert manifest["earlier_graders"] == {"mine:same": [first]}
     ab.regrade_folder(home / "out", write=True)

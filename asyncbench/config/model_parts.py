@@ -1,4 +1,4 @@
-"""Parts of a model's entry: what a gateway asks for, its price, and the server that a run starts for it."""
+"""Parts of a model's entry: what a gateway asks for, and its price."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict

@@ -52,7 +52,7 @@ class SameFailures:
         self.held: list[tuple[PendingTrial, ProviderError]] = []
         self.next_s = -math.inf  # no call before that
         self._answers, self._failures = answers, 0  # of this run; those of the present row apart
-        self._way: tuple[ErrorKind, int | None] | None = None
+        self._kind: tuple[ErrorKind, int | None] | None = None
         self._words: frozenset[str] = frozenset()  # of the first error of the present row
         self._alike = True  # all of the row say so in much the same words
         self._calls = 0  # in the present row
@@ -81,13 +81,13 @@ class SameFailures:
     def failed(self, pending: PendingTrial, error: ProviderError, at_s: float) -> bool:
         """Take in a failure; return whether it ends the row of those before."""
         kind, words = (error.kind, error.http_status), _words_of(error)
-        differs = self._way is not None and kind != self._way
+        differs = self._kind is not None and kind != self._kind
         if differs:
             self._end()
         if not self._calls:
             self._words, self._alike = words, True
         self._alike = self._alike and _share_words(words, self._words)
-        self._way, self._foreign = kind, error.foreign
+        self._kind, self._foreign = kind, error.foreign
         prefix = "no reply so far can be read: " if error.kind is ErrorKind.BAD_REPLY else ""
         self.why = f"{error.kind.value}: {prefix}{error.message}"
         self._since_s, self._at_s = min(self._since_s, pending.sent_s), at_s
@@ -106,7 +106,7 @@ class SameFailures:
     def _end(self) -> None:
         self.accepted = True
         self._failures += self._calls
-        self._way, self._first_s = None, -math.inf
+        self._kind, self._first_s = None, -math.inf
         self._start_over()
 
     def _start_over(self) -> None:
@@ -139,11 +139,11 @@ class SameFailures:
     @property
     def _passes(self) -> bool:
         """Whether such a failure may pass, so that its trials are tried again."""
-        return self._way is not None and self._way[0] is ErrorKind.BAD_REPLY
+        return self._kind is not None and self._kind[0] is ErrorKind.BAD_REPLY
 
     @property
     def _concerns_question(self) -> bool:
-        kind, status = self._way or (None, None)
+        kind, status = self._kind or (None, None)
         return kind in _OF_THE_QUESTION or status == _NOT_FOUND
 
     @property

@@ -1,4 +1,4 @@
-"""Modes of models, the servers that some need, and how long real time and batches take."""
+"""Modes of models, and how long real time and batches take."""
 
 import math
 from collections.abc import Iterable, Sequence

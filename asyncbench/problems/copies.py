@@ -209,14 +209,14 @@ class ProblemTable:
             ProblemSetError: a copy is damaged.
         """
         empty = pa.schema([COPY_SCHEMA.field(name) for name in ("problem_set", *columns)]).empty_table()
-        asked, others = (
+        newest, superseded = (
             pa.concat_tables(
                 [empty, *(rows for copy in chosen for rows in _rows(copy, columns, ROWS_AT_ONCE))]
             )
             for chosen in (current, earlier)
         )
-        self.rows = pa.concat_tables([asked, others]).combine_chunks()
-        self._keys = [(_keys_in(table), table["problem_id"]) for table in (asked, self.rows)]
+        self.rows = pa.concat_tables([newest, superseded]).combine_chunks()
+        self._keys = [(_keys_in(table), table["problem_id"]) for table in (newest, self.rows)]
 
     def rows_of(self, trials: pa.Table) -> "pa.ChunkedArray[pa.Int32Scalar]":
         """Return the row in which the problem of each trial is as it is asked now; NULL: there is none.
@@ -230,8 +230,8 @@ class ProblemTable:
         for keys, ids in self._keys:
             for values, known in ((_keys_in(trials), keys), (trials["problem_id"], ids)):
                 if places.null_count:
-                    found: pa.ChunkedArray[pa.Int32Scalar] = pc.index_in(values, value_set=known)  # type: ignore[assignment]  # the stubs: an array
-                    places = pc.coalesce(places, found)
+                    matches: pa.ChunkedArray[pa.Int32Scalar] = pc.index_in(values, value_set=known)  # type: ignore[assignment]  # the stubs: an array
+                    places = pc.coalesce(places, matches)
         return places
 
 

@@ -110,7 +110,7 @@ class CloudCredentials:
             await self._renewed()
         elif self._now() >= self._renew_at_s:
             self._renew()
-        assert self._found is not None, "found, or raised"  # noqa: S101
+        assert self._found is not None  # noqa: S101  found, or raised
         return self._found.secrets[0]
 
     async def _anew(self, refused: str) -> str:
@@ -136,21 +136,18 @@ class CloudCredentials:
 
     async def _look(self) -> None:
         try:
-            credentials = await _call_in_thread(self._chain.find)
+            login = await _call_in_thread(self._chain.find)
         except ProviderError:
             raise
         except Exception as error:  # a library's, of files, programs and servers of any kind
             self._plan(self._ends_s)
             passing = bool(self._good) or self._chain.is_down(error)  # what let calls in comes back
             raise self._failure(str(error) or type(error).__name__, passing=passing) from error
-        withhold_too(credentials.secrets)
-        self._found, self._ends_s = (
-            credentials,
-            float("inf") if credentials.ends_s is None else credentials.ends_s,
-        )
-        self._ends_s = max(self._ends_s, self._now() + _LEAST_S)
+        withhold_too(login.secrets)
+        self._found = login
+        self._ends_s = float("inf") if login.ends_s is None else max(login.ends_s, self._now() + _LEAST_S)
         self._plan(self._ends_s)
-        self._use(credentials)
+        self._use(login)
 
     def _plan(self, ends_s: float) -> None:
         """Set when to look again: some minutes before the end, or half of what is left where that is less."""
@@ -200,11 +197,11 @@ class CloudProvider(SdkProvider):
         self._cloud = CloudCredentials(chain, self._bring, wait_s=endpoint.timeouts.total)
 
     @abstractmethod
-    def give(self, credentials: Found) -> None:
+    def give(self, login: Found) -> None:
         """Give credentials to the client."""
 
-    def _bring(self, credentials: Found) -> None:
-        self.give(credentials)
+    def _bring(self, login: Found) -> None:
+        self.give(login)
         self._doors.clear()  # built with what was found before
 
     def addressed(self, body: Json, content: bytes) -> dict[str, Any]:

@@ -34,9 +34,7 @@ class TokenSession(requests.Session):
         """Return how a request is sent; see `requests.Session`."""
         address = url.decode() if isinstance(url, bytes) else url or ""
         proxy = proxy_of(address)
-        from_environment = (
-            {"http": proxy.address_with_login, "https": proxy.address_with_login} if proxy else {}
-        )
+        from_environment = dict.fromkeys(("http", "https"), proxy.address_with_login) if proxy else {}
         trusted = token_certificates() if verify in (True, None) else verify
         return super().merge_environment_settings(
             address, {**from_environment, **(proxies or {})}, stream, trusted or verify, cert

@@ -36,9 +36,10 @@ def from_openai(raw: Mapping[str, object]) -> Usage:
     Some gateways write the names of Responses.
     """
     cached = raw.get("prompt_cache_hit_tokens"), raw.get("cached_tokens")  # DeepSeek, Moonshot
-    if "prompt_tokens" not in raw and "completion_tokens" not in raw:
-        return _inclusive(raw, "input_tokens", "output_tokens", cached, raw.get("reasoning_tokens"))
-    return _inclusive(raw, "prompt_tokens", "completion_tokens", cached, raw.get("reasoning_tokens"))
+    names = ("prompt_tokens", "completion_tokens")
+    if not any(name in raw for name in names):
+        names = ("input_tokens", "output_tokens")
+    return _inclusive(raw, *names, cached, raw.get("reasoning_tokens"))
 
 
 def from_responses(raw: Mapping[str, object]) -> Usage:
@@ -63,8 +64,7 @@ def _inclusive(
     total = _tokens(raw.get("total_tokens"))
     reasoning = _first(of_output.get("reasoning_tokens"), thought)
     if output is not None:
-        beyond_input = total - input_tokens if total and input_tokens else 0  # an input of 0 is none
-        whole = max(output, beyond_input)
+        whole = max(output, _beyond_input(total, input_tokens))
         output = output + reasoning if reasoning is not None and reasoning > whole else whole
     return Usage(
         input_tokens=input_tokens,
@@ -170,13 +170,18 @@ def from_contents(raw: Mapping[str, object]) -> Usage:
     total = _tokens(raw.get("totalTokenCount"))
     answered = prompt is not None and (answer is not None or thoughts is not None or total is not None)
     input_tokens = None if prompt is None else prompt + (tools or 0)
-    beyond_input = total - input_tokens if total and input_tokens else 0
+    written = max((answer or 0) + (thoughts or 0), _beyond_input(total, input_tokens))
     return Usage(
         input_tokens=input_tokens,
         cached_input_tokens=_tokens(raw.get("cachedContentTokenCount")),
-        output_tokens=max((answer or 0) + (thoughts or 0), beyond_input) if answered else None,
+        output_tokens=written if answered else None,
         reasoning_tokens=thoughts,
     )
+
+
+def _beyond_input(total: int | None, input_tokens: int | None) -> int:
+    """Return the tokens that a total holds beside the input; an input of 0 is no count."""
+    return total - input_tokens if total and input_tokens else 0
 
 
 _INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation")

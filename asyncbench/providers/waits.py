@@ -130,7 +130,7 @@ def retry_after_s(headers: Mapping[str, str], in_body: float | str | None = None
 
     Args:
         headers: of a refusal; a moment is read against the server's own clock where it sends one.
-        told: what the body says where the headers are silent: seconds, or such as "34.5s".
+        in_body: the wait that the body names, where the headers are silent: seconds, or such as "34.5s".
     """
     date = headers.get("date")
     for name, parts in _HEADERS:

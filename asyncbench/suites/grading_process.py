@@ -60,7 +60,7 @@ class GradingProcess:
             )
         questions, answers = self._process.stdin, self._process.stdout
         assert questions is not None  # noqa: S101  both are pipes
-        assert answers is not None  # noqa: S101
+        assert answers is not None  # noqa: S101  both are pipes
         try:
             questions.write(line)
             questions.flush()

@@ -3,7 +3,7 @@
 A share's colour is the published scale: red and dark where it is bad, green and light where it is good.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from colorsys import hls_to_rgb
 from decimal import ROUND_HALF_UP, Decimal
 from math import floor, isfinite, log10
@@ -75,6 +75,13 @@ def known_cost(usd: float | None, *, unknown: int) -> float | None:
         unknown: how many others there are.
     """
     return None if unknown and not usd else usd
+
+
+def total_cost(costs: Iterable[float | None]) -> float | None:
+    """Return the sum of the USD that are known; None: none is."""
+    costs = [*costs]
+    known = [usd for usd in costs if usd is not None]
+    return sum(known) if known or not costs else None
 
 
 def per_correct(cost: float | None, correct: int | None) -> float | None:

@@ -77,11 +77,11 @@ class Keeper:
         if recording.run in self._runs:
             self._refuse_another(recording, trials)
         manifest = store.manifest
-        for names, columns in (
+        for names, taken in (
             ({recording.run}, manifest.get("runs", {})),  # of files in problems/
             (recording.planned, planned_aliases(manifest)),
         ):
-            check_apart(names, columns, place=str(recording.path), way_out="Import it into another folder")
+            check_apart(names, taken, place=str(recording.path), way_out="Import it into another folder")
         if problems:
             write_problems(problems, store.folder / problems_file(recording.run))
         self._describe(recording)

@@ -25,6 +25,7 @@ from asyncbench.store.lock import writer_of
 from asyncbench.store.rows import encode_json
 from asyncbench.store.schema import LIMITS
 from asyncbench.store.snapshot import READ_TRIES, MovedError
+from asyncbench.tables.numbers import total_cost
 from asyncbench.tables.screen import safe
 
 # ── progress of runs ─────────────────────────────────────────────────────────────────────────────
@@ -98,7 +99,6 @@ def progress_of(of: Chosen, figures: RunFigures) -> Values:
         for cap in status.budget
         if cap.name.startswith("sweep ")
     ]
-    known = [status.cost_usd for status in statuses.values() if status.cost_usd is not None]
     return {
         "running": any(status.running for status in statuses.values()),
         "trials": {
@@ -106,7 +106,7 @@ def progress_of(of: Chosen, figures: RunFigures) -> Values:
             "planned": None if None in planned else sum(count or 0 for count in planned),
         },
         "money": {
-            "spent_usd": sum(known) if known else None,
+            "spent_usd": total_cost(status.cost_usd for status in statuses.values()),
             "budget_usd": sum(budgets) if len(budgets) == len(statuses) else None,
         },
         "errors": figures.errors,

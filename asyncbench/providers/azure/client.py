@@ -69,5 +69,5 @@ class AzureEntraProvider(CloudProvider):
         options: openai.RequestOptions = {"headers": dict.fromkeys(NEEDLESS, openai.Omit())}
         super().__init__(client, endpoint, wire, chain=EntraChain(), options=lambda _: options)
 
-    def give(self, credentials: Found) -> None:
-        self._token = credentials.credentials
+    def give(self, login: Found) -> None:
+        self._token = login.credentials

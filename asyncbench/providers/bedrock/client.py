@@ -117,8 +117,8 @@ class BedrockProvider(CloudProvider):
         )
         super().__init__(client, endpoint, wire, chain=AwsChain(), options=lambda _: _OPTIONS)
 
-    def give(self, credentials: Found) -> None:
-        keys = credentials.credentials
+    def give(self, login: Found) -> None:
+        keys = login.credentials
         if isinstance(keys, str):
             self._client.api_key = keys
             return

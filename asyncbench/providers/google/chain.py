@@ -46,7 +46,7 @@ class GoogleChain(Chain):
         if not project:
             raise NoProjectError(f"they name no project. Set {self._projects[-1]}")
         lent.refresh(request)  # type: ignore[no-untyped-call]  # its signature has none
-        token = GivenToken(lent.token, quota_project_id=getattr(lent, "quota_project_id", None))  # type: ignore[no-untyped-call]
+        token = GivenToken(lent.token, quota_project_id=getattr(lent, "quota_project_id", None))  # type: ignore[no-untyped-call]  # nor has its own
         # Google's library has the time without a zone.
         ends_s = lent.expiry and lent.expiry.replace(tzinfo=UTC).timestamp()
         return Found(credentials=(project, token), secrets=(str(lent.token),), ends_s=ends_s)

@@ -210,11 +210,9 @@ class VertexProvider(GoogleProvider):
         self._cloud = CloudCredentials(chain, self._bring, wait_s=endpoint.timeouts.total)
         self._project, self._token = "", GivenToken(None)  # type: ignore[no-untyped-call]  # its signature has none
 
-    def _bring(self, credentials: Found) -> None:
-        self._project, google_credentials = credentials.credentials
-        self._token.token = (
-            google_credentials.token
-        )  # the client has it, who asks for it at each call that it builds
+    def _bring(self, login: Found) -> None:
+        self._project, renewed = login.credentials
+        self._token.token = renewed.token  # the client holds `_token`, and reads it for each call it builds
         self._doors.clear()  # built with what was found before
 
     async def ask(self, request: Request) -> Reply:

@@ -36,5 +36,5 @@ class VertexAnthropicProvider(CloudProvider):
         )
         super().__init__(client, endpoint, wire, chain=GoogleChain(*_PROJECTS), options=lambda _: _OPTIONS)
 
-    def give(self, credentials: Found) -> None:
-        self._client.project_id, self._client.credentials = credentials.credentials
+    def give(self, login: Found) -> None:
+        self._client.project_id, self._client.credentials = login.credentials

@@ -27,7 +27,17 @@ from asyncbench.store.budget_state import cap_uses
 from asyncbench.store.manifest import SWEEP_FILE, planned, read_manifest, simulated_note
 from asyncbench.store.segment import QUARANTINE
 from asyncbench.store.status import ModelCounts, Upkeep, read_upkeep, trial_counts
-from asyncbench.tables.numbers import MISSING, at_least, count, days, dollars, first_of, number_of, percent
+from asyncbench.tables.numbers import (
+    MISSING,
+    at_least,
+    count,
+    days,
+    dollars,
+    first_of,
+    number_of,
+    percent,
+    total_cost,
+)
 from asyncbench.tables.report import Columns, Sheet
 from asyncbench.tables.screen import safe_note
 
@@ -386,7 +396,7 @@ def status_of(folder: Path | str) -> Status:
         elsewhere=written_elsewhere(path),
         simulated_note=simulated_note(manifest) if manifest.get("simulated") else "",
         written_at=None if written_at is None else written_at.isoformat("T", "seconds"),
-        cost_usd=_cost_of(models),
+        cost_usd=total_cost(model.cost_usd for model in models),
         unpriced_attempts=sum(one.unpriced_attempts for one in models),
         waiting=dict(counts.waiting),
         ungraded=counts.ungraded,
@@ -426,7 +436,7 @@ def joined_status(views: FolderViews, statuses: Sequence[Status]) -> Status:
         sweep=str(views.manifest["sweep"]),
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views, known=any(status.simulated for status in statuses)),
-        cost_usd=_cost_of(models),
+        cost_usd=total_cost(model.cost_usd for model in models),
         unpriced_attempts=sum(model.unpriced_attempts for model in models),
         ungraded=sum(status.ungraded for status in statuses),
         outside=sum(status.outside for status in statuses),
@@ -490,12 +500,6 @@ def _model(name: str, counts: ModelCounts, planned: int | None, holds: Container
         loaded=counts.loaded,
         steps={what: steps[what] for what in ("measured", INCOMPLETE, CLIENT_BOUND) if steps[what]},
     )
-
-
-def _cost_of(models: Sequence[ModelStatus]) -> float | None:
-    """Return USD of the models whose cost is known; None: of none is it."""
-    known = [model.cost_usd for model in models if model.cost_usd is not None]
-    return sum(known) if known or not models else None
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
