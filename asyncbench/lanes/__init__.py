@@ -9,6 +9,7 @@ PUBLIC = (
     "batches.polling",
     "batches.spending",
     "batches.status",
+    "batches.switching",
     "load.measuring",
     "load.open_lane",
     "load.searching",

@@ -10,7 +10,7 @@ from asyncbench.config.run_entries import Batching, seconds_left
 from asyncbench.config.sweep import Sweep
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.batches.context import FIRST_TOKENS
-from asyncbench.lanes.batches.polling import LEAST_S, switch_s
+from asyncbench.lanes.batches.switching import LEAST_S, switch_s
 from asyncbench.planning.budget_bounds import priced
 from asyncbench.planning.guesses import LanePace, pace
 from asyncbench.planning.records import BatchPlan, Needs

@@ -26,6 +26,7 @@ from asyncbench.lanes.batches.context import BatchAccount, BatchClock, BatchCont
 from asyncbench.lanes.batches.harvest import Harvest
 from asyncbench.lanes.batches.lane import BatchLane
 from asyncbench.lanes.batches.spending import LeftOpen
+from asyncbench.lanes.batches.switching import BatchEnding
 from asyncbench.lanes.load.measuring import killed_steps, limits_before, steps_before
 from asyncbench.lanes.load.open_lane import LoadLane
 from asyncbench.lanes.load.searching import RateSearch
@@ -400,12 +401,15 @@ def _batches(
     api = open_batches(model, key=run.keys[model.alias], simulator_url=simulator_url, now=clock.now)
     stack.push_async_callback(api.aclose)
 
+    # Prompt tokens are limited for each model, requests for all models of a key.
+    pool = EnqueuedPool(batching.enqueued_tokens, in_tokens=api.uploads)
     context = BatchContext(
         alias=model.alias,
         api=api,
         ledger=run.batches,
         clock=clock,
         batching=batching,
+        pool=account.pools.setdefault(model.model_id if api.uploads else "", pool),
         on_message=run.screen.say,
         suspend=client.suspend,
         shared=account,
@@ -414,8 +418,6 @@ def _batches(
     )
 
     client.counters.in_batches += len(leftover.out)
-    # Prompt tokens are limited for each model, requests for all models of a key.
-    pool = EnqueuedPool(batching.enqueued_tokens, in_tokens=api.uploads)
     return BatchLane(
         name=f"{model.alias} (batches)",
         clients=[client],
@@ -430,11 +432,12 @@ def _batches(
         realtime=lambda rest: _own_lane(run, model.alias, [rest]),
         fail=run.salvage.fail,
         rounds=leftover.rounds if batching.fallback == REALTIME else Counter(),
-        pool=account.pools.setdefault(model.model_id if api.uploads else "", pool),
         serial_group=model.turn,
-        leaves=run.options.detach or run.options.pilot is not None,
-        ends=run.options.ends,
-        switch=run.switches.get(model.alias),
+        ending=BatchEnding(
+            cancels=run.options.ends,
+            detaches=run.options.detach or run.options.pilot is not None,
+            switch=run.switches.get(model.alias),
+        ),
     )
 
 

@@ -21,8 +21,8 @@ from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import quoted
 from asyncbench.lanes.batches.context import BatchClock
 from asyncbench.lanes.batches.ledger import BatchLedger, Step
-from asyncbench.lanes.batches.polling import Switch
 from asyncbench.lanes.batches.spending import ask_abandoned, hold_again, left_open, trials_out
+from asyncbench.lanes.batches.switching import Switch
 from asyncbench.lanes.load.measuring import refuse_beyond_limits
 from asyncbench.planning.belonging import cautions_on_copy, check_one_sweep, set_superseded_apart
 from asyncbench.planning.budget_bounds import (

@@ -9,8 +9,8 @@ from asyncbench.config.run_entries import workers_here
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.lanes.batches.ledger import BatchLedger
-from asyncbench.lanes.batches.polling import Switch
 from asyncbench.lanes.batches.spending import LeftOpen
+from asyncbench.lanes.batches.switching import Switch
 from asyncbench.planning.modes import has_mode_auto
 from asyncbench.planning.reuse import Room
 from asyncbench.planning.skipping import Before, Needed

@@ -56,11 +56,11 @@ class EnqueuedPool:
     def remember(self, ledger: BatchLedger, alias: str) -> None:
         """Take in the batches of a model, and what earlier runs learnt of its pool."""
         self.aliases.add(alias)
-        for part in ledger.of(alias):
-            if SAYS_FULL.search(part.why) and (limit := _limit_in(part.why)) is not None:
+        for batch_part in ledger.parts_of(alias):
+            if SAYS_FULL.search(batch_part.why) and (limit := _limit_in(batch_part.why)) is not None:
                 self._learnt = OF_THE_LIMIT * limit
-            if part.ended_at is not None and not part.faults:
-                self._grown = max(self._grown, 2.0 * self.size(part.tokens, part.requests))
+            if batch_part.ended_at is not None and not batch_part.faults:
+                self._grown = max(self._grown, 2.0 * self.size(batch_part.tokens, batch_part.requests))
 
     def size(self, tokens: int, requests: int) -> int:
         """Return what so many tokens and requests take of the pool, as we count."""
@@ -72,28 +72,30 @@ class EnqueuedPool:
         return self._configured is None and self._learnt is None
 
     @property
-    def most(self) -> float:
+    def limit(self) -> float:
         """The most that may be in use together, and so by one part of more than one request, as we count."""
         known = [limit for limit in (self._configured, self._learnt) if limit is not None]
         return min(known or [self._grown]) / self._factor
 
     def size_of(self, parts: Iterable[BatchPart]) -> int:
-        return sum(self.size(part.tokens, part.requests) for part in parts)
+        return sum(self.size(batch_part.tokens, batch_part.requests) for batch_part in parts)
 
-    def in_use(self, ledger: BatchLedger) -> int:
+    def size_in_use(self, ledger: BatchLedger) -> int:
         """Return what open parts take, whether they were sent yet or not."""
         return self.size_of(
-            part for part in ledger.parts.values() if part.open and part.alias in self.aliases
+            batch_part
+            for batch_part in ledger.parts.values()
+            if batch_part.open and batch_part.alias in self.aliases
         )
 
     def sent(self, ledger: BatchLedger) -> list[BatchPart]:
         """Return the parts of which there is, or may be, a batch that has not ended."""
-        own = (part for part in ledger.parts.values() if part.alias in self.aliases)
-        return [part for part in own if part.submitted or part.in_doubt]
+        own = (batch_part for batch_part in ledger.parts.values() if batch_part.alias in self.aliases)
+        return [batch_part for batch_part in own if batch_part.submitted or batch_part.in_doubt]
 
     def fits(self, size: float, *, in_use: float) -> bool:
         """Whether so much more may be sent beside what is held."""
-        return in_use + size <= self.most
+        return in_use + size <= self.limit
 
     def accepted(self, batch_id: str, *, in_use: float) -> None:
         """Learn that a batch was taken, and that so much was held at once."""
@@ -187,6 +189,7 @@ class BatchContext:
     batching: Batching
     on_message: Callable[[str], None]  # to a person
     suspend: Callable[[str], None]  # the model: nothing more is asked of it
+    pool: EnqueuedPool = field(default_factory=EnqueuedPool)  # perhaps of other models, too
     shared: BatchAccount = field(default_factory=BatchAccount)
     resubmit: Collection[str] = ()  # keys of parts that somebody wants sent again, if there is no trace
     list_read_at: float = -math.inf  # UTC of the list that was read last
@@ -200,9 +203,9 @@ class BatchContext:
         """Tell a person something of this model's batches."""
         self.on_message(f"{self.alias}: {text}")
 
-    async def note(self, part: BatchPart, step: Step, **details: object) -> None:
+    async def note(self, batch_part: BatchPart, step: Step, **details: object) -> None:
         """Write a step down; when this returns, it is on the disk."""
-        await self.ledger.note(part, step, at=self.clock.now(), **details)
+        await self.ledger.note(batch_part, step, at=self.clock.now(), **details)
 
     @property
     def vendor_now(self) -> float:
@@ -232,12 +235,12 @@ class BatchContext:
         self.list_read_at = shared.listed_at
         return shared.listed
 
-    def is_due(self, part: BatchPart) -> bool:
-        return self.due.get(part.key, 0.0) <= self.clock.now()
+    def is_due(self, batch_part: BatchPart) -> bool:
+        return self.due.get(batch_part.key, 0.0) <= self.clock.now()
 
-    def put_off(self, part: BatchPart, seconds: float) -> None:
+    def put_off(self, batch_part: BatchPart, seconds: float) -> None:
         """Let a part wait, in seconds of its own time; inf: until the next run."""
-        self.due[part.key] = self.clock.now() + seconds * self.clock.real_s
+        self.due[batch_part.key] = self.clock.now() + seconds * self.clock.real_s
 
     def failed(
         self, error: ProviderError, *, again: int, reading: bool = False, one_batch: bool = False
@@ -268,25 +271,25 @@ class BatchContext:
         since = datetime.fromtimestamp(self.unreached_at).astimezone()
         return f"cannot reach {self.host} since {since:%H:%M}"
 
-    def lost_sight(self, part: BatchPart) -> bool:
+    def lost_sight(self, batch_part: BatchPart) -> bool:
         """Note that a part's batch, or its results, were not found; return whether that lasts for too long.
 
         A young batch may not be found for minutes, and nobody can tell what became of an old one.
         """
-        since_at = self.unseen.setdefault(part.key, self.clock.now())
-        if self.clock.since(since_at) < PATIENCE_S or self.is_gone(part):
+        since_at = self.unseen.setdefault(batch_part.key, self.clock.now())
+        if self.clock.since(since_at) < PATIENCE_S or self.is_gone(batch_part):
             return False
-        if self.due.get(part.key) != math.inf:
-            self.put_off(part, math.inf)
+        if self.due.get(batch_part.key) != math.inf:
+            self.put_off(batch_part, math.inf)
             self.notify(
-                f"the provider does not find batch {part.batch_id}. The next run looks again; "
+                f"the provider does not find batch {batch_part.batch_id}. The next run looks again; "
                 "nothing of it is asked in another way before its results would be deleted."
             )
         return True
 
-    def is_gone(self, part: BatchPart) -> bool:
+    def is_gone(self, batch_part: BatchPart) -> bool:
         """Whether the vendor has deleted a part's results by now."""
-        return self.clock.since(part.created_at or part.at) > (part.kept_s or KEPT_S)
+        return self.clock.since(batch_part.created_at or batch_part.at) > (batch_part.kept_s or KEPT_S)
 
     def poll_again_s(self, age_s: float) -> float:
         """Return the seconds until a batch of this age is polled again."""
@@ -294,6 +297,6 @@ class BatchContext:
         return max(usual_s, self.api.poll_s)
 
 
-def kept_s(part: BatchPart) -> float:
+def kept_s(batch_part: BatchPart) -> float:
     """Return how long a part's results are kept, from the creation of its batch."""
-    return part.kept_s or (UNNAMED_KEPT_S if part.file_id is None else KEPT_S)
+    return batch_part.kept_s or (UNNAMED_KEPT_S if batch_part.file_id is None else KEPT_S)

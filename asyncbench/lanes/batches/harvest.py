@@ -50,84 +50,84 @@ class Harvest:
     _used: list[int] = field(default_factory=list)  # ... input and output tokens, ...
     _trials: dict[str, Trial] = field(default_factory=dict)  # ... and trials that are still in the sweep
 
-    async def collect(self, part: BatchPart) -> bool:
+    async def collect(self, batch_part: BatchPart) -> bool:
         """Take in all that came back of a part; return whether it is safe on the disk.
 
         Raises:
             ProviderError: the results could not be downloaded.
         """
         context = self.context
-        results = context.ledger.path(part, "results")
-        if has_results(part, context) and not await asyncio.to_thread(results.exists):
-            await self._download(part, results)
-        waiting, strange = await self._read(part, results)
-        await self._close_missing(part, waiting.keys() - self._done(part))
+        results = context.ledger.path(batch_part, "results")
+        if has_results(batch_part, context) and not await asyncio.to_thread(results.exists):
+            await self._download(batch_part, results)
+        waiting, strange = await self._read(batch_part, results)
+        await self._close_missing(batch_part, waiting.keys() - self._done(batch_part))
         if not await self.saved():
             return False
         unanswered = len(self._rows.keys() - self._answered)
         self._rows, self._trials = {}, {}
-        await context.note(part, Step.COLLECTED, unanswered=unanswered, strange=strange)
+        await context.note(batch_part, Step.COLLECTED, unanswered=unanswered, strange=strange)
         for note in self.model.new_notes():
             context.notify(f"{note}.")
         if strange:
             context.notify(
-                f"{strange:,} lines of batch {part.batch_id} are broken, twice there, or "
+                f"{strange:,} lines of batch {batch_part.batch_id} are broken, twice there, or "
                 f"nobody's. They are kept in {results.with_suffix(f'.{QUARANTINE}')}."
             )
         return True
 
-    async def is_outdated(self, part: BatchPart) -> bool:
+    async def is_outdated(self, batch_part: BatchPart) -> bool:
         """Whether a trial of a part has left the sweep since it was packed."""
-        rows = manifest_rows(self.context.ledger.path(part, "manifest"))
+        rows = manifest_rows(self.context.ledger.path(batch_part, "manifest"))
         ids = {row["trial_id"] for row in rows}
         return len(await self._trials_of(ids)) < len(ids)
 
-    async def reopen(self, part: BatchPart) -> None:
+    async def reopen(self, batch_part: BatchPart) -> None:
         """Bring back the trials of a part that was never sent, or of which nobody knows whether it was."""
         account = self.model.client.account
-        rows = list(manifest_rows(self.context.ledger.path(part, "manifest")))
+        rows = list(manifest_rows(self.context.ledger.path(batch_part, "manifest")))
         trials = await self._trials_of(row["trial_id"] for row in rows)
         for row in reversed(rows):  # each is put before those that wait
             self.model.counters.in_batches -= 1
-            if part.step is Step.GIVEN_UP and account is not None:
+            if batch_part.step is Step.GIVEN_UP and account is not None:
                 account.hold_again(hold_of(row))
                 account.settle(hold_of(row), None)  # it may be spent
             if (trial := trials.get(row["trial_id"])) is not None:
-                pending = self._pending_trial(row, trial, sent_at=part.at)
+                pending = self._pending_trial(row, trial, sent_at=batch_part.at)
                 self.model.attempts.unpack(pending)
                 self.ask_again(pending)
             elif account is not None:  # it has left the sweep
                 account.settle(hold_of(row), 0.0)
-        self.context.ledger.path(part, "jsonl").unlink(missing_ok=True)
+        self.context.ledger.path(batch_part, "jsonl").unlink(missing_ok=True)
 
     # ── The results file ─────────────────────────────────────────────────────────────────────────
 
-    async def _download(self, part: BatchPart, results: Path) -> None:
+    async def _download(self, batch_part: BatchPart, results: Path) -> None:
         context, draft = self.context, results.with_suffix(".part")
-        await context.note(part, Step.DOWNLOADING)
-        batch = await context.api.retrieve(part.batch_id or "")
+        await context.note(batch_part, Step.DOWNLOADING)
+        batch = await context.api.retrieve(batch_part.batch_id or "")
         await context.api.download(batch, draft)
         with storing(results):
-            if lacks := await asyncio.to_thread(_lacking, draft, part, batch):
+            if lacks := await asyncio.to_thread(_lacking, draft, batch_part, batch):
                 draft = _fullest(draft, results.with_suffix(".most"))
-                if self._short[part.key] < PATIENCE:
-                    self._short[part.key] += 1
+                if self._short[batch_part.key] < PATIENCE:
+                    self._short[batch_part.key] += 1
                     raise ProviderError(ErrorKind.BAD_REPLY, f"{lacks:,} of the results did not come")
             await asyncio.to_thread(sync_to_disk, draft)
             draft.replace(results)
             await asyncio.to_thread(sync_to_disk, results.parent)
 
-    async def _read(self, part: BatchPart, results: Path) -> tuple[dict[str, bytes], int]:
+    async def _read(self, batch_part: BatchPart, results: Path) -> tuple[dict[str, bytes], int]:
         """Take in every line; return the rows of those that are missing, and how many are none of ours."""
-        manifest = self.context.ledger.path(part, "manifest")
+        manifest = self.context.ledger.path(batch_part, "manifest")
         self._rows = await asyncio.to_thread(packed_rows, manifest)
-        self._answered, self._used = set(self._done(part)), [0, 0]
+        self._answered, self._used = set(self._done(batch_part)), [0, 0]
         self._trials = await self._trials_of(self._rows)
         waiting, strange = self._rows.copy(), 0
-        out = len(waiting.keys() - self._done(part))
+        out = len(waiting.keys() - self._done(batch_part))
         self.model.counters.in_batches -= out
         self.model.counters.in_flight += out  # refusals look whether others may still be answered
-        if not has_results(part, self.context):
+        if not has_results(batch_part, self.context):
             return waiting, 0
         with results.open("rb") as lines:
             for number, line in enumerate(lines):
@@ -135,25 +135,25 @@ class Harvest:
                     await asyncio.sleep(0)
                 try:
                     answer = self.context.api.read(line)
-                    row = waiting.pop(trial_of(answer.custom_id, part.key) or "")
+                    row = waiting.pop(trial_of(answer.custom_id, batch_part.key) or "")
                 except (ValueError, KeyError):
                     _set_aside(line, results, anew=not strange)
                     strange += 1
                 else:
-                    await self._take(part, orjson.loads(row), answer)
+                    await self._take(batch_part, orjson.loads(row), answer)
         return waiting, strange
 
-    async def _take(self, part: BatchPart, row: ManifestRow, line: BatchLine) -> None:
+    async def _take(self, batch_part: BatchPart, row: ManifestRow, line: BatchLine) -> None:
         if isinstance(line.ended, Reply):
             usage = line.ended.usage
             self._used[0] += (usage and usage.input_tokens) or 0
             self._used[1] += (usage and usage.output_tokens) or 0
-        if row["trial_id"] not in self._done(part):
-            await self._end(part, row, line.ended)
+        if row["trial_id"] not in self._done(batch_part):
+            await self._end(batch_part, row, line.ended)
 
-    async def _close_missing(self, part: BatchPart, missing: Collection[str]) -> None:
+    async def _close_missing(self, batch_part: BatchPart, missing: Collection[str]) -> None:
         """Close what has no line: not run where the batch says why, and bills its lines alone; else lost."""
-        faults = {fault.get("line"): fault_error(fault) for fault in part.faults}
+        faults = {fault.get("line"): fault_error(fault) for fault in batch_part.faults}
         numbered = enumerate(self._rows.items(), start=1)
         # Those with a fault first, while others may be answered yet.
         for number, (trial_id, packed) in sorted(numbered, key=lambda row: row[0] not in faults):
@@ -163,20 +163,25 @@ class Harvest:
             error = faults.get(number) or faults.get(None)
             if error is not None:
                 error.may_have_been_billed = False
-                await self._end(part, row, error)
-            elif part.status in (GONE, "completed", "ended") or part.used not in (None, tuple(self._used)):
-                await self._end(part, row, None)
+                await self._end(batch_part, row, error)
+            elif batch_part.status in (GONE, "completed", "ended") or batch_part.used not in (
+                None,
+                tuple(self._used),
+            ):
+                await self._end(batch_part, row, None)
             else:
-                await self._end(part, row, NotRun.EXPIRED if part.status == "expired" else NotRun.CANCELLED)
+                await self._end(
+                    batch_part, row, NotRun.EXPIRED if batch_part.status == "expired" else NotRun.CANCELLED
+                )
 
     # ── One request ──────────────────────────────────────────────────────────────────────────────
 
     async def _end(
-        self, part: BatchPart, row: ManifestRow, ended: Reply | ProviderError | NotRun | None
+        self, batch_part: BatchPart, row: ManifestRow, ended: Reply | ProviderError | NotRun | None
     ) -> None:
         """Write down what came of a request; None: nobody knows."""
-        model, created_at = self.model, part.created_at or part.at
-        batch = BatchOfCall(id=part.batch_id or "", created_at=created_at, ended_at=part.ended_at)
+        model, created_at = self.model, batch_part.created_at or batch_part.at
+        batch = BatchOfCall(id=batch_part.batch_id or "", created_at=created_at, ended_at=batch_part.ended_at)
         model.counters.in_flight -= 1
         if isinstance(ended, Reply):
             ended = replace(ended, service_tier=BATCH)  # whatever the body says
@@ -194,12 +199,12 @@ class Harvest:
                 self.ask_again(pending)
         else:
             if ended is None:
-                cost = 0.0 if part.used == tuple(self._used) else None
+                cost = 0.0 if batch_part.used == tuple(self._used) else None
                 attempts.collect(pending, None, batch, why="the batch did not return it", cost_usd=cost)
             else:
                 pending.tries -= 1  # the provider never tried
                 # The batch was refused for other lines, or ended at our word.
-                pending.rounds -= bool(part.faults) or part.cancelled_at is not None
+                pending.rounds -= bool(batch_part.faults) or batch_part.cancelled_at is not None
                 attempts.collect(pending, None, batch, status=ended.value, why=_NOT_RUN[ended], cost_usd=0.0)
             if not closed:
                 self.ask_again(pending)
@@ -262,8 +267,8 @@ class Harvest:
         trials = await asyncio.to_thread(self.trials, frozenset(ids))
         return {trial.trial_id: trial for trial in trials}
 
-    def _done(self, part: BatchPart) -> frozenset[str]:
-        return self.done.get(part.key, frozenset())
+    def _done(self, batch_part: BatchPart) -> frozenset[str]:
+        return self.done.get(batch_part.key, frozenset())
 
 
 def hold_of(row: ManifestRow) -> Hold:
@@ -272,9 +277,9 @@ def hold_of(row: ManifestRow) -> Hold:
     return Hold(most, most if row["reserved_usd"] is None else picodollars(row["reserved_usd"]))
 
 
-def has_results(part: BatchPart, context: BatchContext) -> bool:
+def has_results(batch_part: BatchPart, context: BatchContext) -> bool:
     """Whether there is something to download: of a batch that was refused as a whole there is nothing."""
-    return bool(part.files) if context.api.uploads else part.status != GONE
+    return bool(batch_part.files) if context.api.uploads else batch_part.status != GONE
 
 
 def _set_aside(line: bytes, results: Path, *, anew: bool) -> None:
@@ -290,7 +295,7 @@ def _fullest(draft: Path, best: Path) -> Path:
     return best
 
 
-def _lacking(draft: Path, part: BatchPart, batch: RemoteBatch) -> int:
+def _lacking(draft: Path, batch_part: BatchPart, batch: RemoteBatch) -> int:
     """Return how many results a file lacks of those that the vendor counts: a cut body tells nothing else.
 
     Only lines of the part that can be read count, each once. Of those that were not run there need be none.
@@ -303,10 +308,10 @@ def _lacking(draft: Path, part: BatchPart, batch: RemoteBatch) -> int:
                 custom_id = id_in(record)
             except (orjson.JSONDecodeError, AttributeError):
                 continue
-            if (trial_id := trial_of(str(custom_id), part.key)) is not None:
+            if (trial_id := trial_of(str(custom_id), batch_part.key)) is not None:
                 present.add(trial_id)
                 if was_run(record):
                     ran.add(trial_id)
     # Who counts nothing has a line for each request of what was completed.
-    wanted = part.requests if batch.done is None and batch.status == "completed" else batch.done or 0
-    return 0 if len(present) >= part.requests else max(0, wanted - len(ran))
+    wanted = batch_part.requests if batch.done is None and batch.status == "completed" else batch.done or 0
+    return 0 if len(present) >= batch_part.requests else max(0, wanted - len(ran))

@@ -207,32 +207,38 @@ class BatchLedger:
                 self._follow(orjson.loads(payload))
             if damaged := [line for line in damages if not _cut_short(line)]:
                 self.damaged += damaged
-                for part in self.parts.values():
-                    part.unread, part.intended_at = True, part.intended_at or part.prepared_at - SLOW_S
-        for part in self.parts.values():
-            part.restored = True
+                for batch_part in self.parts.values():
+                    batch_part.unread, batch_part.intended_at = (
+                        True,
+                        batch_part.intended_at or batch_part.prepared_at - SLOW_S,
+                    )
+        for batch_part in self.parts.values():
+            batch_part.restored = True
 
-    def path(self, part: BatchPart, suffix: str) -> Path:
+    def path(self, batch_part: BatchPart, suffix: str) -> Path:
         """Return where a file of a part is."""
-        return self.folder / f"{part.key}.{suffix}"
+        return self.folder / f"{batch_part.key}.{suffix}"
 
-    def of(self, alias: str) -> list[BatchPart]:
+    def parts_of(self, alias: str) -> list[BatchPart]:
         """Return the parts of a model, oldest first."""
-        return [part for part in self.parts.values() if part.alias == alias]
+        return [batch_part for batch_part in self.parts.values() if batch_part.alias == alias]
 
-    def open_of(self, alias: str) -> list[BatchPart]:
-        return [part for part in self.of(alias) if part.open]
+    def open_parts_of(self, alias: str) -> list[BatchPart]:
+        return [batch_part for batch_part in self.parts_of(alias) if batch_part.open]
 
     def knows(self, batch_id: str) -> bool:
         """Whether a batch belongs to one of the parts."""
-        return any(part.batch_id == batch_id or batch_id in part.twins for part in self.parts.values())
+        return any(
+            batch_part.batch_id == batch_id or batch_id in batch_part.twins
+            for batch_part in self.parts.values()
+        )
 
-    async def note(self, part: BatchPart, step: Step, *, at: float, **details: object) -> None:
+    async def note(self, batch_part: BatchPart, step: Step, *, at: float, **details: object) -> None:
         """Write a step down; when this returns, it is on the disk."""
-        self.write(part, step, at=at, **details)
+        self.write(batch_part, step, at=at, **details)
         await asyncio.to_thread(self.sync)
 
-    def write(self, part: BatchPart, step: Step, *, at: float, **details: object) -> None:
+    def write(self, batch_part: BatchPart, step: Step, *, at: float, **details: object) -> None:
         """Write a step down; it is on the disk after `sync`."""
         if self._segment is None:
             with storing(self._lines):
@@ -241,10 +247,10 @@ class BatchLedger:
             self._segment = Segment(self._lines / name_of(number))
             self._segment.append(head_of(number))
         if step is Step.PREPARED:
-            details |= {name: getattr(part, name) for name in _PREPARED}
-        line = {"part": part.key, "step": step, "at": at, **details}
+            details |= {name: getattr(batch_part, name) for name in _PREPARED}
+        line = {"part": batch_part.key, "step": step, "at": at, **details}
         self._segment.append(orjson.dumps(line))
-        self._follow(orjson.loads(orjson.dumps(line)), part)
+        self._follow(orjson.loads(orjson.dumps(line)), batch_part)
 
     def sync(self) -> None:
         if self._segment is not None:
@@ -274,23 +280,25 @@ class BatchLedger:
             StoreError: a part is not known because its lines are damaged; it may have been sent.
         """
         for path in self.folder.glob("*.*"):
-            part = self.parts.get(path.name.partition(".")[0])
-            if part is None and self.damaged and path.suffix == ".manifest":
+            batch_part = self.parts.get(path.name.partition(".")[0])
+            if batch_part is None and self.damaged and path.suffix == ".manifest":
                 raise StoreError(
                     f"{path}: the ledger's lines of this part are damaged, so it may have been sent. Look "
                     f"into your provider's console for a batch whose custom ids end with {path.stem}. If "
                     f"there is none, move the files {path.stem}.* out of the folder, and run again."
                 )
-            needless = part is None or (part.step in NOTHING and path.suffix == ".jsonl")
+            needless = batch_part is None or (batch_part.step in NOTHING and path.suffix == ".jsonl")
             if path.is_file() and needless:
                 path.unlink()
 
-    def _follow(self, line: dict[str, Any], part: BatchPart | None = None) -> None:  # Any: JSON of our own
+    def _follow(
+        self, line: dict[str, Any], batch_part: BatchPart | None = None
+    ) -> None:  # Any: JSON of our own
         key, step, at = line.pop("part"), Step(line.pop("step")), line.pop("at")
         self.written_at = max(self.written_at, at)
         if step is Step.PREPARED:
-            part = part or BatchPart(key=key, **line)
-            self.parts[key] = part
+            batch_part = batch_part or BatchPart(key=key, **line)
+            self.parts[key] = batch_part
         elif key not in self.parts:
             raise StoreError(
                 f"{self._lines}: a line tells of part {key}, but the line that began it is damaged. "

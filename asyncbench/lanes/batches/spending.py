@@ -39,18 +39,18 @@ def left_open(ledger: BatchLedger, alias: str, folder: Path) -> LeftOpen:
     out, abandoned = set[str](), set[str]()
     done, holds, doubted = dict[str, frozenset[str]](), list[Hold](), list[Hold]()
     rounds = Counter[str]()
-    for part in ledger.of(alias):
-        given_up = part.step in (Step.GIVEN_UP, Step.ABANDONED)
-        if not (part.open or given_up or part.unanswered or part.twins):
+    for batch_part in ledger.parts_of(alias):
+        given_up = batch_part.step in (Step.GIVEN_UP, Step.ABANDONED)
+        if not (batch_part.open or given_up or batch_part.unanswered or batch_part.twins):
             continue
-        rows = list(manifest_rows(ledger.path(part, "manifest")))
+        rows = list(manifest_rows(ledger.path(batch_part, "manifest")))
         each = [hold_of(row) for row in rows]
-        holds += part.open_twins * each
-        doubted += (part.paid_twins + given_up) * each
-        if part.step is Step.ABANDONED:
+        holds += batch_part.open_twins * each
+        doubted += (batch_part.paid_twins + given_up) * each
+        if batch_part.step is Step.ABANDONED:
             abandoned.update(row["trial_id"] for row in rows)
-        if not part.open:
-            if part.unanswered and part.cancelled_at is None and not part.faults:
+        if not batch_part.open:
+            if batch_part.unanswered and batch_part.cancelled_at is None and not batch_part.faults:
                 rounds.update(row["trial_id"] for row in rows)
             continue
         calls = {(row["trial_id"], row["attempt"]) for row in rows}
@@ -58,7 +58,7 @@ def left_open(ledger: BatchLedger, alias: str, folder: Path) -> LeftOpen:
         ended = {trial_id for trial_id, _ in calls - waiting}
         holds += [hold_of(row) for row in rows if row["trial_id"] not in ended]
         out |= {trial_id for trial_id, _ in waiting}
-        done[part.key] = frozenset(ended)
+        done[batch_part.key] = frozenset(ended)
     return LeftOpen(
         out=frozenset(out),
         abandoned=frozenset(abandoned),
@@ -71,7 +71,7 @@ def left_open(ledger: BatchLedger, alias: str, folder: Path) -> LeftOpen:
 
 def most_usd_of(ledger: BatchLedger, parts: Iterable[BatchPart]) -> float | None:
     """Return what parts may cost at most, USD; None: that is not known of all their requests."""
-    rows = (row for part in parts for row in manifest_rows(ledger.path(part, "manifest")))
+    rows = (row for batch_part in parts for row in manifest_rows(ledger.path(batch_part, "manifest")))
     most = [row["most_usd"] for row in rows]
     known = [usd for usd in most if usd is not None]
     return fsum(known) if len(known) == len(most) else None
@@ -83,9 +83,11 @@ def trials_out(folder: Path, *, abandoned: bool = False) -> frozenset[str]:
     `abandoned`: also those of parts that may be in a batch of which nothing will be heard.
     """
     ledger, steps = BatchLedger(folder), {Step.ABANDONED} if abandoned else set[Step]()
-    parts = [part for part in ledger.parts.values() if part.open or part.step in steps]
+    parts = [
+        batch_part for batch_part in ledger.parts.values() if batch_part.open or batch_part.step in steps
+    ]
     return frozenset(
-        row["trial_id"] for part in parts for row in manifest_rows(ledger.path(part, "manifest"))
+        row["trial_id"] for batch_part in parts for row in manifest_rows(ledger.path(batch_part, "manifest"))
     )
 
 
@@ -94,17 +96,20 @@ def copy_given_up(folders: Iterable[Path], out: Path) -> None:
     merged = BatchLedger(out)
     for folder in folders:
         ledger = BatchLedger(folder)
-        for part in ledger.parts.values():
-            given_up, twins = part.step in (Step.GIVEN_UP, Step.ABANDONED), [*part.twins][: part.paid_twins]
-            if not (given_up or twins) or part.key in merged.parts:
+        for batch_part in ledger.parts.values():
+            given_up, twins = (
+                batch_part.step in (Step.GIVEN_UP, Step.ABANDONED),
+                [*batch_part.twins][: batch_part.paid_twins],
+            )
+            if not (given_up or twins) or batch_part.key in merged.parts:
                 continue
-            at, step, place = part.at, part.step, merged.path(part, "manifest")
-            manifest = ledger.path(part, "manifest").read_bytes()
-            merged.write(part, Step.PREPARED, at=at)
+            at, step, place = batch_part.at, batch_part.step, merged.path(batch_part, "manifest")
+            manifest = ledger.path(batch_part, "manifest").read_bytes()
+            merged.write(batch_part, Step.PREPARED, at=at)
             write_durably(place, manifest, temporary=place.with_suffix(".new"))
             for batch_id in twins:
-                merged.write(part, Step.TWIN_ENDED, at=at, batch_id=batch_id, used=None)
-            merged.write(part, step if given_up else Step.CLEANED, at=at)
+                merged.write(batch_part, Step.TWIN_ENDED, at=at, batch_id=batch_id, used=None)
+            merged.write(batch_part, step if given_up else Step.CLEANED, at=at)
     merged.sync()
     merged.close()
 
@@ -137,17 +142,22 @@ class Reserves:
 
     def __init__(self, ledger: BatchLedger, alias: str, account: Account | None) -> None:
         self._ledger, self._alias, self._account = ledger, alias, account
-        self._twins = {part.key: _counted(part) for part in ledger.of(alias)}  # `hold_again` has done so
+        self._twins = {
+            batch_part.key: _counted(batch_part) for batch_part in ledger.parts_of(alias)
+        }  # `hold_again` has done so
         self._doubted = set[str]()
 
     def follow_twins(self) -> None:
         """Set aside, or give back, what second batches have changed."""
-        for part in self._ledger.of(self._alias):
-            before, self._twins[part.key] = self._twins.get(part.key, (0, 0, 0)), _counted(part)
-            if self._account is None or before == _counted(part):
+        for batch_part in self._ledger.parts_of(self._alias):
+            before, self._twins[batch_part.key] = (
+                self._twins.get(batch_part.key, (0, 0, 0)),
+                _counted(batch_part),
+            )
+            if self._account is None or before == _counted(batch_part):
                 continue
-            begun, free, paid = (now - then for now, then in zip(_counted(part), before, strict=True))
-            for hold in self._holds(part):
+            begun, free, paid = (now - then for now, then in zip(_counted(batch_part), before, strict=True))
+            for hold in self._holds(batch_part):
                 for _ in range(begun):
                     self._account.hold_again(hold)
                 for actual_usd in free * [0.0] + paid * [None]:
@@ -160,22 +170,22 @@ class Reserves:
         """
         if self._account is None:
             return
-        for part in parts:
-            if part.key in self._doubted:
+        for batch_part in parts:
+            if batch_part.key in self._doubted:
                 continue
-            self._doubted.add(part.key)
-            for hold in self._holds(part, done.get(part.key, ())):
+            self._doubted.add(batch_part.key)
+            for hold in self._holds(batch_part, done.get(batch_part.key, ())):
                 self._account.settle(hold, None)
 
-    def _holds(self, part: BatchPart, done: Collection[str] = ()) -> list[Hold]:
-        rows = manifest_rows(self._ledger.path(part, "manifest"))
+    def _holds(self, batch_part: BatchPart, done: Collection[str] = ()) -> list[Hold]:
+        rows = manifest_rows(self._ledger.path(batch_part, "manifest"))
         return [hold_of(row) for row in rows if row["trial_id"] not in done]
 
 
-def _counted(part: BatchPart) -> tuple[int, int, int]:
+def _counted(batch_part: BatchPart) -> tuple[int, int, int]:
     """Count the further batches of a part; of them, those that ended free, and the other ones that ended."""
-    ended = len(part.twins) - part.open_twins
-    return len(part.twins), ended - part.paid_twins, part.paid_twins
+    ended = len(batch_part.twins) - batch_part.open_twins
+    return len(batch_part.twins), ended - batch_part.paid_twins, batch_part.paid_twins
 
 
 def _hold_for_all(caps: Iterable[Cap], hold: Hold) -> None:
@@ -207,7 +217,10 @@ class SmallParts:
         account, context = self._model.client.account, self._context
         if account is None or account.fits(pending.hold) or not 0 < requests < self._useful:
             return False
-        if any(context.due.get(part.key) != inf for part in context.ledger.open_of(context.alias)):
+        if any(
+            context.due.get(batch_part.key) != inf
+            for batch_part in context.ledger.open_parts_of(context.alias)
+        ):
             return True
         self._small += 1
         if self._small > SMALL_PARTS:
@@ -232,8 +245,8 @@ def abandon(ledger: BatchLedger, keys: Collection[str], *, at: float) -> list[Ba
         ConfigError: a part is not there, or not in doubt. Nothing was done then.
     """
     parts = [_doubtful(ledger, key, "--abandon") for key in keys]
-    for part in parts:
-        ledger.write(part, Step.ABANDONED, at=at)
+    for batch_part in parts:
+        ledger.write(batch_part, Step.ABANDONED, at=at)
     return parts
 
 
@@ -243,16 +256,22 @@ def ask_abandoned(ledger: BatchLedger, keys: Collection[str], *, at: float) -> N
     Raises:
         ConfigError: a part is not there, or neither in doubt nor abandoned. Nothing was done then.
     """
-    for part in [_doubtful(ledger, key, "--resubmit") for key in keys]:
-        if part.step is Step.ABANDONED:
-            ledger.write(part, Step.GIVEN_UP, at=at)
+    for batch_part in [_doubtful(ledger, key, "--resubmit") for key in keys]:
+        if batch_part.step is Step.ABANDONED:
+            ledger.write(batch_part, Step.GIVEN_UP, at=at)
 
 
 def _doubtful(ledger: BatchLedger, key: str, option: str) -> BatchPart:
-    allowed = [part for part in ledger.parts.values() if part.in_doubt or part.step is Step.ABANDONED]
-    if (part := ledger.parts.get(key)) in allowed and part is not None:
-        return part
-    known = f"In doubt: {', '.join(part.key for part in allowed)}" if allowed else "None is in doubt"
+    allowed = [
+        batch_part
+        for batch_part in ledger.parts.values()
+        if batch_part.in_doubt or batch_part.step is Step.ABANDONED
+    ]
+    if (batch_part := ledger.parts.get(key)) in allowed and batch_part is not None:
+        return batch_part
+    known = (
+        f"In doubt: {', '.join(batch_part.key for batch_part in allowed)}" if allowed else "None is in doubt"
+    )
     raise ConfigError(
-        f"{option} {key}: {'no such part' if part is None else 'this part is not in doubt'}. {known}."
+        f"{option} {key}: {'no such part' if batch_part is None else 'this part is not in doubt'}. {known}."
     )

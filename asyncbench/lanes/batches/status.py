@@ -146,7 +146,7 @@ def _state(part: BatchPart) -> Stand:
 def counts_of(context: BatchContext, *, wait_s: float) -> BatchCounts:
     """Return what a screen shows of a model's parts, for which something is done in `wait_s` seconds."""
     now, now_s = context.clock.now(), asyncio.get_running_loop().time()
-    parts = [part_status(part, running=True, now=now) for part in context.ledger.open_of(context.alias)]
+    parts = [part_status(part, running=True, now=now) for part in context.ledger.open_parts_of(context.alias)]
     ages_s = [now - one.begun_at for one in parts]
     return BatchCounts(
         states={state.value: count for state, count in _by_state(parts).items()},

@@ -27,54 +27,54 @@ OPENAIS = (
 def test_the_limit_is_read_out_of_a_refusal(message, limit):
     pool = EnqueuedPool()
     pool.refused(message, 10_000_000, in_use=0)
-    assert pool.most == pytest.approx(0.9 * limit)
+    assert pool.limit == pytest.approx(0.9 * limit)
 
 
 def test_a_limit_that_is_set_holds():
     pool = EnqueuedPool(100)
     assert [pool.fits(size, in_use=60) for size in (40, 41)] == [True, False]
     pool.accepted("a", in_use=100)
-    assert pool.most == 100
+    assert pool.limit == 100
 
 
 @pytest.mark.parametrize(("in_tokens", "first"), [(True, 80_000), (False, 100_000)])
 def test_without_a_limit_it_begins_small_and_doubles_while_the_vendor_takes_it(in_tokens, first):
     pool, seen = EnqueuedPool(in_tokens=in_tokens), []
     for key in "abc":
-        seen.append(pool.most)
-        pool.accepted(key, in_use=int(pool.most))
+        seen.append(pool.limit)
+        pool.accepted(key, in_use=int(pool.limit))
     assert seen == [first, 2 * first, 4 * first]
 
 
 def test_a_told_limit_above_the_one_that_is_set_changes_nothing():
     pool = EnqueuedPool(100)
     pool.refused(OPENAIS, 3_000_000, in_use=0)
-    assert pool.most == 100
+    assert pool.limit == 100
 
 
 def test_what_should_have_fitted_counts_for_more_up_to_a_bound_and_comes_back():
     pool = EnqueuedPool()
     pool.refused(OPENAIS, 2_000_000, in_use=10)
-    assert pool.most == 1_800_000  # it was too much
+    assert pool.limit == 1_800_000  # it was too much
     pool.refused(OPENAIS, 10, in_use=10)
-    assert pool.most == pytest.approx(1_800_000 / 1.2)
+    assert pool.limit == pytest.approx(1_800_000 / 1.2)
     for _ in range(20):
         pool.refused(OPENAIS, 10, in_use=0)
-    assert pool.most == 450_000
+    assert pool.limit == 450_000
     for polls in range(300):
         pool.accepted(str(polls // 2), in_use=10)  # each batch counts once, however often it is looked at
-    assert pool.most == pytest.approx(1_800_000)
+    assert pool.limit == pytest.approx(1_800_000)
 
 
 def test_refusals_without_a_number_halve_what_may_wait_down_to_a_bound_and_it_grows_again():
     pool = EnqueuedPool()
     pool.refused("Too many enqueued tokens.", 60_000, in_use=0)
-    assert pool.most == 30_000
+    assert pool.limit == 30_000
     for _ in range(20):
-        pool.refused("Too many enqueued tokens.", int(pool.most), in_use=0)
-    assert pool.most == 5_000
+        pool.refused("Too many enqueued tokens.", int(pool.limit), in_use=0)
+    assert pool.limit == 5_000
     pool.accepted("a", in_use=5_000)
-    assert pool.most == 10_000
+    assert pool.limit == 10_000
 
 
 def ledger_of(folder, *, limit=None):
@@ -96,7 +96,7 @@ def ledger_of(folder, *, limit=None):
 def test_what_was_learnt_survives_a_restart(tmp_path, limit, most):
     pool = EnqueuedPool()
     pool.remember(ledger_of(tmp_path, limit=limit), "mine")
-    assert pool.most == most
+    assert pool.limit == most
 
 
 def test_a_pool_holds_the_open_parts_of_its_models(tmp_path):
@@ -109,7 +109,7 @@ def test_a_pool_holds_the_open_parts_of_its_models(tmp_path):
     ledger.close()
     for alias in ("one", "two"):
         pool.remember(ledger, alias)
-    assert pool.in_use(ledger) == 10
+    assert pool.size_in_use(ledger) == 10
     assert [part.alias for part in pool.sent(ledger)] == ["two"]
 
 
@@ -125,7 +125,7 @@ def test_everything_gets_through_with_few_refusals(vendor_limit, factor, share, 
     running: list[float] = []  # the first one ends first
     parts = refusals = 0
     for step in range(10_000):
-        part, held = min(left, pool.most / 3), math.fsum(running)
+        part, held = min(left, pool.limit / 3), math.fsum(running)
         if left < 1:
             break
         if running and not pool.fits(part, in_use=held):
