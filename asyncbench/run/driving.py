@@ -18,7 +18,13 @@ from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import StoreError
 from asyncbench.files import discard, input_path
 from asyncbench.lanes.batches.context import BatchClock
-from asyncbench.lanes.batches.status import PartStanding, Stand, left_in_batches, near_deletion, part_statuses
+from asyncbench.lanes.batches.status import (
+    PartState,
+    PartStatus,
+    left_in_batches,
+    near_deletion,
+    part_statuses,
+)
 from asyncbench.providers.garbage import rare_garbage_collection
 from asyncbench.records import BATCH
 from asyncbench.run.clustering import ClusterRun
@@ -67,25 +73,27 @@ class BatchMessages:
             if part.status in ENDED_EARLY and part.part not in self._ended:
                 count = "" if part.answered is None else f" with {part.answered:,} of {part.trials:,} done"
                 self._tell("ended", [f"{part.model}: batch {part.batch_id} {part.status}{count}"], [part])
-            if part.state is Stand.IN_DOUBT and (last or now - part.prepared_at > LONG_S):
+            if part.state is PartState.IN_DOUBT and (last or now - part.prepared_at > LONG_S):
                 doubt = f"nobody knows whether a batch of {part.trials:,} requests was created"
                 self._tell("doubt", [f"{part.model}: {doubt} (part {part.part})"], [part])
         if lines := near_deletion(parts, now=now):
             self._tell("deleted_soon", lines, parts)
 
-    def _all_sent(self, parts: Sequence[PartStanding]) -> bool:
+    def _all_sent(self, parts: Sequence[PartStatus]) -> bool:
         """Return whether everything that is to be asked in batches is in one."""
         counters = [self._counters[model.alias] for model in self._run.models if model.mode == BATCH]
-        waits = any(part.state in (Stand.PREPARED, Stand.POOL, Stand.SUBMITTING) for part in parts)
+        waits = any(
+            part.state in (PartState.PREPARED, PartState.POOL, PartState.SUBMITTING) for part in parts
+        )
         return not waits and all(one.over or one.open <= one.in_batches for one in counters)
 
-    def _tell(self, what: str, lines: Sequence[str], parts: Sequence[PartStanding]) -> None:
+    def _tell(self, what: str, lines: Sequence[str], parts: Sequence[PartStatus]) -> None:
         which = f"{what} {parts[0].part}" if len(parts) == 1 else what
         if which not in self._sent:
             self._sent.add(which)
             self._run.notifier.batches(what, lines, [part for part in parts if part.open or len(parts) == 1])
 
-    def _parts(self, now: float) -> list[PartStanding]:
+    def _parts(self, now: float) -> list[PartStatus]:
         return part_statuses(self._run.batches, running=True, now=now)
 
     def _now(self) -> float:

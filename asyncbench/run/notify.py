@@ -25,7 +25,7 @@ from asyncbench.config.run_entries import ADDRESS_RULE, News, Notify, is_address
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
-from asyncbench.lanes.batches.status import PartStanding
+from asyncbench.lanes.batches.status import PartStatus
 from asyncbench.providers.environment import Proxy, proxy_of
 from asyncbench.providers.workers.process import PROXY, without_keys
 from asyncbench.records import Model
@@ -253,7 +253,7 @@ class Notifier:
             lines.append(f"fix it; after this run: {way_on}")
         self._tell("suspended", lines, model=alias, reason=shown, go_on=way_on)
 
-    def batches(self, what: str, lines: Sequence[str], parts: Sequence[PartStanding]) -> None:
+    def batches(self, what: str, lines: Sequence[str], parts: Sequence[PartStatus]) -> None:
         """Tell how batches stand; `what` is news of them: sent, ended, doubt or deleted_soon."""
         way_on = self._way_on()
         sentences = [*lines, *[f"to collect: {way_on}"] * (way_on is not None)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.telemetry import Counters
 from asyncbench.files import quoted
-from asyncbench.lanes.batches.status import PartStanding, left_in_batches, warnings_on
+from asyncbench.lanes.batches.status import PartStatus, left_in_batches, warnings_on
 from asyncbench.lanes.load.steps import CLOSED_LOOP, step_text
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
 from asyncbench.records import Outcome, StepResult
@@ -162,7 +162,7 @@ class Summary:
     asked_again: bool = False  # whether trials were asked that had an answer
     conditions: Mapping[str, int] = field(default_factory=dict)  # by alias; one where it is not said
     stops: Sequence[str] = ()  # why models stopped, and what to do now
-    batches: Sequence[PartStanding] = ()  # that are open
+    batches: Sequence[PartStatus] = ()  # that are open
     steps: Sequence[StepResult] | None = None  # of a load; None: it was none
     found: Mapping[str, str] = field(default_factory=dict)  # by a search of each model for its highest rate
     limit: str | None = None  # what an option left out of the sweep; None: nothing
@@ -182,7 +182,7 @@ class Summary:
             "seconds": round(self.seconds, 3),
             "exit": int(self.exit),
             "models": {alias: counts_of(counters) for alias, counters in self.models.items()},
-            "batches": [part.as_data(now) for part in self.batches],
+            "batches": [part.json_fields(now) for part in self.batches],
             "budget": None if self.budget is None else self.budget.as_mapping(),
             "simulators": list(self.seen),
         }

@@ -19,11 +19,12 @@ from asyncbench.providers.batch_calls import BatchApi, RemoteBatch
 
 
 FIRST_TOKENS: Final = 80_000  # below every limit that is known; of prompts, for each model
-FIRST_REQUESTS: Final = 100_000  # likewise, of all models together, where requests are what counts
+FIRST_REQUESTS: Final = 100_000  # the same where requests are counted, of all models together
 OF_THE_LIMIT: Final = 0.9
-MORE: Final = 1.2  # times as much as we count, where the vendor counts more
-BACK: Final = 1.01  # from there towards our own count, with each batch that is taken
-MOST_MORE: Final = 4.0  # a refusal beyond it is about batches of others
+# Where a vendor refuses what fits our own count, it counts more than we do:
+COUNT_GROWTH: Final = 1.2  # the factor grows by this with each such refusal
+COUNT_DECAY: Final = 1.01  # and shrinks by this with each batch that is taken
+LARGEST_FACTOR: Final = 4.0  # a refusal beyond it is about batches of other people
 SAYS_FULL: Final = re.compile(
     r"token_limit_exceeded|enqueued token limit|batch queue|requests (?:\w+ )?wait", re.IGNORECASE
 )
@@ -74,8 +75,8 @@ class EnqueuedPool:
     @property
     def limit(self) -> float:
         """The most that may be in use together, and so by one part of more than one request, as we count."""
-        known = [limit for limit in (self._configured, self._learnt) if limit is not None]
-        return min(known or [self._grown]) / self._factor
+        limits = [limit for limit in (self._configured, self._learnt) if limit is not None]
+        return min(limits or [self._grown]) / self._factor
 
     def size_of(self, parts: Iterable[BatchPart]) -> int:
         return sum(self.size(batch_part.tokens, batch_part.requests) for batch_part in parts)
@@ -90,8 +91,11 @@ class EnqueuedPool:
 
     def sent(self, ledger: BatchLedger) -> list[BatchPart]:
         """Return the parts of which there is, or may be, a batch that has not ended."""
-        own = (batch_part for batch_part in ledger.parts.values() if batch_part.alias in self.aliases)
-        return [batch_part for batch_part in own if batch_part.submitted or batch_part.in_doubt]
+        return [
+            batch_part
+            for batch_part in ledger.parts.values()
+            if batch_part.alias in self.aliases and (batch_part.submitted or batch_part.in_doubt)
+        ]
 
     def fits(self, size: float, *, in_use: float) -> bool:
         """Whether so much more may be sent beside what is held."""
@@ -101,7 +105,7 @@ class EnqueuedPool:
         """Learn that a batch was taken, and that so much was held at once."""
         if batch_id not in self._taken:
             self._taken.add(batch_id)
-            self._factor = max(1.0, self._factor / BACK)
+            self._factor = max(1.0, self._factor / COUNT_DECAY)
         self._grown = max(self._grown, 2.0 * in_use)
 
     def refused(self, message: str, size: float, *, in_use: float) -> None:
@@ -110,7 +114,7 @@ class EnqueuedPool:
         Args:
             message: the vendor's words.
             size: of the part that was refused, as we count.
-            held: by other batches of ours.
+            in_use: by other batches of ours.
         """
         limit, together = _limit_in(message), size + in_use
         if limit is None:
@@ -118,7 +122,7 @@ class EnqueuedPool:
             return
         self._learnt = OF_THE_LIMIT * limit
         if together * self._factor <= self._learnt:  # it should have fitted
-            self._factor = min(MOST_MORE, self._factor * MORE)
+            self._factor = min(LARGEST_FACTOR, self._factor * COUNT_GROWTH)
 
 
 def _limit_in(message: str) -> float | None:
@@ -139,7 +143,7 @@ NOT_FOUND: Final = 404  # of a known batch says nothing: a young one is not foun
 PATIENCE_S: Final = 3600.0  # for a batch that is not found
 DAY_S: Final = 86_400.0
 KEPT_S: Final = 30 * DAY_S  # results are, from the creation of the batch
-UNNAMED_KEPT_S: Final = 29 * DAY_S  # likewise, of a batch that was made without a file: at Anthropic
+UNNAMED_KEPT_S: Final = 29 * DAY_S  # the same of a batch that was made without a file, as at Anthropic
 FIRST_WAIT_S, LONGEST_WAIT_S = 15.0, 900.0  # after a call that failed
 OUT_OF_REACH: Final = (ErrorKind.UNREACHABLE, ErrorKind.TIMEOUT)
 _YOUNG: Final = ((120.0, 15.0), (1800.0, 60.0))  # up to this age of a batch, poll again after so long

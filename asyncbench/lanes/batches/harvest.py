@@ -19,7 +19,7 @@ from asyncbench.lanes.batches.context import BatchContext
 from asyncbench.lanes.batches.ledger import GONE, BatchPart, Step
 from asyncbench.lanes.batches.packing import ManifestRow, manifest_rows, packed_rows, trial_of
 from asyncbench.pricing import picodollars
-from asyncbench.providers.batch_calls import BatchLine, NotRun, RemoteBatch, fault_error, id_in, was_run
+from asyncbench.providers.batch_calls import NotRun, RemoteBatch, fault_error, id_in, was_run
 from asyncbench.records import BATCH, LEFT_SWEEP, Attempt, Ended, History, Reply, Trial
 
 LINES_AT_ONCE: Final = 50  # then others have their turn in the event loop
@@ -109,7 +109,11 @@ class Harvest:
         await context.api.download(batch, draft)
         with storing(results):
             if lacks := await asyncio.to_thread(_lacking, draft, batch_part, batch):
-                draft = _fullest(draft, results.with_suffix(".most"))
+                # Of downloads that lack results, the longest so far is kept.
+                fullest = results.with_suffix(".most")
+                if not fullest.exists() or draft.stat().st_size >= fullest.stat().st_size:
+                    draft.replace(fullest)
+                draft = fullest
                 if self._short[batch_part.key] < PATIENCE:
                     self._short[batch_part.key] += 1
                     raise ProviderError(ErrorKind.BAD_REPLY, f"{lacks:,} of the results did not come")
@@ -135,26 +139,27 @@ class Harvest:
                     await asyncio.sleep(0)
                 try:
                     answer = self.context.api.read(line)
-                    row = waiting.pop(trial_of(answer.custom_id, batch_part.key) or "")
-                except (ValueError, KeyError):
-                    _set_aside(line, results, anew=not strange)
+                    packed = waiting.pop(trial_of(answer.custom_id, batch_part.key) or "")
+                except (ValueError, KeyError):  # it belongs to no request of the part
+                    quarantine = results.with_suffix(f".{QUARANTINE}")
+                    with storing(results), quarantine.open("ab" if strange else "wb") as file:
+                        file.write(line.rstrip(b"\n") + b"\n")
                     strange += 1
-                else:
-                    await self._take(batch_part, orjson.loads(row), answer)
+                    continue
+                row: ManifestRow = orjson.loads(packed)
+                if isinstance(answer.ended, Reply):
+                    usage = answer.ended.usage
+                    self._used[0] += (usage and usage.input_tokens) or 0
+                    self._used[1] += (usage and usage.output_tokens) or 0
+                if row["trial_id"] not in self._done(batch_part):
+                    await self._end(batch_part, row, answer.ended)
         return waiting, strange
-
-    async def _take(self, batch_part: BatchPart, row: ManifestRow, line: BatchLine) -> None:
-        if isinstance(line.ended, Reply):
-            usage = line.ended.usage
-            self._used[0] += (usage and usage.input_tokens) or 0
-            self._used[1] += (usage and usage.output_tokens) or 0
-        if row["trial_id"] not in self._done(batch_part):
-            await self._end(batch_part, row, line.ended)
 
     async def _close_missing(self, batch_part: BatchPart, missing: Collection[str]) -> None:
         """Close what has no line: not run where the batch says why, and bills its lines alone; else lost."""
-        faults = {fault.get("line"): fault_error(fault) for fault in batch_part.faults}
+        faults = {fault.get("line"): fault_error(fault) for fault in batch_part.faults}  # None: of all lines
         numbered = enumerate(self._rows.items(), start=1)
+        bills_more = batch_part.used not in (None, tuple(self._used))
         # Those with a fault first, while others may be answered yet.
         for number, (trial_id, packed) in sorted(numbered, key=lambda row: row[0] not in faults):
             if trial_id not in missing:
@@ -164,15 +169,11 @@ class Harvest:
             if error is not None:
                 error.may_have_been_billed = False
                 await self._end(batch_part, row, error)
-            elif batch_part.status in (GONE, "completed", "ended") or batch_part.used not in (
-                None,
-                tuple(self._used),
-            ):
+            elif batch_part.status in (GONE, "completed", "ended") or bills_more:
                 await self._end(batch_part, row, None)
             else:
-                await self._end(
-                    batch_part, row, NotRun.EXPIRED if batch_part.status == "expired" else NotRun.CANCELLED
-                )
+                expired = batch_part.status == "expired"
+                await self._end(batch_part, row, NotRun.EXPIRED if expired else NotRun.CANCELLED)
 
     # ── One request ──────────────────────────────────────────────────────────────────────────────
 
@@ -273,26 +274,13 @@ class Harvest:
 
 def hold_of(row: ManifestRow) -> Hold:
     """Return what is set aside for a request; of a run without a budget, the most that it may cost."""
-    most = picodollars(row["most_usd"] or 0.0)
-    return Hold(most, most if row["reserved_usd"] is None else picodollars(row["reserved_usd"]))
+    most_pico = picodollars(row["most_usd"] or 0.0)
+    return Hold(most_pico, most_pico if row["reserved_usd"] is None else picodollars(row["reserved_usd"]))
 
 
 def has_results(batch_part: BatchPart, context: BatchContext) -> bool:
     """Whether there is something to download: of a batch that was refused as a whole there is nothing."""
     return bool(batch_part.files) if context.api.uploads else batch_part.status != GONE
-
-
-def _set_aside(line: bytes, results: Path, *, anew: bool) -> None:
-    """Keep a line that belongs to no request of a part; `anew`: it is the first of this reading."""
-    with storing(results), results.with_suffix(f".{QUARANTINE}").open("wb" if anew else "ab") as file:
-        file.write(line.rstrip(b"\n") + b"\n")
-
-
-def _fullest(draft: Path, best: Path) -> Path:
-    """Keep a download that lacks results if it is the longest so far; return that one."""
-    if not best.exists() or draft.stat().st_size >= best.stat().st_size:
-        draft.replace(best)
-    return best
 
 
 def _lacking(draft: Path, batch_part: BatchPart, batch: RemoteBatch) -> int:

@@ -75,7 +75,7 @@ CLOSED: Final = frozenset(
     }
 )  # nothing of the part is in flight any more
 _UNSENT: Final = frozenset({Step.PREPARED, Step.UPLOADING, Step.UPLOADED, Step.REFUSED})
-NOTHING: Final = frozenset({Step.NEVER_CREATED, Step.GIVEN_UP})  # is what became of a part, as far as we know
+NOTHING: Final = frozenset({Step.NEVER_CREATED, Step.GIVEN_UP})  # became of such a part, as far as we know
 _BESIDE: Final = frozenset(
     {Step.SEEN, Step.STRUCK, Step.TWIN, Step.TWIN_ENDED, Step.CANCELLING, Step.UNTRACED}
 )  # change no place

@@ -171,7 +171,7 @@ def tokens_of(pending: PendingTrial) -> int:
 
 def _check(path: Path, key: str, rows: Sequence[bytes]) -> str:
     """Read a file of requests back, and return its digest: one bad line would make all of them fail."""
-    models, places, trials = set[object](), set[object](), set[str]()
+    models, urls, trials = set[object](), set[object](), set[str]()
     digest = hashlib.sha256()
     with path.open("rb") as lines:
         for number, (line, row) in enumerate(zip(lines, map(orjson.loads, rows), strict=True), start=1):
@@ -180,9 +180,9 @@ def _check(path: Path, key: str, rows: Sequence[bytes]) -> str:
             request = orjson.loads(line)
             body = request.get("body") or request.get("params") or request.get("request")
             models.add(body.get("model"))
-            places.add(request.get("url"))
+            urls.add(request.get("url"))
             sound = id_in(request) == custom_id(row["trial_id"], key) and line.endswith(b"}\n")
-            if not sound or body.get("stream") or max(len(models), len(places)) > 1:
+            if not sound or body.get("stream") or max(len(models), len(urls)) > 1:
                 raise StoreError(f"{path}, line {number}: is not the request that was written. Run again.")
     if len(trials) != len(rows) or not rows:
         raise StoreError(f"{path}: holds a trial twice, or nothing. Run again.")

@@ -7,7 +7,7 @@ from math import ceil, fsum, inf
 from pathlib import Path
 from typing import Final
 
-from asyncbench.engine.budget import Account, Cap, Hold, Ledger
+from asyncbench.engine.budget import Account, Hold, Ledger
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.trial_queue import PendingTrial
 from asyncbench.errors import ConfigError
@@ -72,9 +72,9 @@ def left_open(ledger: BatchLedger, alias: str, folder: Path) -> LeftOpen:
 def most_usd_of(ledger: BatchLedger, parts: Iterable[BatchPart]) -> float | None:
     """Return what parts may cost at most, USD; None: that is not known of all their requests."""
     rows = (row for batch_part in parts for row in manifest_rows(ledger.path(batch_part, "manifest")))
-    most = [row["most_usd"] for row in rows]
-    known = [usd for usd in most if usd is not None]
-    return fsum(known) if len(known) == len(most) else None
+    costs = [row["most_usd"] for row in rows]
+    known_costs = [usd for usd in costs if usd is not None]
+    return fsum(known_costs) if len(known_costs) == len(costs) else None
 
 
 def trials_out(folder: Path, *, abandoned: bool = False) -> frozenset[str]:
@@ -97,19 +97,18 @@ def copy_given_up(folders: Iterable[Path], out: Path) -> None:
     for folder in folders:
         ledger = BatchLedger(folder)
         for batch_part in ledger.parts.values():
-            given_up, twins = (
-                batch_part.step in (Step.GIVEN_UP, Step.ABANDONED),
-                [*batch_part.twins][: batch_part.paid_twins],
-            )
-            if not (given_up or twins) or batch_part.key in merged.parts:
+            given_up = batch_part.step in (Step.GIVEN_UP, Step.ABANDONED)
+            paid_twins = [*batch_part.twins][: batch_part.paid_twins]
+            if not (given_up or paid_twins) or batch_part.key in merged.parts:
                 continue
-            at, step, place = batch_part.at, batch_part.step, merged.path(batch_part, "manifest")
-            manifest = ledger.path(batch_part, "manifest").read_bytes()
-            merged.write(batch_part, Step.PREPARED, at=at)
-            write_durably(place, manifest, temporary=place.with_suffix(".new"))
-            for batch_id in twins:
-                merged.write(batch_part, Step.TWIN_ENDED, at=at, batch_id=batch_id, used=None)
-            merged.write(batch_part, step if given_up else Step.CLEANED, at=at)
+            noted_at, last_step = batch_part.at, batch_part.step
+            merged.write(batch_part, Step.PREPARED, at=noted_at)
+            manifest = merged.path(batch_part, "manifest")
+            content = ledger.path(batch_part, "manifest").read_bytes()
+            write_durably(manifest, content, temporary=manifest.with_suffix(".new"))
+            for batch_id in paid_twins:
+                merged.write(batch_part, Step.TWIN_ENDED, at=noted_at, batch_id=batch_id, used=None)
+            merged.write(batch_part, last_step if given_up else Step.CLEANED, at=noted_at)
     merged.sync()
     merged.close()
 
@@ -121,13 +120,19 @@ def hold_again(ledger: Ledger | None, by_alias: Mapping[str, LeftOpen], selected
     """
     if ledger is None:
         return
+    sweep_caps = [cap for cap in ledger.caps if cap.kind == "sweep"]
     for alias, leftover in by_alias.items():
         account = ledger.account_of(alias)
         for hold in (*leftover.holds, *leftover.doubted):
             if account is not None:
                 account.hold_again(hold)
-            else:
-                _hold_for_all(ledger.caps, hold)
+                continue
+            # The model left the sweep, and nobody knows any more whose its provider's cap is. It may cost the
+            # sweep, and nothing settles it in this run.
+            for cap in sweep_caps:
+                cap.spent += hold.amount
+                cap.doubted += hold.amount
+                cap.doubted_calls += 1
         for hold in (*(() if alias in selected else leftover.holds), *leftover.doubted):
             if account is not None:
                 account.settle(hold, None)
@@ -142,21 +147,18 @@ class Reserves:
 
     def __init__(self, ledger: BatchLedger, alias: str, account: Account | None) -> None:
         self._ledger, self._alias, self._account = ledger, alias, account
-        self._twins = {
-            batch_part.key: _counted(batch_part) for batch_part in ledger.parts_of(alias)
-        }  # `hold_again` has done so
+        # `hold_again` has set aside what these cost.
+        self._twins = {batch_part.key: _count_twins(batch_part) for batch_part in ledger.parts_of(alias)}
         self._doubted = set[str]()
 
     def follow_twins(self) -> None:
         """Set aside, or give back, what second batches have changed."""
         for batch_part in self._ledger.parts_of(self._alias):
-            before, self._twins[batch_part.key] = (
-                self._twins.get(batch_part.key, (0, 0, 0)),
-                _counted(batch_part),
-            )
-            if self._account is None or before == _counted(batch_part):
+            counts_before = self._twins.get(batch_part.key, (0, 0, 0))
+            counts = self._twins[batch_part.key] = _count_twins(batch_part)
+            if self._account is None or counts == counts_before:
                 continue
-            begun, free, paid = (now - then for now, then in zip(_counted(batch_part), before, strict=True))
+            begun, free, paid = (now - then for now, then in zip(counts, counts_before, strict=True))
             for hold in self._holds(batch_part):
                 for _ in range(begun):
                     self._account.hold_again(hold)
@@ -182,22 +184,10 @@ class Reserves:
         return [hold_of(row) for row in rows if row["trial_id"] not in done]
 
 
-def _counted(batch_part: BatchPart) -> tuple[int, int, int]:
+def _count_twins(batch_part: BatchPart) -> tuple[int, int, int]:
     """Count the further batches of a part; of them, those that ended free, and the other ones that ended."""
     ended = len(batch_part.twins) - batch_part.open_twins
     return len(batch_part.twins), ended - batch_part.paid_twins, batch_part.paid_twins
-
-
-def _hold_for_all(caps: Iterable[Cap], hold: Hold) -> None:
-    """Count for a model that left the sweep, which may cost it; nothing settles it in this run.
-
-    Whose its provider's cap is is not known any more.
-    """
-    for cap in caps:
-        if cap.kind == "sweep":
-            cap.spent += hold.amount
-            cap.doubted += hold.amount
-            cap.doubted_calls += 1
 
 
 class SmallParts:
@@ -205,8 +195,8 @@ class SmallParts:
 
     def __init__(self, context: BatchContext, model: LaneModel) -> None:
         self._context, self._model = context, model
-        most = min(context.batching.max_requests, context.api.most_requests)
-        self._useful = max(1, min(most, ceil(model.counters.open / USEFUL_PARTS)))
+        largest = min(context.batching.max_requests, context.api.most_requests)
+        self._useful = max(1, min(largest, ceil(model.counters.open / USEFUL_PARTS)))
         self._small = 0  # parts that were sent all the same
 
     def wait(self, pending: PendingTrial, requests: int) -> bool:
@@ -262,16 +252,14 @@ def ask_abandoned(ledger: BatchLedger, keys: Collection[str], *, at: float) -> N
 
 
 def _doubtful(ledger: BatchLedger, key: str, option: str) -> BatchPart:
-    allowed = [
-        batch_part
+    """Return a part that a person may decide on, as `option` asks; raises ConfigError."""
+    doubtful = {
+        batch_part.key: batch_part
         for batch_part in ledger.parts.values()
         if batch_part.in_doubt or batch_part.step is Step.ABANDONED
-    ]
-    if (batch_part := ledger.parts.get(key)) in allowed and batch_part is not None:
-        return batch_part
-    known = (
-        f"In doubt: {', '.join(batch_part.key for batch_part in allowed)}" if allowed else "None is in doubt"
-    )
-    raise ConfigError(
-        f"{option} {key}: {'no such part' if batch_part is None else 'this part is not in doubt'}. {known}."
-    )
+    }
+    if key in doubtful:
+        return doubtful[key]
+    in_doubt = f"In doubt: {', '.join(doubtful)}" if doubtful else "None is in doubt"
+    what = "this part is not in doubt" if key in ledger.parts else "no such part"
+    raise ConfigError(f"{option} {key}: {what}. {in_doubt}.")

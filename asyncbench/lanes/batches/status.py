@@ -1,4 +1,4 @@
-"""The status of the batches of a results folder, read from its ledger without a call and without writing."""
+"""The status of the batches of a results folder: its ledger is read, nobody is called, nothing is written."""
 
 import asyncio
 from collections import Counter
@@ -19,7 +19,7 @@ _CREATE_S: Final = 60.0  # for a create of a running process, and a second more 
 _CREATE_BYTES: Final = 100_000
 
 
-class Stand(StrEnum):
+class PartState(StrEnum):
     """The state of a part; those that a person should see first come first."""
 
     IN_DOUBT = "in doubt"  # nobody knows whether there is a batch of it
@@ -35,12 +35,12 @@ class Stand(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartStanding:
+class PartStatus:
     """The status of one part. Times are UTC, seconds since 1970."""
 
     part: str  # its key
     model: str  # the alias
-    state: Stand
+    state: PartState
     batch_id: str | None  # None: there is none, or nobody knows it
     status: str  # the provider's own last word
     trials: int
@@ -50,7 +50,7 @@ class PartStanding:
     reserved_usd: float | None  # None: no budget holds it
     prepared_at: float
     created_at: float | None
-    known_at: float | None  # when the provider's word was written down; None: there is no batch
+    known_at: float | None  # when the provider's last word was written down; None: there is no batch
     ended_at: float | None
     window_ends_at: float | None  # the provider has promised it by then; None: it does not run
     deleted_at: float | None  # its results are, by then; None: nothing is to be collected
@@ -58,18 +58,19 @@ class PartStanding:
 
     @property
     def open(self) -> bool:
-        return self.state not in (Stand.COLLECTED, Stand.LEFT)
+        return self.state not in (PartState.COLLECTED, PartState.LEFT)
 
     @property
     def begun_at(self) -> float:
         """The time at which its batch was created, or the part prepared where there is none."""
         return self.created_at or self.prepared_at
 
-    def as_data(self, now: float) -> dict[str, object]:
+    def json_fields(self, now: float) -> dict[str, object]:
         """Return it for a script: times in ISO 8601, and its age in seconds."""
-        fields = {
-            name: _iso(value) if name.endswith("_at") else value for name, value in asdict(self).items()
-        }
+        fields = asdict(self)
+        for name, value in fields.items():
+            if name.endswith("_at") and value is not None:
+                fields[name] = datetime.fromtimestamp(value, UTC).isoformat("T", "seconds")
         return fields | {"age_s": round(now - self.begun_at, 1)}
 
     @property
@@ -78,66 +79,64 @@ class PartStanding:
         return self.batch_id or f"part {self.part}"
 
 
-def _iso(at: float | None) -> str | None:
-    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat("T", "seconds")
-
-
-def part_statuses(ledger: BatchLedger, *, running: bool, now: float) -> list[PartStanding]:
-    """Return how all parts stand that were not given back unsent."""
+def part_statuses(ledger: BatchLedger, *, running: bool, now: float) -> list[PartStatus]:
+    """Return the status of all parts that were not given back unsent."""
     return [
-        part_status(part, running=running, now=now)
-        for part in ledger.parts.values()
-        if part.batch_id or part.open or part.step in (Step.GIVEN_UP, Step.ABANDONED)
+        part_status(batch_part, running=running, now=now)
+        for batch_part in ledger.parts.values()
+        if batch_part.batch_id or batch_part.open or batch_part.step in (Step.GIVEN_UP, Step.ABANDONED)
     ]
 
 
-def part_status(part: BatchPart, *, running: bool, now: float) -> PartStanding:
-    """Return how a part stands; a create of a running process is in doubt only when it took too long."""
-    state = _state(part)
-    young = now - part.at < _CREATE_S + part.size / _CREATE_BYTES
-    if part.step is Step.SUBMITTING and running and young:
-        state = Stand.SUBMITTING
-    created_at = part.created_at if part.batch_id else None
-    waits = state in (Stand.VALIDATING, Stand.RUNNING, Stand.CANCELLING)
-    return PartStanding(
-        part=part.key,
-        model=part.alias,
+def part_status(batch_part: BatchPart, *, running: bool, now: float) -> PartStatus:
+    """Return the status of a part; a create of a running process is in doubt only when it took too long."""
+    state = _state(batch_part)
+    young = now - batch_part.at < _CREATE_S + batch_part.size / _CREATE_BYTES
+    if batch_part.step is Step.SUBMITTING and running and young:
+        state = PartState.SUBMITTING
+    created_at = batch_part.created_at if batch_part.batch_id else None
+    waits = state in (PartState.VALIDATING, PartState.RUNNING, PartState.CANCELLING)
+    return PartStatus(
+        part=batch_part.key,
+        model=batch_part.alias,
         state=state,
-        batch_id=part.batch_id,
-        status=part.status,
-        trials=part.requests,
-        answered=part.done if part.batch_id else None,
-        bytes=part.size,
-        prompt_tokens=part.tokens,
-        reserved_usd=part.reserved_usd,
-        prepared_at=part.prepared_at,
+        batch_id=batch_part.batch_id,
+        status=batch_part.status,
+        trials=batch_part.requests,
+        answered=batch_part.done if batch_part.batch_id else None,
+        bytes=batch_part.size,
+        prompt_tokens=batch_part.tokens,
+        reserved_usd=batch_part.reserved_usd,
+        prepared_at=batch_part.prepared_at,
         created_at=created_at,
-        known_at=max(part.at, part.seen_at) if part.batch_id else None,
-        ended_at=part.ended_at,
+        known_at=max(batch_part.at, batch_part.seen_at) if batch_part.batch_id else None,
+        ended_at=batch_part.ended_at,
         window_ends_at=created_at + DAY_S if created_at and waits else None,
-        undecided=part.in_doubt and part.untraced,
-        deleted_at=created_at + kept_s(part) if created_at and (waits or state is Stand.ENDED) else None,
+        undecided=batch_part.in_doubt and batch_part.untraced,
+        deleted_at=created_at + kept_s(batch_part)
+        if created_at and (waits or state is PartState.ENDED)
+        else None,
     )
 
 
-def _state(part: BatchPart) -> Stand:
-    if part.in_doubt:
-        return Stand.IN_DOUBT
-    match part.step:
+def _state(batch_part: BatchPart) -> PartState:
+    if batch_part.in_doubt:
+        return PartState.IN_DOUBT
+    match batch_part.step:
         case Step.SUBMITTED:
-            if part.cancelled_at is not None or part.status in ("cancelling", "canceling"):
-                return Stand.CANCELLING
-            young = part.status == "" and part.file_id is not None
-            return Stand.VALIDATING if young or part.status == "validating" else Stand.RUNNING
+            if batch_part.cancelled_at is not None or batch_part.status in ("cancelling", "canceling"):
+                return PartState.CANCELLING
+            young = batch_part.status == "" and batch_part.file_id is not None
+            return PartState.VALIDATING if young or batch_part.status == "validating" else PartState.RUNNING
         case Step.ENDED | Step.DOWNLOADING:
-            return Stand.ENDED
-        case Step.REFUSED if SAYS_FULL.search(part.why):
-            return Stand.POOL
+            return PartState.ENDED
+        case Step.REFUSED if SAYS_FULL.search(batch_part.why):
+            return PartState.POOL
         case Step.PREPARED | Step.UPLOADING | Step.UPLOADED | Step.REFUSED:
-            return Stand.PREPARED
+            return PartState.PREPARED
         case Step.COLLECTED | Step.CLEANING | Step.CLEANED:
-            return Stand.COLLECTED
-    return Stand.LEFT
+            return PartState.COLLECTED
+    return PartState.LEFT
 
 
 # ── Summaries in words ───────────────────────────────────────────────────────────────────────────
@@ -146,71 +145,76 @@ def _state(part: BatchPart) -> Stand:
 def counts_of(context: BatchContext, *, wait_s: float) -> BatchCounts:
     """Return what a screen shows of a model's parts, for which something is done in `wait_s` seconds."""
     now, now_s = context.clock.now(), asyncio.get_running_loop().time()
-    parts = [part_status(part, running=True, now=now) for part in context.ledger.open_parts_of(context.alias)]
-    ages_s = [now - one.begun_at for one in parts]
+    statuses = [
+        part_status(batch_part, running=True, now=now)
+        for batch_part in context.ledger.open_parts_of(context.alias)
+    ]
+    ages_s = [now - status.begun_at for status in statuses]
     return BatchCounts(
-        states={state.value: count for state, count in _by_state(parts).items()},
-        trials=sum(one.trials for one in parts),
-        answered=sum(one.answered or 0 for one in parts),
+        states={state.value: count for state, count in _count_states(statuses).items()},
+        trials=sum(status.trials for status in statuses),
+        answered=sum(status.answered or 0 for status in statuses),
         oldest_s=now_s - max(ages_s) if ages_s else None,
         next_look_s=now_s + wait_s * context.clock.real_s,
         unreached=context.unreached,
     )
 
 
-def _by_state(parts: Iterable[PartStanding]) -> dict[Stand, int]:
-    counted = Counter(part.state for part in parts)
-    return {state: counted[state] for state in Stand if counted[state]}
+def _count_states(statuses: Iterable[PartStatus]) -> dict[PartState, int]:
+    counted = Counter(status.state for status in statuses)
+    return {state: counted[state] for state in PartState if counted[state]}
 
 
-def left_in_batches(statuses: Sequence[PartStanding], *, now: float) -> list[str]:
+def left_in_batches(statuses: Sequence[PartStatus], *, now: float) -> list[str]:
     """Return sentences for a person who leaves batches going: which, and until when."""
-    parts = [part for part in statuses if part.open]
-    if not parts:
+    open_parts = [status for status in statuses if status.open]
+    if not open_parts:
         return []
-    trials = sum(part.trials for part in parts)
-    reserved = [part.reserved_usd for part in parts if part.reserved_usd is not None]
+    trials = sum(status.trials for status in open_parts)
+    reserved = [status.reserved_usd for status in open_parts if status.reserved_usd is not None]
     budget = f" {dollars(sum(reserved))} of the budget is set aside for them." if reserved else ""
-    lines = [f"{trials:,} trials stay in batches: {states_text(parts)}.{budget}"]
-    if going := [part for part in parts if part.batch_id]:
+    lines = [f"{trials:,} trials stay in batches: {states_text(open_parts)}.{budget}"]
+    if going := [status for status in open_parts if status.batch_id]:
         lines.append(f"They go on without this program: {_named(going)}.")
-    if ends := [part.deleted_at for part in parts if part.deleted_at is not None]:
+    if ends := [status.deleted_at for status in open_parts if status.deleted_at is not None]:
         lines.append(f"Their results are deleted {days(min(ends) - now)} from now: collect them before.")
-    if any(part.state is Stand.VALIDATING for part in parts):
+    if any(status.state is PartState.VALIDATING for status in open_parts):
         lines.append("Batches that are being validated may still be refused: look again in a few minutes.")
     return lines
 
 
-def near_deletion(statuses: Iterable[PartStanding], *, now: float) -> list[str]:
+def near_deletion(statuses: Iterable[PartStatus], *, now: float) -> list[str]:
     """Return which results are deleted soon, in a sentence; empty: none are."""
-    ends = {part: part.deleted_at - now for part in statuses if part.deleted_at is not None}
-    near = [part for part, left_s in ends.items() if left_s < NEAR_S]
+    ends = {status: status.deleted_at - now for status in statuses if status.deleted_at is not None}
+    near = [status for status, remaining_s in ends.items() if remaining_s < NEAR_S]
     if not near:
         return []
-    soonest_s = min(ends[part] for part in near)
+    soonest_s = min(ends[status] for status in near)
     when = f"in {days(soonest_s)}" if soonest_s > 0 else "by now, if the provider keeps its word"
     return [f"The results of {_named(near)} are deleted {when}. Run again before that."]
 
 
-def warnings_on(statuses: Sequence[PartStanding], *, now: float) -> list[str]:
+def warnings_on(statuses: Sequence[PartStatus], *, now: float) -> list[str]:
     """Return sentences on what a person has to do about batches."""
-    parts = [part for part in statuses if part.open]
-    lines = near_deletion(parts, now=now)
-    if undecided := [part for part in parts if part.undecided]:
-        keys = ",".join(part.part for part in undecided)
+    open_parts = [status for status in statuses if status.open]
+    lines = near_deletion(open_parts, now=now)
+    if undecided := [status for status in open_parts if status.undecided]:
+        keys = ",".join(status.part for status in undecided)
         lines.append(
             f"To send {_named(undecided)} again: run with --resubmit {keys}, which may pay twice. To leave "
             f"the trials: `asyncbench cancel FOLDER --abandon {keys}`. The provider shows no trace of a "
             "batch, so nothing else moves them. Look into its console first."
         )
-    if doubtful := [part for part in parts if part.state is Stand.IN_DOUBT and not part.undecided]:
+    if doubtful := [
+        status for status in open_parts if status.state is PartState.IN_DOUBT and not status.undecided
+    ]:
         lines.append(
             f"{_named(doubtful)}: nobody knows yet whether a batch was created. A run looks for it, and "
             "sends nothing twice. If a run finds no trace, you decide: run with --resubmit PART to send it "
             "again, which may pay twice, or leave it with `asyncbench cancel FOLDER --abandon PART`. Your "
             "provider's console may show the batch."
         )
-    if waiting := [part for part in parts if part.state is Stand.POOL]:
+    if waiting := [status for status in open_parts if status.state is PartState.POOL]:
         lines.append(
             f"{_named(waiting)}: the provider's pool of enqueued tokens is full. A run sends them when other "
             "batches of the model, also your colleagues', have ended."
@@ -218,16 +222,16 @@ def warnings_on(statuses: Sequence[PartStanding], *, now: float) -> list[str]:
     return lines
 
 
-def _named(parts: Sequence[PartStanding]) -> str:
-    return first_of([part.named for part in parts], SHOWN_IDS)
+def _named(statuses: Sequence[PartStatus]) -> str:
+    return first_of([status.named for status in statuses], SHOWN_IDS)
 
 
-def states_text(parts: Iterable[PartStanding]) -> str:
+def states_text(statuses: Iterable[PartStatus]) -> str:
     """Return how many parts are in each state, and of how many trials: ``1 ended (20 trials)`."""
-    parts, texts = list(parts), []
-    for state, count in _by_state(parts).items():
-        these = [part for part in parts if part.state is state]
-        trials, done = sum(part.trials for part in these), sum(part.answered or 0 for part in these)
-        share = f"{done:,} of " if done and state is not Stand.COLLECTED else ""
+    statuses, texts = list(statuses), []
+    for state, count in _count_states(statuses).items():
+        trials = sum(status.trials for status in statuses if status.state is state)
+        done = sum(status.answered or 0 for status in statuses if status.state is state)
+        share = f"{done:,} of " if done and state is not PartState.COLLECTED else ""
         texts.append(f"{count:,} {state.value} ({share}{trials:,} trials{' done' if share else ''})")
     return ", ".join(texts)

@@ -17,7 +17,7 @@ from asyncbench.engine.stopping import CellCounts
 from asyncbench.errors import ConfigError
 from asyncbench.files import quoted
 from asyncbench.lanes.batches.ledger import BatchLedger
-from asyncbench.lanes.batches.status import PartStanding, Stand, part_statuses, states_text, warnings_on
+from asyncbench.lanes.batches.status import PartState, PartStatus, part_statuses, states_text, warnings_on
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE
 from asyncbench.records import Outcome
 from asyncbench.run.control import RunProgress, progress_of_run
@@ -51,14 +51,14 @@ MOST_ROWS: Final = 20
 class BatchesStatus:
     """How the batches of a folder stand."""
 
-    parts: tuple[PartStanding, ...]
+    parts: tuple[PartStatus, ...]
     at: float  # UTC, seconds since 1970: when that was
     written_at: float = 0.0  # the ledger's latest line; 0: there is none
 
     @property
-    def open(self) -> list[PartStanding]:
+    def open(self) -> list[PartStatus]:
         """Return those that are not over, first those that need a person."""
-        order = list(Stand)
+        order = list(PartState)
         return sorted((part for part in self.parts if part.open), key=lambda part: order.index(part.state))
 
     @property
@@ -74,12 +74,12 @@ class BatchesStatus:
 
         Of batches that were given up while in doubt it stays: they may have cost it.
         """
-        unsettled = (part for part in self.parts if part.open or part.state is Stand.LEFT)
+        unsettled = (part for part in self.parts if part.open or part.state is PartState.LEFT)
         return sum(part.reserved_usd or 0.0 for part in unsettled if aliases is None or part.model in aliases)
 
     def data(self) -> list[dict[str, object]]:
         """Return all parts for a script, with times in ISO 8601."""
-        return [part.as_data(self.at) for part in self.parts]
+        return [part.json_fields(self.at) for part in self.parts]
 
     def sheet_and_notes(self) -> Iterator[str | Sheet]:
         if not self.parts:
@@ -94,8 +94,8 @@ class BatchesStatus:
             yield "A run asks the providers how their batches stand; `status --refresh` does so now."
         yield from warnings_on(self.parts, now=self.at)
 
-    def _sheet(self, parts: Iterable[PartStanding]) -> Sheet:
-        columns: Columns[PartStanding] = {
+    def _sheet(self, parts: Iterable[PartStatus]) -> Sheet:
+        columns: Columns[PartStatus] = {
             "batch": lambda part: part.named,
             "model": lambda part: part.model,
             "state": lambda part: part.state.value,

@@ -4,7 +4,7 @@ import pytest
 
 from asyncbench.errors import StoreError
 from asyncbench.lanes.batches.ledger import BatchLedger, Step
-from asyncbench.lanes.batches.status import Stand, part_statuses
+from asyncbench.lanes.batches.status import PartState, part_statuses
 from tests.tiers import first_rows
 from tests.world.batches import VENDORS
 
@@ -33,7 +33,7 @@ def test_a_part_whose_lines_are_damaged_is_looked_for_before_it_is_sent(night, v
     left_running(asked)
     damage(asked, Step.UPLOADED, Step.SUBMITTING, Step.SUBMITTED, Step.SEEN)
     ledger = BatchLedger(asked.out)
-    assert [one.state for one in part_statuses(ledger, running=False, now=0.0)] == [Stand.IN_DOUBT]
+    assert [one.state for one in part_statuses(ledger, running=False, now=0.0)] == [PartState.IN_DOUBT]
     asked.completes(limit=6)
     assert len(asked.answers) == 6
     assert any("lines of the ledger of batches are damaged" in line for line in asked.screen.lines)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from asyncbench.cli import app
 from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
-from asyncbench.lanes.batches.status import Stand, left_in_batches, part_statuses, warnings_on
+from asyncbench.lanes.batches.status import PartState, left_in_batches, part_statuses, warnings_on
 from asyncbench.reports.status.report import batches_in, status_of
 from asyncbench.run.open_batches import refresh_batches
 from asyncbench.run.summary import Exit
@@ -137,25 +137,25 @@ def test_status_tells_how_a_batch_went_on_while_it_was_looked_at(night):
     asked.dies_after(2_500, limit=20)
     found = status_of(asked.out)
     [part] = found.batches.parts if found.batches else ()
-    assert (part.state, part.status) == (Stand.RUNNING, "in_progress")
+    assert (part.state, part.status) == (PartState.RUNNING, "in_progress")
     assert 0 < (part.answered or 0) < 20
     assert f"running ({part.answered} of 20 trials done)" in found.as_text()
 
 
-STATES: dict[Stand, list[tuple[Step, dict[str, object]]]] = {
-    Stand.PREPARED: [],
-    Stand.SUBMITTING: [(Step.SUBMITTING, {"server_at": 0.0, "account": ""})],
-    Stand.IN_DOUBT: [(Step.SUBMITTING, {"server_at": 0.0, "account": ""}), (Step.FENCING, {})],
-    Stand.POOL: [(Step.REFUSED, {"why": "Enqueued token limit reached for gpt"})],
-    Stand.CANCELLING: [
+STATES: dict[PartState, list[tuple[Step, dict[str, object]]]] = {
+    PartState.PREPARED: [],
+    PartState.SUBMITTING: [(Step.SUBMITTING, {"server_at": 0.0, "account": ""})],
+    PartState.IN_DOUBT: [(Step.SUBMITTING, {"server_at": 0.0, "account": ""}), (Step.FENCING, {})],
+    PartState.POOL: [(Step.REFUSED, {"why": "Enqueued token limit reached for gpt"})],
+    PartState.CANCELLING: [
         (Step.SUBMITTED, {"batch_id": "b", "created_at": 0.0}),
         (Step.SEEN, {"status": "cancelling", "counted": True, "done": 2}),
     ],
-    Stand.ENDED: [
+    PartState.ENDED: [
         (Step.SUBMITTED, {"batch_id": "b", "created_at": 0.0}),
         (Step.ENDED, {"status": "expired", "ended_at": 9.0, "files": [], "used": None, "faults": []}),
     ],
-    Stand.LEFT: [(Step.SUBMITTING, {"server_at": 0.0, "account": ""}), (Step.GIVEN_UP, {})],
+    PartState.LEFT: [(Step.SUBMITTING, {"server_at": 0.0, "account": ""}), (Step.GIVEN_UP, {})],
 }
 
 
@@ -170,7 +170,7 @@ def test_a_part_stands_where_its_last_step_left_it(tmp_path, state):
     [found] = part_statuses(BatchLedger(tmp_path), running=True, now=5.0)
     assert found.state is state
     later = part_statuses(BatchLedger(tmp_path), running=False, now=5.0)[0]
-    assert later.state is (Stand.IN_DOUBT if state is Stand.SUBMITTING else state)
+    assert later.state is (PartState.IN_DOUBT if state is PartState.SUBMITTING else state)
 
 
 def test_a_person_is_warned_a_week_before_results_are_deleted(night):
