@@ -64,18 +64,18 @@ _WHAT: Final = tuple(name for name in CELL if name not in ENTRANT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worth:
-    """The figures of some trials."""
+    """How right one group of trials is, and what it cost."""
 
-    of: tuple[str, ...] = field(metadata=HIDDEN)  # whose they are: values of columns
+    group: tuple[str, ...] = field(metadata=HIDDEN)  # values of the columns that the trials are grouped by
     outcomes: Mapping[str, int] = field(metadata=HIDDEN)  # trials by outcome
     repeats: float = field(metadata=HIDDEN)  # times that each problem was asked, in the mean
     format_ok: Proportion  # of the replies whose form the headline grader judged
-    cost_usd: float | None  # of the calls whose cost is known; None: of none it is
-    all_priced: bool  # else `cost_usd` is less than was spent
-    cost_per_correct_usd: float | None  # wrong ones paid as well; None: none is right
+    cost_usd: float | None  # sum of the known costs of calls; None: no call has a known cost
+    all_priced: bool  # False: some calls have no known cost, so more than `cost_usd` was spent
+    cost_per_correct_usd: float | None  # includes the cost of wrong answers; None: no answer is right
     cost_per_trial_usd: float | None  # the mean of the trials whose calls all have a known cost
-    reasoning_tokens_per_trial: float | None  # tokens, mean of the trials where they are told
-    output_tokens_per_trial: float | None  # tokens, the same; reasoning is a part of them
+    reasoning_tokens_per_trial: float | None  # the mean of the trials whose provider reports them
+    output_tokens_per_trial: float | None  # the same mean; output includes reasoning
 
     @property
     @in_data("accuracy")
@@ -94,39 +94,39 @@ class Worth:
 
     @property
     def asked(self) -> Entrant:
-        """Who was asked; the figures are by `ENTRANT`, or by more."""
-        return entrant_of(self.of)
+        """Who was asked; trials are grouped by the columns of `ENTRANT` first."""
+        return entrant_of(self.group)
 
     def has_place(self, spent: str) -> bool:
-        """Whether it can stand on a frontier: it replied, and what it spent is known."""
+        """Return whether the entrant can be on a frontier: it replied, and its spending is known."""
         return self.replied > 0 and getattr(self, spent) is not None
 
 
 def worth_of(cells: Iterable[Sums], by: tuple[str, ...]) -> tuple[Worth, ...]:
-    """Return the figures by some columns of cells, in the order of their values.
+    """Return one `Worth` for each group of cells, sorted by the values of the group.
 
     Args:
         cells: rows of the view `cells`, `with_known_parts`.
         by: the columns, e.g. `GROUP` or `ENTRANT`.
     """
-    return tuple(_worth_of(of, sums) for of, sums in sorted(summed(cells, by).items()))
-
-
-def _worth_of(of: tuple[str, ...], sums: Sums) -> Worth:
-    unknown, repeats = sums["trials"] - sums["priced"], repeats_of([sums])
-    cost = known_cost(float(sums["cost_usd"]), unknown=unknown)
-    return Worth(
-        of=of,
-        outcomes=outcomes_of(sums),
-        repeats=repeats,
-        format_ok=Proportion(successes=sums["format_ok"], trials=sums["format_known"], repeats=repeats),
-        cost_usd=cost,
-        all_priced=not unknown,
-        cost_per_correct_usd=per_correct(cost, sums[Outcome.CORRECT]),
-        cost_per_trial_usd=_mean(sums["cost_usd"] - sums[PART_USD], sums["priced"]),
-        reasoning_tokens_per_trial=_mean(sums["reasoning_tokens"], sums["reasoning_known"]),
-        output_tokens_per_trial=_mean(sums["output_tokens"], sums["known_tokens"]),
-    )
+    worths = list[Worth]()
+    for group, sums in sorted(summed(cells, by).items()):
+        unpriced, repeats = sums["trials"] - sums["priced"], repeats_of([sums])
+        cost = known_cost(float(sums["cost_usd"]), unknown=unpriced)
+        worth = Worth(
+            group=group,
+            outcomes=outcomes_of(sums),
+            repeats=repeats,
+            format_ok=Proportion(successes=sums["format_ok"], trials=sums["format_known"], repeats=repeats),
+            cost_usd=cost,
+            all_priced=not unpriced,
+            cost_per_correct_usd=per_correct(cost, sums[Outcome.CORRECT]),
+            cost_per_trial_usd=_mean(sums["cost_usd"] - sums[PART_USD], sums["priced"]),
+            reasoning_tokens_per_trial=_mean(sums["reasoning_tokens"], sums["reasoning_known"]),
+            output_tokens_per_trial=_mean(sums["output_tokens"], sums["known_tokens"]),
+        )
+        worths.append(worth)
+    return tuple(worths)
 
 
 def _mean(total: float, count: int) -> float | None:
@@ -134,7 +134,7 @@ def _mean(total: float, count: int) -> float | None:
 
 
 def asked_alike(cells: Iterable[Sums]) -> tuple[frozenset[Entrant], ...]:
-    """Return who can be compared with whom: those who were asked the same tasks and lengths, together.
+    """Return groups of entrants that can be compared: each group was asked the same tasks and lengths.
 
     Args:
         cells: rows of the view `cells`, `with_known_parts`.
@@ -149,15 +149,18 @@ def asked_alike(cells: Iterable[Sums]) -> tuple[frozenset[Entrant], ...]:
 
 
 def best(worths: Iterable[Worth], spent: str, alike: Iterable[Collection[Entrant]]) -> dict[Entrant, bool]:
-    """Return who is dominated by nobody that was asked the same; who has nobody to compare with is left out.
+    """Return for each entrant whether none that was asked the same dominates it.
+
+    Entrants that can be compared with no other are left out.
 
     Args:
         worths, spent: as `frontier` takes them.
         alike: who was asked the same, as `asked_alike` returns it.
     """
-    known, unbeaten = list(worths), dict[Entrant, bool]()
+    candidates = [worth for worth in worths if worth.has_place(spent)]
+    unbeaten = dict[Entrant, bool]()
     for comparable in alike:
-        compared = [worth for worth in known if worth.asked in comparable and worth.has_place(spent)]
+        compared = [worth for worth in candidates if worth.asked in comparable]
         if len(compared) > 1:
             undominated = frontier(compared, spent)
             unbeaten |= {worth.asked: worth.asked in undominated for worth in compared}
@@ -165,15 +168,16 @@ def best(worths: Iterable[Worth], spent: str, alike: Iterable[Collection[Entrant
 
 
 def frontier(worths: Iterable[Worth], spent: str) -> set[Entrant]:
-    """Return who is dominated by nobody: no other is as accurate for as little, and better in one of the two.
+    """Return the entrants that no other dominates: as accurate for as little, and better in one of the two.
 
     Args:
-        worths: by `ENTRANT`; who has no reply is left out.
-        spent: cost_per_trial_usd, or reasoning_ or output_tokens_per_trial; who has none is left out.
+        worths: by `ENTRANT`. An entrant without a reply is left out.
+        spent: a field: `cost_per_trial_usd`, `reasoning_tokens_per_trial` or `output_tokens_per_trial`. An
+            entrant that has None there is left out.
     """
-    known = [worth for worth in worths if worth.has_place(spent)]
-    ahead = undominated([(getattr(worth, spent), worth.accuracy.share or 0.0) for worth in known])
-    return {worth.asked for worth in compress(known, ahead)}
+    candidates = [worth for worth in worths if worth.has_place(spent)]
+    ahead = undominated([(getattr(worth, spent), worth.accuracy.share or 0.0) for worth in candidates])
+    return {worth.asked for worth in compress(candidates, ahead)}
 
 
 # ── Errors, places of wrong digits, and right answers: the report
@@ -195,161 +199,167 @@ UNLIKE = "Not all models were asked the same tasks and lengths. `Unbeaten` compa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnatomyReport(FolderReport):
-    """What was found out about a folder's answers, and how it is shown."""
+    """The errors in a folder's answers and the cost of the right ones, with their tables."""
 
     graders: tuple[Graded, ...]
-    order: tuple[Entrant, ...] = field(metadata=HIDDEN)  # as planned
+    order: tuple[Entrant, ...] = field(metadata=HIDDEN)  # the order of the sweep
     findings: tuple[ErrorFindings, ...] = field(metadata=HIDDEN)  # in that order, then by task
-    most_of_a_group: int  # answers of a model and task that were examined
-    worths: tuple[Worth, ...] = field(metadata=HIDDEN)  # of the same groups
-    by_asked: tuple[Worth, ...] = field(metadata=HIDDEN)
-    alike: tuple[frozenset[Entrant], ...] = field(metadata=HIDDEN)  # those who were asked the same
-    digits: Mapping[Group, Curve] = field(metadata=HIDDEN)
+    most_of_a_group: int  # at most so many answers of a model and task were examined
+    worths: tuple[Worth, ...] = field(metadata=HIDDEN)  # one for each of `findings`
+    by_asked: tuple[Worth, ...] = field(metadata=HIDDEN)  # one for each entrant
+    alike: tuple[frozenset[Entrant], ...] = field(metadata=HIDDEN)  # entrants that were asked the same
+    digits: Mapping[Group, Curve] = field(metadata=HIDDEN)  # accuracy by length
 
     @property
     @in_data("examined")
     def examined(self) -> int:
-        """How many answers were examined."""
-        return sum(one.examined for one in self.findings)
+        """The number of answers that were examined."""
+        return sum(findings.examined for findings in self.findings)
 
     @property
     @in_data("wrong")
     def wrong(self) -> int:
-        """How many answers are wrong or could not be read."""
-        return sum(one.wrong + one.unread for one in self.findings)
+        """The number of answers that are wrong or could not be read."""
+        return sum(findings.wrong + findings.unread for findings in self.findings)
 
     def _data(self) -> dict[str, object]:
+        groups = [
+            {
+                **dict(zip(GROUP, found.group, strict=True)),
+                "wrong": found.wrong,
+                "unread": found.unread,
+                "examined": found.examined,
+                "kinds": [
+                    {
+                        "kind": kind,
+                        "count": times,
+                        "share": times / found.examined,
+                        "examples": [example._asdict() for example in found.examples[kind][:MOST_EXAMPLES]],
+                    }
+                    for kind, times in found.kinds.items()
+                ],
+                "flags": dict(found.flags.most_common()),
+                "compared": found.compared,
+                "too_short": found.too_short,
+                "too_long": found.too_long,
+                "wrong_from_left": data_of(found.wrong_at(found.from_left)),
+                "wrong_from_right": data_of(found.wrong_at(found.from_right)),
+                "by_carries": data_of(found.by_carries),
+                "by_chain": data_of(found.by_chain),
+                "digits": _curve_data(self.digits.get(found.group)),
+                **data_of(worth),
+            }
+            for found, worth in zip(self.findings, self.worths, strict=True)
+        ]
         cheapest, tersest = self._best
-        return FolderReport._data(self) | {
-            "kinds": KINDS,
-            "groups": [self._group(*one) for one in zip(self.findings, self.worths, strict=True)],
-            "models": [
-                {
-                    **dict(zip(ENTRANT, one.asked, strict=True)),
-                    **data_of(one),
-                    "best_for_its_cost": cheapest.get(one.asked),
-                    "best_for_its_reasoning": tersest.get(one.asked),
-                }
-                for one in self.by_asked
-            ],
-        }
-
-    def _group(self, one: ErrorFindings, worth: Worth) -> dict[str, object]:
-        return {
-            **dict(zip(GROUP, one.group, strict=True)),
-            "wrong": one.wrong,
-            "unread": one.unread,
-            "examined": one.examined,
-            "kinds": [
-                {
-                    "kind": kind,
-                    "count": times,
-                    "share": times / one.examined,
-                    "examples": [example._asdict() for example in one.examples[kind][:MOST_EXAMPLES]],
-                }
-                for kind, times in one.kinds.items()
-            ],
-            "flags": dict(one.flags.most_common()),
-            "compared": one.compared,
-            "too_short": one.too_short,
-            "too_long": one.too_long,
-            "wrong_from_left": data_of(one.wrong_at(one.from_left)),
-            "wrong_from_right": data_of(one.wrong_at(one.from_right)),
-            "by_carries": data_of(one.by_carries),
-            "by_chain": data_of(one.by_chain),
-            "digits": _digits(self.digits.get(one.group)),
-            **data_of(worth),
-        }
+        models = [
+            {
+                **dict(zip(ENTRANT, worth.asked, strict=True)),
+                **data_of(worth),
+                "best_for_its_cost": cheapest.get(worth.asked),
+                "best_for_its_reasoning": tersest.get(worth.asked),
+            }
+            for worth in self.by_asked
+        ]
+        return FolderReport._data(self) | {"kinds": KINDS, "groups": groups, "models": models}
 
     @property
     @in_data("nothing")
     def nothing(self) -> str | None:
-        """What to say of a folder without trials."""
+        """The sentence that a folder without trials gets instead of tables."""
         return None if self.by_asked else no_trials(self.folder)
 
     def _remarks(self) -> Iterator[str]:
         if self.graders:
             yield graded_by(self.graders)
-        yield self._examined()
+        yield self._examined_note()
         names = names_of(self.order)
-        yield from lost_notes({names[one.asked]: one.outcomes for one in self.by_asked})
+        yield from lost_notes({names[worth.asked]: worth.outcomes for worth in self.by_asked})
         if len(self.alike) > 1:
             yield UNLIKE
         yield MEANING
 
-    def _examined(self) -> str:
-        if not any(one.replied for one in self.by_asked):
+    def _examined_note(self) -> str:
+        """Return how many of the wrong answers were examined and matched a kind of error."""
+        if not any(findings.replied for findings in self.by_asked):
             return "No trial has a reply."
         if not self.wrong:
             return "No answer is wrong."
-        without = sum(one.kinds[UNCLASSIFIED] for one in self.findings)
+        unclassified = sum(findings.kinds[UNCLASSIFIED] for findings in self.findings)
         sentence = f"{self.examined:,} of {self.wrong:,} wrong answers (or replies without one) were examined"
         if self.examined < self.wrong:
             sentence += f" (a fixed random sample of {self.most_of_a_group:,} per model and task)"
-        kinds = f"{percent(without / self.examined)} of them match no kind (unclassified)"
-        return f"{sentence}. {kinds if without else 'All of them match a kind'}."
+        kinds = f"{percent(unclassified / self.examined)} of them match no kind (unclassified)"
+        return f"{sentence}. {kinds if unclassified else 'All of them match a kind'}."
 
     def _sheets(self) -> Iterator[Sheet]:
         names = names_of(self.order)
         who: Columns[ErrorFindings] = {
-            "model": lambda one: names[entrant_of(one.group)],
-            "suite/task": lambda one: task_of(one.group),
+            "model": lambda findings: names[entrant_of(findings.group)],
+            "suite/task": lambda findings: task_of(findings.group),
         }
         if self.examined:
             yield _kinds(self.findings)
-            examined = [one for one in self.findings if one.examined]
+            examined = [findings for findings in self.findings if findings.examined]
             yield Sheet.of("Wrong answers by model and task", {**who, **WRONG}, examined, labels=3)
-            compared = [one for one in self.findings if one.compared]
+            compared = [findings for findings in self.findings if findings.compared]
             for end in ("first", "last"):
                 places: Columns[ErrorFindings] = {
-                    "compared": lambda one: count(one.compared),
-                    **{str(place): partial(_wrong_at, place, end) for place in range(1, PLACES + 1)},
+                    "compared": lambda findings: count(findings.compared),
+                    **{
+                        str(position): partial(_wrong_share, position, end)
+                        for position in range(1, PLACES + 1)
+                    },
                 }
                 title = f"Wrong digits by position, counted from the {end} digit of the expected value"
                 yield Sheet.of(title, {**who, **places}, compared, labels=2)
         yield _binned("number of carries or borrows", self.findings, who, attrgetter("by_carries"))
         yield _binned("length of the longest carry chain", self.findings, who, attrgetter("by_chain"))
-        yield self._by_worth(names)
-        yield self._efficiency(names)
+        yield self._worth_sheet(names)
+        yield self._efficiency_sheet(names)
         yield _unclassified(self.findings, who)
 
-    def _by_worth(self, names: Names) -> Sheet:
+    def _worth_sheet(self, names: Names) -> Sheet:
         """Return accuracy, form, digits and cost of each model and task."""
-        digits = self.digits
+
+        def length_at(worth: Worth, share: float) -> str:
+            curve = self.digits.get(worth.group)
+            return MISSING if curve is None else str(curve.length_at(share))
+
         columns: Columns[Worth] = {
-            "model": lambda one: names[entrant_of(one.of)],
-            "suite/task": lambda one: task_of(one.of),
-            ACCURACY: lambda one: percent(one.accuracy.share, one.accuracy.interval),
-            FORMAT: lambda one: percent(one.format_ok.share, one.format_ok.interval),
-            RIGHT_90: lambda one: str(digits[one.of].length_at(0.9)) if one.of in digits else MISSING,
-            RIGHT_50: lambda one: str(digits[one.of].length_at(0.5)) if one.of in digits else MISSING,
-            PER_CORRECT: _each,
+            "model": lambda worth: names[worth.asked],
+            "suite/task": lambda worth: task_of(worth.group),
+            ACCURACY: lambda worth: percent(worth.accuracy.share, worth.accuracy.interval),
+            FORMAT: lambda worth: percent(worth.format_ok.share, worth.format_ok.interval),
+            RIGHT_90: lambda worth: length_at(worth, 0.9),
+            RIGHT_50: lambda worth: length_at(worth, 0.5),
+            PER_CORRECT: _cost_per_correct,
         }
         return Sheet.of("Accuracy, format, length and cost by model and task", columns, self.worths, labels=2)
 
-    def _efficiency(self, names: Names) -> Sheet:
-        """Return accuracy beside its cost; a mark where none that was asked the same is as good for less."""
+    def _efficiency_sheet(self, names: Names) -> Sheet:
+        """Return accuracy beside its cost; a mark where no comparable model is as good for less."""
         cheapest, tersest = self._best
         columns: Columns[Worth] = {
-            "model": lambda one: names[entrant_of(one.of)],
-            ACCURACY: lambda one: percent(one.accuracy.share, one.accuracy.interval),
-            "cost per 1,000 trials": lambda one: (
+            "model": lambda worth: names[worth.asked],
+            ACCURACY: lambda worth: percent(worth.accuracy.share, worth.accuracy.interval),
+            "cost per 1,000 trials": lambda worth: (
                 "unknown"
-                if one.cost_per_trial_usd is None
-                else f"${rounded(1000 * one.cost_per_trial_usd, 4)}"
+                if worth.cost_per_trial_usd is None
+                else f"${rounded(1000 * worth.cost_per_trial_usd, 4)}"
             ),
-            PER_CORRECT: _each,
-            "unbeaten on cost": lambda one: _MARK[cheapest.get(one.asked)],
-            "reasoning tokens per trial": lambda one: _rounded(one.reasoning_tokens_per_trial),
-            "unbeaten on tokens": lambda one: _MARK[tersest.get(one.asked)],
-            "output tokens per trial": lambda one: _rounded(one.output_tokens_per_trial),
+            PER_CORRECT: _cost_per_correct,
+            "unbeaten on cost": lambda worth: _MARK[cheapest.get(worth.asked)],
+            "reasoning tokens per trial": lambda worth: _rounded(worth.reasoning_tokens_per_trial),
+            "unbeaten on tokens": lambda worth: _MARK[tersest.get(worth.asked)],
+            "output tokens per trial": lambda worth: _rounded(worth.output_tokens_per_trial),
         }
-        ordered = sorted(self.by_asked, key=lambda one: self.order.index(one.asked))
+        ordered = sorted(self.by_asked, key=lambda worth: self.order.index(worth.asked))
         return Sheet.of("Accuracy against cost and reasoning tokens", columns, ordered)
 
     @property
     def _best(self) -> tuple[Mapping[Entrant, bool], Mapping[Entrant, bool]]:
-        """Who is as accurate as nobody else for less, in dollars and in tokens of reasoning."""
+        """The results of `best` for dollars and for tokens of reasoning."""
         cheapest, tersest = (
             best(self.by_asked, spent, self.alike)
             for spent in ("cost_per_trial_usd", "reasoning_tokens_per_trial")
@@ -361,13 +371,13 @@ def anatomy_of(views: FolderViews) -> AnatomyReport:
     """Return the anatomy of the answers of results folders.
 
     Raises:
-        StoreError: their results cannot be read.
-        ProblemSetError: one of their copies of the problems is damaged.
+        StoreError: the results cannot be read.
+        ProblemSetError: a folder's copy of the problems is damaged.
     """
     by_group, cells = errors_in(views), with_known_parts(views, cells_in(views), CELL)
     order = in_order({entrant_of(group) for group in by_group}, views.manifest)
     groups = sorted(by_group, key=lambda group: (order.index(entrant_of(group)), group))
-    worths = {worth.of: worth for worth in worth_of(cells, GROUP)}
+    worths = {worth.group: worth for worth in worth_of(cells, GROUP)}
     return AnatomyReport(
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views),
@@ -384,50 +394,56 @@ def anatomy_of(views: FolderViews) -> AnatomyReport:
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────
 
-COMMONEST: Final = 4  # kinds that are named beside a model and task
-PLACES: Final = 12  # digits from either end that have a column
-MOST_SHOWN: Final = 12  # unclassified answers
-TEXT: Final = 40  # characters of a number that are shown
+COMMONEST: Final = 4  # so many kinds of errors are named beside a model and task
+PLACES: Final = 12  # so many digits from either end have a column
+MOST_SHOWN: Final = 12  # so many unclassified answers are shown
+TEXT: Final = 40  # so many characters of a number are shown
 
 WRONG: Final[Columns[ErrorFindings]] = {
-    "most frequent kinds": lambda one: ", ".join(
-        f"{kind} {percent(n / one.examined, decimals=0)}" for kind, n in one.kinds.most_common(COMMONEST)
+    "most frequent kinds": lambda findings: ", ".join(
+        f"{kind} {percent(n / findings.examined, decimals=0)}"
+        for kind, n in findings.kinds.most_common(COMMONEST)
     ),
-    "wrong": lambda one: count(one.wrong),
-    "no answer": lambda one: count(one.unread),
-    "examined": lambda one: count(one.examined),
-    UNCLASSIFIED: lambda one: percent(one.kinds[UNCLASSIFIED] / one.examined),
-    "too short": lambda one: count(one.too_short),
-    "too long": lambda one: count(one.too_long),
+    "wrong": lambda findings: count(findings.wrong),
+    "no answer": lambda findings: count(findings.unread),
+    "examined": lambda findings: count(findings.examined),
+    UNCLASSIFIED: lambda findings: percent(findings.kinds[UNCLASSIFIED] / findings.examined),
+    "too short": lambda findings: count(findings.too_short),
+    "too long": lambda findings: count(findings.too_long),
 }
-_MARK: Final = {True: "yes", False: "", None: MISSING}  # None: there is nobody to compare with
+_MARK: Final = {True: "yes", False: "", None: MISSING}  # None: there is no other model to compare with
 
 
 def task_of(group: Group) -> str:
-    """Return what a group was asked, shortly: `nupa/add easy fraction`, `llm_arithmetic/int_add`."""
+    """Return the short name of a group's task: `nupa/add easy fraction`, `llm_arithmetic/int_add`."""
     _, _, _, suite, task, variant, representation = group
     more = [variant, representation] if suite == "nupa" else []
     return " ".join(filter(None, [task if suite == task else f"{suite}/{task}", *more]))
 
 
 def entrant_of(group: Sequence[str]) -> Entrant:
-    """Return who was asked."""
+    """Return the run, model and condition of a group."""
     run, model, condition = group[: len(ENTRANT)]
     return run, model, condition
 
 
 def _kinds(findings: Sequence[ErrorFindings]) -> Sheet:
-    """Return all kinds that occur, with how often, what they mean and an example."""
+    """Return the kinds of errors that occur: how often, what they mean, and an example of each."""
+
+    def example_text(example: WrongExample) -> str:
+        read = example.answer if example.answer is not None else f"“{example.reply[-TEXT:].strip()}”"
+        return f"{_cut(example.expected)} → {_cut(read)}"
+
     counts, flags, examples = Counter[str](), Counter[str](), dict[str, WrongExample]()
-    for one in findings:
-        counts.update(one.kinds)
-        flags.update(one.flags)
-        for kind, kept in one.examples.items():
+    for group in findings:
+        counts.update(group.kinds)
+        flags.update(group.flags)
+        for kind, kept in group.examples.items():
             examples.setdefault(kind, kept[0])
     texts: Columns[str] = {
         "kind": str,
         "meaning": lambda kind: KINDS.get(kind, "matches no kind"),
-        "example": lambda kind: _example(examples[kind]),
+        "example": lambda kind: example_text(examples[kind]),
     }
     figures: Columns[str] = {
         "answers": lambda kind: count(counts[kind]),
@@ -444,19 +460,14 @@ def _kinds(findings: Sequence[ErrorFindings]) -> Sheet:
     return replace(Sheet.of(title, {**texts, **figures}, kinds, labels=3), instead=narrow)
 
 
-def _example(one: WrongExample) -> str:
-    read = one.answer if one.answer is not None else f"“{one.reply[-TEXT:].strip()}”"
-    return f"{_cut(one.expected)} → {_cut(read)}"
-
-
 def _cut(text: str) -> str:
     return text if len(text) <= TEXT else f"{text[:TEXT]}…"
 
 
-def _wrong_at(place: int, end: str, one: ErrorFindings) -> str:
-    """Return how often a digit of the truth is wrong, counted from the first or from the last."""
-    shares = one.wrong_at(one.from_left if end == "first" else one.from_right)
-    return percent(shares[place - 1].share, decimals=0) if place <= len(shares) else MISSING
+def _wrong_share(position: int, end: str, findings: ErrorFindings) -> str:
+    """Return how often a digit of the expected value is wrong, counted from its first or last digit."""
+    shares = findings.wrong_at(findings.from_left if end == "first" else findings.from_right)
+    return percent(shares[position - 1].share, decimals=0) if position <= len(shares) else MISSING
 
 
 def _binned(
@@ -465,27 +476,26 @@ def _binned(
     who: Columns[ErrorFindings],
     bins_of: Callable[[ErrorFindings], Sequence[CarryBin]],
 ) -> Sheet:
-    """Return accuracy by number of carries, or by the longest ripple of one."""
-    own = [one for one in findings if bins_of(one)]
-    sizes = sorted({(at.first, at.last) for one in own for at in bins_of(one)})
+    """Return accuracy by number of carries, or by the length of the longest carry chain."""
+    binned = [group for group in findings if bins_of(group)]
+    sizes = sorted({(carries.first, carries.last) for group in binned for carries in bins_of(group)})
 
-    def right(size: tuple[int, int | None], one: ErrorFindings) -> str:
-        shares = [at.right for at in bins_of(one) if (at.first, at.last) == size]
+    def right(size: tuple[int, int | None], group: ErrorFindings) -> str:
+        shares = [carries.right for carries in bins_of(group) if (carries.first, carries.last) == size]
         return percent(shares[0].share, shares[0].interval) if shares else MISSING
 
-    columns: Columns[ErrorFindings] = {**who, **{_range(*size): partial(right, size) for size in sizes}}
-    return Sheet.of(f"Accuracy of additions and subtractions by {by}", columns, own, labels=2)
+    columns = dict(who)
+    for first, last in sizes:
+        heading = f"{first}+" if last is None else f"{first}-{last}"
+        if first == last:
+            heading = str(first)
+        columns[heading] = partial(right, (first, last))
+    return Sheet.of(f"Accuracy of additions and subtractions by {by}", columns, binned, labels=2)
 
 
-def _range(first: int, last: int | None) -> str:
-    if last is None:
-        return f"{first}+"
-    return f"{first}" if first == last else f"{first}-{last}"
-
-
-def _each(one: Worth) -> str:
-    each = one.cost_per_correct_usd
-    return at_least(per_correct_text(one.cost_usd, each), partial=not one.all_priced)
+def _cost_per_correct(worth: Worth) -> str:
+    cost = per_correct_text(worth.cost_usd, worth.cost_per_correct_usd)
+    return at_least(cost, partial=not worth.all_priced)
 
 
 def _rounded(tokens: float | None) -> str:
@@ -493,8 +503,8 @@ def _rounded(tokens: float | None) -> str:
 
 
 def _unclassified(findings: Sequence[ErrorFindings], who: Columns[ErrorFindings]) -> Sheet:
-    """Return examples of what has no kind, in turn of each group."""
-    kept = [[(one, example) for example in one.examples.get(UNCLASSIFIED, [])] for one in findings]
+    """Return examples of answers that match no kind, one of each group in turn."""
+    kept = [[(group, example) for example in group.examples.get(UNCLASSIFIED, [])] for group in findings]
     in_turn = [row for turn in zip_longest(*kept) for row in turn if row is not None]
     columns: Columns[tuple[ErrorFindings, WrongExample]] = {
         "model": lambda row: who["model"](row[0]),
@@ -511,16 +521,16 @@ def _unclassified(findings: Sequence[ErrorFindings], who: Columns[ErrorFindings]
 # ── as JSON ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _digits(one: Curve | None) -> dict[str, object] | None:
-    """Return a curve as an object of JSON; None: no length of its trials is known."""
-    if one is None:
+def _curve_data(curve: Curve | None) -> dict[str, object] | None:
+    """Return a curve as a JSON object; None: no trial has a known length."""
+    if curve is None:
         return None
-    line = one.line
+    line = curve.line
     return {
-        "state": one.state,
+        "state": curve.state,
         "intercept": line and line.intercept,
         "slope": line and line.slope,
-        "points": one.points,
-        "at_90": data_of(one.length_at(0.9)),
-        "at_50": data_of(one.length_at(0.5)),
+        "points": curve.points,
+        "at_90": data_of(curve.length_at(0.9)),
+        "at_50": data_of(curve.length_at(0.5)),
     }

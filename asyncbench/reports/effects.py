@@ -31,8 +31,8 @@ from asyncbench.tables.headings import ACCURACY
 from asyncbench.tables.numbers import MISSING, count, dollars, p_text, percent, points
 from asyncbench.tables.report import Columns, Sheet, filled
 
-CONDITION: Final = "condition"  # what `--by` calls the condition as a whole
-FOLDER: Final = "folder"  # and each of several results folders
+CONDITION: Final = "condition"  # the value of `--by` that compares whole conditions
+FOLDER: Final = "folder"  # the value of `--by` that compares several results folders
 TOGETHER: Final = "all together"
 PAIRED: Final = (
     "Each value is compared with the first one of the same model, on the problems that were asked with all "
@@ -41,19 +41,19 @@ PAIRED: Final = (
 )
 
 
-# One value of what was varied, with everything else alike: who was asked, the value, problems that were asked
-# with all values, accuracy and its difference to the first value, with 95 % intervals, an exact two-sided p,
-# tokens of a trial, and dollars of the priced trials. None: it is the first, or nobody knows.
+# The figures of one value of the parameter that was varied: name of the model, value, number of problems that
+# were asked with all values, accuracy and its difference to the first value with 95 % intervals, an exact
+# two-sided p, tokens of a trial, and dollars of the priced trials. None: it is the first value, or unknown.
 EffectLine = dict[str, Any]  # Any: names and figures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects(FolderReport):
-    """What the values of a parameter come to, over all models together, then model by model."""
+    """The figures of each value of a parameter, over all models together, then model by model."""
 
     by: str
     lines: tuple[EffectLine, ...]
-    outcomes: Mapping[str, Mapping[str, int]]  # by who was asked, with the value
+    outcomes: Mapping[str, Mapping[str, int]]  # by name of the model, with the value
     skipped: int  # trials that `stop_when` leaves out
 
     def _remarks(self) -> Iterator[str]:
@@ -66,26 +66,30 @@ class Effects(FolderReport):
 
 
 def effects_of(views: FolderViews, by: str) -> Effects:
-    """Return what a parameter does on the problems that were asked with all of its values.
+    """Compare the values of a parameter on the problems that were asked with all of them.
 
     Args:
         views: of the results folder, or of several.
         by: `condition`, `folder`, or a parameter as the columns `params` and `condition_params` have it.
 
     Raises:
-        ConfigError: nobody was asked with several values.
+        ConfigError: no model was asked with several values.
         StoreError: a folder cannot be read.
     """
     folder, skips, trials = views.chosen, keep_skips(views), marked(views, _COLUMNS)
     if not trials.marks:
         raise NothingToShowError(folder, no_trials(folder))
-    homes = {name: label for (label, _), name in views.names.items()}
-    ways = {tuple(row[name] for name in ENTRANT): _Way.of(row) for row in views.rows(_WAYS)}
-    ordered = {who: ways[who] for who in in_order(trials.marks, views.manifest)}
-    groups = _groups(ordered, homes, by)
+    folders = {name: label for (label, _), name in views.names.items()}
+    settings = {
+        tuple(row[name] for name in ENTRANT): _PromptSettings.read(row) for row in views.rows(_SETTINGS)
+    }
+    ordered = {who: settings[who] for who in in_order(trials.marks, views.manifest)}
+    groups = _groups(ordered, folders, by)
     if not groups:
-        keys = dict.fromkeys(key for way in ordered.values() for key in (CONDITION, FOLDER, *way.params))
-        varied = ", ".join(key for key in keys if _groups(ordered, homes, key)) or "nothing"
+        keys = dict.fromkeys(
+            key for prompt in ordered.values() for key in (CONDITION, FOLDER, *prompt.params)
+        )
+        varied = ", ".join(key for key in keys if _groups(ordered, folders, key)) or "nothing"
         raise ConfigError(
             f"--by {by}: no model of {folder} was asked with several values of {by!r}, and all else alike. "
             f"What varies there: {varied}."
@@ -109,14 +113,14 @@ def effects_of(views: FolderViews, by: str) -> Effects:
     )
 
 
-# ── who was asked alike but for one value ────────────────────────────────────────────────────
+# ── models that were asked the same way but for one value ────────────────────────────────────
 
 _COLUMNS: Final = (
     *("provider", "upstream", "model_id", "style", "params", "condition_params"),
     *("output_tokens", "cost_usd"),
 )
-# The last row of each is the most frequent: trials that were given more room later have other `params`.
-_WAYS: Final = """
+# The last row of an entrant is the most frequent: trials that were given more room later have other `params`.
+_SETTINGS: Final = """
 SELECT run, model, condition, provider, model_id, style, params, condition_params FROM answers
 GROUP BY ALL ORDER BY count(*)
 """
@@ -124,48 +128,60 @@ _USE: Final = counts_by("answers", ENTRANT, only=("cost_usd",), more=["avg(outpu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Way:
-    """How somebody was asked, as the results tell it."""
+class _PromptSettings:
+    """How an entrant was asked, as the results say."""
 
-    whom: tuple[str, str]  # provider and model id
-    of_model: Mapping[str, object]
-    params: Mapping[str, object]  # those of the condition over the model's
-    rest: Mapping[str, object]  # of the condition
+    model: tuple[str, str]  # provider and model id
+    model_params: Mapping[str, object]
+    params: Mapping[str, object]  # the model's, overridden by the condition's
+    condition: Mapping[str, object]  # what else the condition sets
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "_Way":
+    def read(cls, row: Mapping[str, Any]) -> "_PromptSettings":
         model, condition = (orjson.loads(row[name] or "{}") for name in ("params", "condition_params"))
         params = {**model, **condition.pop("params", {})}
         params |= {
             name: condition.pop(name) for name in ("effort", "temperature", "system") if name in condition
         }
-        rest = {**condition, "style": row["style"]}
-        return cls(whom=(row["provider"], row["model_id"]), of_model=model, params=params, rest=rest)
+        return cls(
+            model=(row["provider"], row["model_id"]),
+            model_params=model,
+            params=params,
+            condition={**condition, "style": row["style"]},
+        )
 
-    def value(self, by: str, condition: str) -> object:
-        return condition if by == CONDITION else self.params.get(by)
-
-    def without(self, by: str) -> bytes:
-        """Return all but one parameter: equal for two that differ only there."""
-        if by == CONDITION:
-            return orjson.dumps([self.whom, self.of_model], option=orjson.OPT_SORT_KEYS)
-        params = {name: value for name, value in self.params.items() if name != by}
-        return orjson.dumps([self.whom, params, self.rest], option=orjson.OPT_SORT_KEYS)
+    def key(self, *, ignored: str) -> bytes:
+        """Return all settings but one parameter: equal for two entrants that differ only there."""
+        if ignored == CONDITION:
+            return orjson.dumps([self.model, self.model_params], option=orjson.OPT_SORT_KEYS)
+        params = {name: value for name, value in self.params.items() if name != ignored}
+        return orjson.dumps([self.model, params, self.condition], option=orjson.OPT_SORT_KEYS)
 
 
-def _groups(ways: Mapping[Entrant, _Way], homes: Mapping[str, str], by: str) -> dict[str, dict[str, Entrant]]:
-    """Return who was asked alike but for one value, in the planned order: by name, then by value.
+def _groups(
+    settings: Mapping[Entrant, _PromptSettings], folders: Mapping[str, str], by: str
+) -> dict[str, dict[str, Entrant]]:
+    """Return the entrants that were asked the same way but for one value, by name, then by value.
 
-    `homes`: the folder of each model, where there are several.
+    Both are in the order of the sweep.
+
+    Args:
+        settings: how each entrant was asked.
+        folders: the folder of each model, where there are several.
+        by: what was varied.
     """
     alike = defaultdict[object, dict[str, Entrant]](dict)
-    for who, way in ways.items():
+    for who, prompt in settings.items():
         run, model, condition = who
-        home = homes.get(model, "")
-        night = None if by == FOLDER else (run, home)
-        group = (night, way.without(by), model if by == CONDITION else None)
-        value = home if by == FOLDER else _text(way.value(by, condition))
-        # asked of another server: nothing in the results tells the two apart but their aliases
+        folder = folders.get(model, "")
+        same_run = None if by == FOLDER else (run, folder)
+        group = (same_run, prompt.key(ignored=by), model if by == CONDITION else None)
+        varied = {FOLDER: folder, CONDITION: condition}.get(by, prompt.params.get(by))
+        if varied is None:
+            value = "not set"
+        else:
+            value = varied if isinstance(varied, str) else orjson.dumps(varied).decode()
+        # Two servers of the same model: nothing in the results tells the two apart but their aliases.
         alike[group if value not in alike[group] else (*group, model)][value] = who
     several = [values for values in alike.values() if len(values) > 1]
     entrants = {_base(values, by): values for values in several}
@@ -174,7 +190,7 @@ def _groups(ways: Mapping[Entrant, _Way], homes: Mapping[str, str], by: str) -> 
 
 
 def _base(values: Mapping[str, Entrant], by: str) -> Entrant:
-    """Return what those are called together that differ in one value: run, model, condition."""
+    """Return the run, model and condition that name a group of entrants, which differ in one value."""
     mark = "in " if by == FOLDER else f"{by}="
     bases = {f"{model} ".replace(f" {mark}{value} ", " ")[:-1] for value, (_, model, _) in values.items()}
     run, _, condition = next(iter(values.values()))
@@ -183,19 +199,13 @@ def _base(values: Mapping[str, Entrant], by: str) -> Entrant:
     return run, name, condition if len(conditions) == 1 else ", ".join(conditions)
 
 
-def _text(value: object) -> str:
-    if value is None:
-        return "not set"
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
-
-
-# ── what the values come to ──────────────────────────────────────────────────────────────────
+# ── the figures of each value ────────────────────────────────────────────────────────────────
 
 
 def _lines(
     groups: Mapping[str, Mapping[str, Entrant]], trials: Marked, use: Mapping[Entrant, Mapping[str, Any]]
 ) -> Iterator[EffectLine]:
-    """Yield each line, all models together first."""
+    """Yield a line for each value: first of all models together, then of each model."""
     order = list(dict.fromkeys(value for values in groups.values() for value in values))
     marks = {
         name: in_common({value: trials.marks[values[value]] for value in order if value in values})
@@ -203,12 +213,19 @@ def _lines(
     }
     whole = [name for name, values in groups.items() if len(values) == len(order)]
     if len(groups) > 1 and whole:
-        joined = {value: _joined([marks[name][value] for name in whole]) for value in order}
-        for line in _beside_the_first(joined):
+        # The same problem of several models is a further turn of that problem.
+        joined = dict[str, Marks]()
+        for value in order:
+            own_marks = [marks[name][value] for name in whole]
+            joined[value] = Marks(
+                asked=tuple(bits for model in own_marks for bits in model.asked),
+                right=tuple(bits for model in own_marks for bits in model.right),
+            )
+        for line in _comparisons(joined):
             used = [use[groups[name][line["value"]]] for name in whole]
             yield {"name": TOGETHER, **line, **_use_of(used)}
     for name, values in groups.items():
-        for line in _beside_the_first(marks[name]):
+        for line in _comparisons(marks[name]):
             yield {"name": name, **line, **_use_of([use[values[line["value"]]]])}
 
 
@@ -220,30 +237,23 @@ def _use_of(used: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     }
 
 
-def _beside_the_first(marks: Mapping[str, Marks]) -> Iterator[EffectLine]:
+def _comparisons(marks: Mapping[str, Marks]) -> Iterator[EffectLine]:
+    """Yield the accuracy with each value, and its difference to the first value."""
     first = next(iter(marks.values()))
-    for value, own in marks.items():
-        share, interval = share_of(own) if own.trials else (0.0, (0.0, 1.0))
+    for value, answers in marks.items():
+        share, interval = share_of(answers) if answers.trials else (0.0, (0.0, 1.0))
         line: EffectLine = {
             "value": value,
-            "problems": own.problems.bit_count(),
+            "problems": answers.problems.bit_count(),
             "accuracy": share,
             "interval": interval,
             **dict.fromkeys(("difference", "difference_interval", "p", "p_holm")),
         }
-        both = pair(own, first)
-        if own is not first and both.trials:
+        both = pair(answers, first)
+        if answers is not first and both.trials:
             line |= {"difference": both.difference, "difference_interval": difference_interval(both)}
             line["p"] = sign_flip(both.differences)
         yield line
-
-
-def _joined(each: Sequence[Marks]) -> Marks:
-    """Return the marks of several on the same problems: theirs are further turns of a problem."""
-    return Marks(
-        asked=tuple(bits for marks in each for bits in marks.asked),
-        right=tuple(bits for marks in each for bits in marks.right),
-    )
 
 
 COLUMNS: Final[Columns[EffectLine]] = {

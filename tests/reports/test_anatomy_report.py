@@ -309,7 +309,7 @@ def test_a_problem_that_was_asked_again_counts_once_in_every_interval(asked_twic
 
 def worth(name, right, cost, *, failed=0):
     return Worth(
-        of=("r", name, "plain"),
+        group=("r", name, "plain"),
         repeats=1.0,
         outcomes={"correct": right, "wrong": 100 - right - failed, "failed": failed},
         format_ok=Proportion(successes=0, trials=0),
