@@ -57,16 +57,16 @@ Lengths = tuple[int, int]  # the first and the last of a range
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Square:
-    """How much one got right of a task, or of some of its lengths."""
+    """How much an entrant got right of a task, or of some of its lengths: one cell of a table."""
 
     entrant: Entrant
     suite: str
     task: str  # with variant and representation where the task has several
-    lengths: Lengths | None  # None: all of them, unknown ones too
+    lengths: Lengths | None  # None: all lengths, also trials whose length is unknown
     trials: int
     correct: int
     value: float | None  # of the metric; None: unknown
-    independent: float  # problems, as far as is known: repeats of one are not independent
+    independent: float  # number of problems: repeats of one problem are not independent
 
     @property
     def accuracy(self) -> float:
@@ -75,20 +75,20 @@ class Square:
 
     @property
     def few(self) -> bool:
-        """Whether so few problems say little."""
+        """True if the value comes from so few problems that it is marked."""
         return self.independent < FEW
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccuracyMaps(FolderReport):
-    """The accuracies of a results folder by task and by length, and how they are shown."""
+    """The accuracies of a results folder by task and by length, with their tables."""
 
     metric: str = field(metadata=HIDDEN)  # of `METRICS`
     graders: tuple[Graded, ...]
-    names: Mapping[Entrant, str] = field(metadata=HIDDEN)  # what to call everybody, as planned
+    names: Mapping[Entrant, str] = field(metadata=HIDDEN)  # in the order of the sweep
     outcomes: Mapping[str, Mapping[str, int]] = field(metadata=HIDDEN)  # by name
     skipped: int  # trials that `stop_when` leaves out
-    lapsed: int  # trials that it left out before, but not by the rule in force: open
+    lapsed: int  # open trials that an earlier `stop_when` left out, but the present rule does not
     without_length: int  # trials of unknown length
     tasks: tuple[Square, ...] = field(metadata=HIDDEN)
     lengths: tuple[Square, ...] = field(metadata=HIDDEN)  # of known length
@@ -117,7 +117,7 @@ class AccuracyMaps(FolderReport):
     @property
     @in_data("nothing")
     def nothing(self) -> str | None:
-        """What to say of a folder without trials."""
+        """The sentence that a folder without trials gets instead of tables."""
         return None if self.tasks else no_trials(self.folder)
 
     def _remarks(self) -> Iterator[str]:
@@ -128,54 +128,62 @@ class AccuracyMaps(FolderReport):
         if self.without_length:
             without = number_of(self.without_length, "trial")
             yield f"{without} without a length: only the first table counts them."
-        few = any(one.few for one in (*self.tasks, *self.lengths))
-        of = METRICS[self.metric]
+        few = any(square.few for square in (*self.tasks, *self.lengths))
+        metric = METRICS[self.metric]
         of_all = " of all trials" if self.metric == "accuracy" else ""
-        meaning = MEANING.format(of.title, of_all) if of.share else OTHERWISE.format(of.title, of.unit)
+        meaning = (
+            MEANING.format(metric.title, of_all)
+            if metric.share
+            else OTHERWISE.format(metric.title, metric.unit)
+        )
         yield f"{meaning} {MARKED}" if few else meaning
-
-    @property
-    def _what(self) -> str:
-        """What is shown, as a title begins."""
-        return METRICS[self.metric].title
 
     def _sheets(self) -> Iterator[Sheet]:
         if self.tasks:
-            yield self._by_task()
-        for suite in sorted({one.suite for one in self.lengths}):
-            yield from self._by_length(suite, [one for one in self.lengths if one.suite == suite])
+            yield self._task_sheet()
+        for suite in sorted({square.suite for square in self.lengths}):
+            yield from self._length_sheets(
+                suite, [square for square in self.lengths if square.suite == suite]
+            )
 
-    def _by_task(self) -> Sheet:
+    def _task_sheet(self) -> Sheet:
         """Return models × tasks, the more numerous of them down the page."""
+        title = METRICS[self.metric].title
         models = self._best_first(self.tasks)
         tasks = [self._task(*task) for task in sorted({(cell.suite, cell.task) for cell in self.tasks})]
         cells = {(self.names[cell.entrant], self._task(cell.suite, cell.task)): cell for cell in self.tasks}
         if len(tasks) <= len(models):
-            return self._sheet(f"{self._what} by model and task", "model", models, tasks, cells)
+            return self._sheet(f"{title} by model and task", "model", models, tasks, cells)
         turned = {(task, model): cell for (model, task), cell in cells.items()}
-        return self._sheet(f"{self._what} by task and model", "task", tasks, models, turned)
+        return self._sheet(f"{title} by task and model", "task", tasks, models, turned)
 
-    def _by_length(self, suite: str, squares: Sequence[Square]) -> Iterator[Sheet]:
+    def _length_sheets(self, suite: str, squares: Sequence[Square]) -> Iterator[Sheet]:
         """Yield tasks × lengths for each model; where tasks are fewer, models × lengths for each of them."""
         models, tasks = self._best_first(squares), sorted({square.task for square in squares})
-        what = f"{self._what[:1].lower()}{self._what[1:]}"
-        lengths = [
-            range_text(own) for own in sorted({square.lengths for square in squares if square.lengths})
-        ]
+        title = METRICS[self.metric].title
+        what = f"{title[:1].lower()}{title[1:]}"
+        lengths = list(map(range_text, sorted({square.lengths for square in squares if square.lengths})))
         cells = {
             (self.names[square.entrant], square.task, range_text(square.lengths)): square
             for square in squares
         }
         if len(tasks) >= len(models):
             for model in models:
-                own = {(task, length): one for (name, task, length), one in cells.items() if name == model}
-                yield self._sheet(f"{model}, {suite}: {what} by task and length", "task", tasks, lengths, own)
+                answered = {
+                    (task, length): square for (name, task, length), square in cells.items() if name == model
+                }
+                title = f"{model}, {suite}: {what} by task and length"
+                yield self._sheet(title, "task", tasks, lengths, answered)
             return
         for task in tasks:
             best_first = self._best_first(square for square in squares if square.task == task)
-            own = {(name, length): one for (name, its, length), one in cells.items() if its == task}
+            answered = {
+                (name, length): square
+                for (name, task_name, length), square in cells.items()
+                if task_name == task
+            }
             title = f"{self._task(suite, task)}: {what} by model and length"
-            yield self._sheet(title, "model", best_first, lengths, own)
+            yield self._sheet(title, "model", best_first, lengths, answered)
 
     def _sheet(
         self,
@@ -185,15 +193,17 @@ class AccuracyMaps(FolderReport):
         columns: Sequence[str],
         squares: Mapping[tuple[str, str], Square],
     ) -> Sheet:
-        """Return a heatmap; rows of which nothing was asked are left out."""
-        marked = any(one.few for one in squares.values())
+        """Return a heatmap without the rows of which nothing was asked."""
+        marked = any(square.few for square in squares.values())
         cell = partial(_cell, metric=METRICS[self.metric], marked=marked)
         filled = {row for row, _ in squares}
-        lines = [[row, *(cell(squares.get((row, at))) for at in columns)] for row in rows if row in filled]
+        lines = [
+            [row, *(cell(squares.get((row, column))) for column in columns)] for row in rows if row in filled
+        ]
         return Sheet(title=title, head=[corner, *columns], rows=lines, gap=1)
 
     def _best_first(self, squares: Iterable[Square]) -> list[str]:
-        """Return the names of those who were asked, the best first; equals as planned."""
+        """Return the names of the models that were asked, the best first, equals in the sweep's order."""
         trials, value = Counter[Entrant](), dict.fromkeys(self.names, 0.0)
         for square in squares:
             trials[square.entrant] += square.trials
@@ -204,7 +214,7 @@ class AccuracyMaps(FolderReport):
         return [self.names[who] for who in entrants]
 
     def _task(self, suite: str, task: str) -> str:
-        """Return what to call a task among those of all suites."""
+        """Return the name of a task, with its suite where there are several."""
         several = len({square.suite for square in self.tasks}) > 1
         return f"{suite}/{task}" if several and task != suite else task
 
@@ -213,7 +223,7 @@ def accuracy_maps_of(views: FolderViews, *, metric: str = "accuracy") -> Accurac
     """Return accuracies, or another metric, by task and by length.
 
     Raises:
-        ConfigError: no such metric; or trials were skipped, and the sweep.yaml of a folder cannot be read.
+        ConfigError: there is no such metric; or trials were skipped and a folder's sweep.yaml cannot be read.
         StoreError: results cannot be read.
     """
     check_metric(metric)
@@ -226,11 +236,11 @@ def accuracy_maps_of(views: FolderViews, *, metric: str = "accuracy") -> Accurac
     suites = sorted({cell["suite"] for cell in cells})
     tasks, lengths = list[Square](), list[Square]()
     for suite in suites:
-        own = [cell for cell in cells if cell["suite"] == suite]
-        known = [cell for cell in own if cell["length"] is not None]
-        tasks += _squares(own, metric, finest(kind_of(cell)[1:] for cell in own), None)
-        forms = finest(kind_of(cell)[1:] for cell in known)
-        lengths += _squares(known, metric, forms, ranges_of(cell["length"] for cell in known))
+        suite_cells = [cell for cell in cells if cell["suite"] == suite]
+        tasks += _squares(suite_cells, metric, finest(kind_of(cell)[1:] for cell in suite_cells), None)
+        measured = [cell for cell in suite_cells if cell["length"] is not None]
+        forms = finest(kind_of(cell)[1:] for cell in measured)
+        lengths += _squares(measured, metric, forms, ranges_of(cell["length"] for cell in measured))
     return AccuracyMaps(
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views),
@@ -247,7 +257,7 @@ def accuracy_maps_of(views: FolderViews, *, metric: str = "accuracy") -> Accurac
 
 
 def ranges_of(lengths: Iterable[int]) -> dict[int, Lengths]:
-    """Return the range that each length is in: by itself, or with its neighbours where there are many.
+    """Return the range of each length: the length alone, or with its neighbours where there are many lengths.
 
     >>> ranges_of([1, 2, 4])
     {1: (1, 1), 2: (2, 2), 4: (4, 4)}
@@ -264,7 +274,7 @@ def _squares(
     names: Mapping[tuple[str, ...], str],
     ranges: Mapping[int, Lengths] | None,
 ) -> Iterator[Square]:
-    """Yield one for each task of a suite and, where ranges are given, range of lengths, of everybody."""
+    """Yield a square for each entrant and task of a suite and, where ranges are given, range of lengths."""
     named = [
         {
             **cell,
@@ -287,18 +297,18 @@ def _squares(
         )
 
 
-def _cell(one: Square | None, *, metric: Metric, marked: bool) -> Cell:
-    """Return a share on its colour; all of a table are equally wide: their colours make a surface."""
-    if one is None or one.value is None:
+def _cell(square: Square | None, *, metric: Metric, marked: bool) -> Cell:
+    """Return a share on its colour. All cells of a table are equally wide, so that colours make a surface."""
+    if square is None or square.value is None:
         return ""
-    mark = MARK if one.few else ""
+    mark = MARK if square.few else ""
     if not metric.share:
-        return f"{mark}{one.value:.3g}"
-    return shaded(f"{mark}{whole_percent(one.value)}".rjust(4 if marked else 3), of_accuracy(one.value))
+        return f"{mark}{square.value:.3g}"
+    return shaded(f"{mark}{whole_percent(square.value)}".rjust(4 if marked else 3), of_accuracy(square.value))
 
 
 def range_text(lengths: Lengths | None) -> str:
-    """Return a range as the head of a column: `7`, `11-20`."""
+    """Return the heading of a range's column: `7`, `11-20`."""
     if lengths is None:
         return ""
     first, last = lengths

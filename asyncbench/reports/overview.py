@@ -75,23 +75,23 @@ class OverviewLine:
     suite: str
     task: str | None  # None: all tasks of the suite together
     trials: int
-    repeats: int  # times that its problems were asked at most
-    skipped: int  # not asked, for enough is known of their cells by the rule in force
-    planned: int | None  # of the whole sweep; None where no run has planned it
-    open: int | None  # planned, neither asked nor skipped
+    repeats: int  # how often a problem was asked, at most
+    skipped: int  # trials that the `stop_when` in force leaves out: enough is known of their cells
+    planned: int | None  # trials of the whole sweep; None: no run has planned it
+    open: int | None  # planned trials that were neither asked nor skipped
     outcomes: dict[str, int]
     accuracy: float | None  # correct over all trials
     accuracy_interval: tuple[float, float] | None  # 95 %, in which a problem counts once
     accuracy_of_answered: float | None  # correct over trials in whose reply an answer was read
     accuracy_of_answered_interval: tuple[float, float] | None
-    score: Value | None  # the mean of scores by a grader of one's own; trials without a reply count as 0
+    score: Value | None  # the mean of scores by a user's own grader; trials without a reply count as 0
     input_tokens: int | None  # of the trials whose tokens are known; None when none are
     output_tokens: int | None
     reasoning_tokens: int | None  # a part of the output
-    efforts: tuple[str, ...]  # asked for by name
-    cost_usd: float | None  # of the calls of these trials whose cost is known; None: of none it is
+    efforts: tuple[str, ...]  # the reasoning efforts that were asked for, by name
+    cost_usd: float | None  # sum of the known costs of calls; None: no call has a known cost
     priced_trials: int
-    ttft_p50_s: float | None  # of streamed answers
+    ttft_p50_s: float | None  # None: no answer was streamed
     ttft_p95_s: float | None
     latency_p50_s: float | None
     latency_p95_s: float | None
@@ -99,23 +99,23 @@ class OverviewLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview(FolderReport):
-    """A folder's figures, and how they are shown."""
+    """A folder's figures, with their tables."""
 
-    graders: tuple[Graded, ...]  # whose grades are the headline
+    graders: tuple[Graded, ...]  # the headline graders
     empty: int  # replies without any text
     suites: tuple[OverviewLine, ...]  # a line per run × model × condition × suite
     tasks: tuple[OverviewLine, ...]  # a line per run × model × condition × suite × task
-    spending: Sequence[Mapping[str, Any]]  # of `_SPENDING`
+    spending: Sequence[Mapping[str, Any]]  # the rows of `_SPENDING`
     batches: Sequence[BatchUse] = ()
     outgraded: tuple[str, ...] = ()  # trials that the sweep's grader of today did not grade, as sentences
     mixtures: tuple[str, ...] = ()  # aliases that were answered by several models, builds or upstreams
-    stopped: Sequence[Mapping[str, Any]] = ()  # cells, as `stopped_cells_in` has them
-    lapsed: int = 0  # trials skipped before, but not by the rule in force: open
+    stopped: Sequence[Mapping[str, Any]] = ()  # the rows of `stopped_cells_in`
+    lapsed: int = 0  # open trials that an earlier `stop_when` left out, but the present rule does not
 
     @property
     @in_data("nothing")
     def nothing(self) -> str | None:
-        """What to say of a folder without trials."""
+        """The sentence that a folder without trials gets instead of tables."""
         return None if self.suites else no_trials(self.folder)
 
     def _remarks(self) -> Iterator[str]:
@@ -124,7 +124,19 @@ class Overview(FolderReport):
         by_name: dict[str, Counter[str]] = {}
         for line in self.suites:
             by_name.setdefault(line.name, Counter()).update(line.outcomes)
-        yield self._outcomes(sum(by_name.values(), Counter()), len(by_name))
+
+        counts = sum(by_name.values(), Counter[str]())
+        trials, correct = counts.total(), counts[Outcome.CORRECT]
+        answers = correct + counts[Outcome.WRONG]
+        share = percent(correct / trials, decimals=2)
+        share_of_answers = percent(correct / answers if answers else None, decimals=2)
+        together = f" (all {len(by_name):,} rows of models together)" if self._several else ""
+        yield (
+            f"{number_of(trials, 'trial')}{together}: {counts[Outcome.FAILED]:,} failed, "
+            f"{self.empty:,} empty replies, {counts[Outcome.TRUNCATED]:,} truncated. "
+            f"Accuracy: {share} of all trials, {share_of_answers} of the {answers:,} answered ones."
+        )
+
         yield from lost_notes(by_name)
         yield from batch_notes(self.batches, OTHER_LATENCY)
         if self.stopped:
@@ -134,21 +146,9 @@ class Overview(FolderReport):
             yield REPEATED
         yield from self.mixtures
 
-    def _outcomes(self, counts: Counter[str], entrants: int) -> str:
-        together = f" (all {entrants:,} rows of models together)" if self._several else ""
-        trials, correct = counts.total(), counts[Outcome.CORRECT]
-        answers = correct + counts[Outcome.WRONG]
-        of_all = percent(correct / trials, decimals=2)
-        of_answered = percent(correct / answers if answers else None, decimals=2)
-        return (
-            f"{number_of(trials, 'trial')}{together}: {counts[Outcome.FAILED]:,} failed, "
-            f"{self.empty:,} empty replies, {counts[Outcome.TRUNCATED]:,} truncated. "
-            f"Accuracy: {of_all} of all trials, {of_answered} of the {answers:,} answered ones."
-        )
-
     @property
     def _several(self) -> bool:
-        """Whether a model has several conditions or runs."""
+        """True if a model has several conditions or runs."""
         return len({line.name for line in self.suites}) > len({line.model for line in self.suites})
 
     def _sheets(self) -> Iterator[Sheet]:
@@ -161,7 +161,7 @@ class Overview(FolderReport):
         yield Sheet.of(spent, SPENDING, self.spending)
 
     def _accuracy(self, title: str, lines: Sequence[OverviewLine]) -> Sheet:
-        """Return a table of accuracies; what was planned, skipped and is open, where trials were skipped."""
+        """Return a table of accuracies, with planned, skipped and open trials where trials were skipped."""
         hidden = [] if self.stopped or self.lapsed else ["planned", "skipped", "open"]
         hidden += [MEAN_SCORE] * all(line.score is None for line in lines)
         columns = {name: cell for name, cell in ACCURACIES.items() if name not in hidden}
@@ -172,7 +172,7 @@ def overview_of(views: FolderViews) -> Overview:
     """Return the figures of results folders.
 
     Raises:
-        StoreError: what a folder holds cannot be read.
+        StoreError: a folder cannot be read.
     """
     skips, manifest = keep_skips(views), views.manifest
     stopped = stopped_cells_in(views, skips)
@@ -180,18 +180,19 @@ def overview_of(views: FolderViews) -> Overview:
     for cell in stopped:
         key = (*(cell[name] for name in ENTRANT), cell["suite"])
         skipped.update({(*key, None): cell["skipped"], (*key, cell["task"]): cell["skipped"]})
-    known = {} if views.chosen.where else planned(manifest)  # nobody knows how many of them it leaves
-    for entrant, suites in known.items():
+    # How many of the planned trials a filter leaves is unknown.
+    planned_trials = {} if views.chosen.where else planned(manifest)
+    for entrant, suites in planned_trials.items():
         for suite, tasks in suites.items():
             for task, trials in tasks.items():
                 plan.update({(*entrant, suite, None): trials, (*entrant, suite, task): trials})
     rows = with_known_parts(views, views.rows(_LINES), (*ENTRANT, "suite"), (*ENTRANT, "suite", "task"))
     names = names_of(in_order({(row["run"], row["model"], row["condition"]) for row in rows}, manifest))
-    places = {name: place for place, name in enumerate(names.values())}
+    positions = {name: position for position, name in enumerate(names.values())}
     scores = _scores(views)
     lines = sorted(
         (_line(row, names, skipped, plan, scores) for row in rows),
-        key=lambda line: (line.model, places[line.name], line.suite, line.task or ""),
+        key=lambda line: (line.model, positions[line.name], line.suite, line.task or ""),
     )
     empty = views.rows("SELECT count(*) AS empty FROM grades WHERE headline AND reason = 'empty'")
     return Overview(
@@ -233,7 +234,7 @@ FROM attempts GROUP BY model ORDER BY model
 
 
 def _scores(views: FolderViews) -> dict[Key, Value | None]:
-    """Return mean scores by entrant, suite and task; nothing where no grader gave a score."""
+    """Return mean scores by entrant, suite and task; empty where no grader gave a score."""
     if not has_scores(views):
         return {}
     by_task = summed(cells_in(views), (*ENTRANT, "suite", "task"))
@@ -250,7 +251,7 @@ def _line(
     scores: Mapping[Key, Value | None],
 ) -> OverviewLine:
     key = (*(entrant := (row["run"], row["model"], row["condition"])), row["suite"], row["task"])
-    outcomes, own = outcomes_of(row), {name: row[name] for name in OverviewLine.__slots__ if name in row}
+    outcomes, columns = outcomes_of(row), {name: row[name] for name in OverviewLine.__slots__ if name in row}
     correct, answered = outcomes[Outcome.CORRECT], outcomes[Outcome.CORRECT] + outcomes[Outcome.WRONG]
     over_all, of_answered = (
         Proportion(successes=correct, trials=trials, repeats=row["repeats"])
@@ -258,7 +259,7 @@ def _line(
     )
     all_planned = plan.get(key)
     return OverviewLine(
-        **own | {"efforts": tuple(sorted(filter(None, row["efforts"])))},
+        **columns | {"efforts": tuple(sorted(filter(None, row["efforts"])))},
         name=names[entrant],
         skipped=skipped[key],
         planned=all_planned,
@@ -276,12 +277,8 @@ def _line(
 # ── columns of tables ────────────────────────────────────────────────────────────────────────
 
 
-def _task(line: OverviewLine) -> str:
-    return line.suite if line.task in (None, line.suite) else f"{line.suite}/{line.task}"
-
-
 def _marked(line: OverviewLine, share: float | None, interval: tuple[float, float] | None) -> str:
-    """Return an accuracy, with a mark where it has stopped cells in it."""
+    """Return an accuracy, with a mark where some of its cells were stopped."""
     return percent(share, interval) + (STOPPED_MARK if line.skipped and share is not None else "")
 
 
@@ -291,7 +288,7 @@ def _ended(outcome: Outcome) -> Callable[[OverviewLine], str]:
 
 ACCURACIES: Final[Columns[OverviewLine]] = {
     "model": lambda line: line.name,
-    "suite/task": _task,
+    "suite/task": lambda line: line.suite if line.task in (None, line.suite) else f"{line.suite}/{line.task}",
     "planned": lambda line: count(line.planned),
     "trials": lambda line: count(line.trials),
     "skipped": lambda line: count(line.skipped),

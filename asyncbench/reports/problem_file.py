@@ -28,9 +28,9 @@ from asyncbench.tables.numbers import number_of
 from asyncbench.tables.report import Report, Sheet
 from asyncbench.tables.screen import safe_notes
 
-EXAMPLES = 10
-AS_READ: Final = 3  # of them, in a line
-LONGEST = 1_500  # characters of a question, on a screen
+EXAMPLES = 10  # problems that are shown
+READINGS: Final = 3  # expected answers that are shown in one line, as the grader reads them
+LONGEST = 1_500  # characters of a question on a screen
 EXAMPLE_HEAD = ("problem", "task", "question", "expected", "read as")
 
 
@@ -50,21 +50,20 @@ class AskedProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemFile(Report):
-    """A problem file, looked at before anything is asked."""
+    """A problem file as it is shown before anything is asked."""
 
     file: str
     problems: int
     tasks: Mapping[str, Mapping[str, int]]  # suite → task → problems
-    columns: Mapping[
-        str, str | Sequence[str]
-    ]  # asyncbench's name → the file's; empty: the file has asyncbench's own
-    guessed: tuple[str, ...]  # which of them nobody named
+    # asyncbench's name → the file's; empty: the file has asyncbench's own names
+    columns: Mapping[str, str | Sequence[str]]
+    guessed: tuple[str, ...]  # columns that were found by their usual names
     unused: tuple[str, ...]  # other columns of the file
-    grader: str | None  # of a file of one's own; None: of its suites, or a column names them
-    graders: Mapping[str, int]  # named in a column → problems
+    grader: str | None  # of a user's own file; None: each suite has its own, or a column names graders
+    graders: Mapping[str, int]  # graders that a column names → number of problems
     grader_guessed: bool
-    decimal: str | None  # what stands before decimals, where that is said
-    repeats: tuple[str, ...]  # what to know of questions that are there more than once
+    decimal: str | None  # the decimal mark; None: the usual one
+    repeats: tuple[str, ...]  # notes on questions that are there more than once
     sweep: str  # the lines of a sweep file
     examples: tuple[AskedProblem, ...]
 
@@ -101,8 +100,15 @@ class ProblemFile(Report):
             )
 
     def as_read(self) -> str:
-        """Return three expected answers, each as its grader reads it."""
-        return "; ".join(map(_reading, self.examples[:AS_READ]))
+        """Return three expected answers, each as its grader reads it: '3/4' is 3/4 = 0.75."""
+        readings = list[str]()
+        for shown in self.examples[:READINGS]:
+            answer = shown.answer or "nothing"
+            reading = f"{shorten(shown.expected, 40)!r} is {answer:.40}"
+            if re.fullmatch("-?[0-9]{1,99}/[0-9]{1,99}", answer):
+                reading += f" = {float(Fraction(answer)):.6g}"
+            readings.append(reading)
+        return "; ".join(readings)
 
     def _sheets(self) -> Iterator[Sheet]:
         counts = [
@@ -118,33 +124,26 @@ class ProblemFile(Report):
         yield Sheet(
             title="As they would be asked", head=EXAMPLE_HEAD, rows=rows, labels=5, drawn=self._drawn_examples
         )
-        lines = [(line,) for line in self.sweep.splitlines()]
-        yield Sheet(title="For your sweep file", head=("line",), rows=lines, drawn=self._drawn_lines)
-
-    def _drawn_examples(self, width: int | None) -> str:
-        return "\n\n".join(
-            "\n".join(
-                [
-                    *safe_notes([f"─── {number} of {self.problems:,}, {shown.task}"], width=width),
-                    *safe_notes(_cut(_text_of(shown)).splitlines(), width=width),
-                    *safe_notes(
-                        [f"expected: {_cut(_expected(shown))}", f"read as: {_cut(shown.answer or '-')}"],
-                        width=width,
-                    ),
-                ]
-            )
-            for number, shown in enumerate(self.examples, 1)
+        yield Sheet(
+            title="For your sweep file",
+            head=("line",),
+            rows=[(line,) for line in self.sweep.splitlines()],
+            # YAML writes nothing that harms a terminal.
+            drawn=lambda _width: f"For your sweep file:\n\n{self.sweep.rstrip()}",
         )
 
-    def _drawn_lines(self, _width: int | None) -> str:
-        return f"For your sweep file:\n\n{self.sweep.rstrip()}"  # YAML writes nothing that harms a terminal
-
-
-def _reading(shown: AskedProblem) -> str:
-    """Return how an expected answer is read: '3/4' is 3/4 = 0.75."""
-    answer = shown.answer or "nothing"
-    decimal = f" = {float(Fraction(answer)):.6g}" if re.fullmatch("-?[0-9]{1,99}/[0-9]{1,99}", answer) else ""
-    return f"{shorten(shown.expected, 40)!r} is {answer:.40}{decimal}"
+    def _drawn_examples(self, width: int | None) -> str:
+        """Return the examples as text, one below the other."""
+        blocks = list[str]()
+        for number, shown in enumerate(self.examples, 1):
+            lines = [
+                f"─── {number} of {self.problems:,}, {shown.task}",
+                *_cut(_text_of(shown)).splitlines(),
+                f"expected: {_cut(_expected(shown))}",
+                f"read as: {_cut(shown.answer or '-')}",
+            ]
+            blocks.append("\n".join(safe_notes(lines, width=width)))
+        return "\n\n".join(blocks)
 
 
 def _text_of(shown: AskedProblem) -> str:
@@ -195,7 +194,7 @@ def inspect_problems(
             inspected = _inspected(open_set(file), names, source, grader_guessed=False)
         else:
             named = grader is not None or "grader" in (columns or {})
-            chosen, decimal = (grader, decimal) if named else _likely(file, columns, decimal)
+            chosen, decimal = (grader, decimal) if named else _likely_grader(file, columns, decimal)
             problems = open_set(
                 file,
                 suite="custom",
@@ -204,16 +203,20 @@ def inspect_problems(
                 pattern=pattern,
                 decimal=cast("Mark | None", decimal),  # which refuses any other
             )
-            own = {"columns": dict(problems.own_columns), "pattern": pattern, "decimal": decimal}
-            options = {name: value for name, value in own.items() if value}
-            single = {} if chosen is None else {"grader": chosen}
-            entry = {**source, "suite": "custom", **single, **options}
+            settings = {
+                "grader": chosen,
+                "columns": dict(problems.own_columns),
+                "pattern": pattern,
+                "decimal": decimal,
+            }
+            options = {name: value for name, value in settings.items() if value}
+            entry = {**source, "suite": "custom", **options}
             inspected = _inspected(problems, names, entry, grader_guessed=not named)
         return replace(inspected, file=source["path"] if hub is None else hub.pinned)
 
 
-def _likely(file: Path, columns: Columns | None, decimal: str | None) -> tuple[str | None, str | None]:
-    """Return a grader that fits every expected answer, and the mark before decimals where it must be said."""
+def _likely_grader(file: Path, columns: Columns | None, decimal: str | None) -> tuple[str | None, str | None]:
+    """Return a grader that fits every expected answer, and the decimal mark where it is not the usual one."""
     if decimal is not None:
         return "number", decimal
     problems = open_set(file, suite="custom", columns=columns, grader="text")  # which also opens JSON lists
@@ -251,11 +254,11 @@ def _inspected(
             width=1_000,
             allow_unicode=True,
         ),
-        examples=tuple(map(_asked, islice(problems.read(EXAMPLES), EXAMPLES))),
+        examples=tuple(map(_example, islice(problems.read(EXAMPLES), EXAMPLES))),
     )
 
 
-def _asked(problem: Problem) -> AskedProblem:
+def _example(problem: Problem) -> AskedProblem:
     plain = Condition(name="plain")
     worded = wording_of(problem, plain)
     system = [{"role": "system", "content": worded.system}] if worded.system else []
