@@ -1,6 +1,6 @@
 """Two models on the same questions: the better one, the interval, and the questions on which they differ."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Chosen
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
@@ -32,52 +33,56 @@ from asyncbench.tables.data import HIDDEN, in_data
 from asyncbench.tables.numbers import first_of
 from asyncbench.tables.screen import safe
 
-LISTED: Final = 40  # names in a message
+LISTED: Final = 40  # at most so many names stand in a message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedSide:
-    """One of the two."""
+    """One of the two that are compared: a model of a run, under some conditions."""
 
     name: str
     folder: str
     run: str
     model: str
     conditions: tuple[str, ...]
-    source: Chosen = field(metadata=HIDDEN)  # where its trials are
+    source: Chosen = field(metadata=HIDDEN)  # the folders that hold its trials
 
     def manifest(self, views: FolderViews) -> Manifest:
-        """Return that of its folder, given views of its source."""
-        own = [label for (label, _), name in views.names.items() if name == self.model]
-        return views.manifest_of(*own or views.chosen.labels)
+        """Return the manifest of its folder, given views of its source."""
+        labels = [label for (label, _), name in views.names.items() if name == self.model]
+        return views.manifest_of(*labels or views.chosen.labels)
 
     def overlaps(self, other: "ComparedSide") -> bool:
-        """Whether some trials are of both."""
-        own, others = ((Path(one.folder).resolve(), one.run, one.model) for one in (self, other))
-        return own == others and bool({*self.conditions} & {*other.conditions})
+        """Return whether both sides have some trials in common."""
+        mine, theirs = ((Path(side.folder).resolve(), side.run, side.model) for side in (self, other))
+        return mine == theirs and bool({*self.conditions} & {*other.conditions})
 
 
-def sides_of(a: str, b: str, of: Chosen) -> tuple[ComparedSide, ComparedSide]:
-    """Return who is meant by two names: of two folders, each in its own; else, by its name among all.
+def sides_of(a: str, b: str, folders: Chosen) -> tuple[ComparedSide, ComparedSide]:
+    """Find the two models that two names mean.
+
+    Of two folders, `a` is in the first and `b` in the second. Where that fails, and with any other number of
+    folders, names are those of a report on all folders.
 
     Raises:
-        ConfigError: no results folder; an unknown name; both are the same.
+        ConfigError: a folder is not a results folder; a name is unknown; both names mean the same.
         StoreError: a folder cannot be read.
     """
-    own = [replace(of, paths=(path,)) for path in of.paths] if len(of.paths) == 2 else [of]
-    names = {place: _names_in(place) for place in own}
-    both = [(a, own[0]), (b, own[-1])]
-    if of not in own and not all(_entrants_named(name, names[place]) for name, place in both):
-        names[of] = _names_in(of)
-        if _entrants_named(a, names[of]) and _entrants_named(b, names[of]):
-            both = [(a, of), (b, of)]
-    first, second = (_side(name, place, names[place]) for name, place in both)
-    sides = first, second
-    if sides[0].overlaps(sides[1]):
+    sources = [folders]
+    if len(folders.paths) == 2:
+        sources = [replace(folders, paths=(path,)) for path in folders.paths]
+    names = {source: _names_in(source) for source in sources}
+    both = [(a, sources[0]), (b, sources[-1])]
+    if folders not in sources and not all(_entrants_named(name, names[source]) for name, source in both):
+        names[folders] = _names_in(folders)
+        if _entrants_named(a, names[folders]) and _entrants_named(b, names[folders]):
+            both = [(a, folders), (b, folders)]
+    first, second = (_named_side(name, source, names[source]) for name, source in both)
+    if first.overlaps(second):
         raise ConfigError(
             f"{a} and {b} are the same. Name two different models, conditions, runs or folders."
         )
-    return sides
+    return first, second
 
 
 def simulated_notes(views: FolderViews, sides: Sequence[ComparedSide]) -> tuple[str, ...]:
@@ -88,25 +93,26 @@ def simulated_notes(views: FolderViews, sides: Sequence[ComparedSide]) -> tuple[
     return tuple(dict.fromkeys(simulated_note(manifest, vendors) for manifest in simulated))
 
 
-def _names_in(of: Chosen) -> dict[Entrant, str]:
+def _names_in(folders: Chosen) -> dict[Entrant, str]:
     def names_in(views: FolderViews) -> dict[Entrant, str]:
         rows = views.rows("SELECT DISTINCT run, model, condition FROM trials")
         return names_of(
             in_order(((row["run"], row["model"], row["condition"]) for row in rows), views.manifest)
         )
 
-    if names := counted(of, names_in):
+    if names := counted(folders, names_in):
         return names
-    raise ConfigError(f"{of} has no trials yet. Run its sweep first.")
+    raise ConfigError(f"{folders} has no trials yet. Run its sweep first.")
 
 
 def _entrants_named(name: str, names: Mapping[Entrant, str]) -> list[Entrant]:
-    """Return who may be meant by a name."""
+    """Return the entrants that a name may mean."""
     matching = [entrant for entrant, called in names.items() if called == name]
     return matching or [entrant for entrant in names if name in entrant[:2]]
 
 
-def _side(name: str, folder: Chosen, names: Mapping[Entrant, str]) -> ComparedSide:
+def _named_side(name: str, folder: Chosen, names: Mapping[Entrant, str]) -> ComparedSide:
+    """Return the only model and run that a name means; raises ConfigError where there is none or several."""
     matching = _entrants_named(name, names)
     if len({entrant[:2] for entrant in matching}) == 1:
         run, model, _ = matching[0]
@@ -119,11 +125,11 @@ def _side(name: str, folder: Chosen, names: Mapping[Entrant, str]) -> ComparedSi
     raise ConfigError(f"{complaint}. Choose one of: {first_of(there, LISTED)}")
 
 
-def ways_of(a: ComparedSide, b: ComparedSide) -> Mapping[str, int]:
-    """Return the conditions that are compared, with a number each: the only one of both, or those of a name.
+def condition_numbers(a: ComparedSide, b: ComparedSide) -> Mapping[str, int]:
+    """Number the conditions that are compared: the only one of each side, or those of the same name.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: the two have no condition in common.
     """
     if len(a.conditions) == len(b.conditions) == 1:
         return {a.conditions[0]: 0, b.conditions[0]: 0}
@@ -143,12 +149,12 @@ COLUMNS: Final = (
     *("provider", "upstream"),
 )
 DETAILS: Final = (*COLUMNS, "trial_id", "expected", "answer")
-A, B = ("a", "", ""), ("b", "", "")  # the two, as pairing calls whom it marks
+A, B = ("a", "", ""), ("b", "", "")  # the entrants that stand for the two sides in tables of trials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unpaired:
-    """The same of all that each was asked, as if the questions had been others."""
+    """The accuracies of the two on all that each was asked, as if their questions had been different."""
 
     correct_a: int
     trials_a: int
@@ -158,7 +164,7 @@ class Unpaired:
     @property
     @in_data("difference")
     def difference(self) -> float | None:
-        """The accuracy of a less that of b; None: one was asked nothing."""
+        """The accuracy of a less that of b; None: one of them was asked nothing."""
         if not (self.trials_a and self.trials_b):
             return None
         return self.correct_a / self.trials_a - self.correct_b / self.trials_b
@@ -166,7 +172,7 @@ class Unpaired:
     @property
     @in_data("p")
     def p(self) -> float | None:
-        """Of the two being equally good, by the pooled z test; None: one was asked nothing."""
+        """The p value of the pooled z test that both are equally good; None: one was asked nothing."""
         if not (self.trials_a and self.trials_b):
             return None
         return pooled_z(self.correct_a, self.trials_a, self.correct_b, self.trials_b)
@@ -176,12 +182,12 @@ class Unpaired:
 class ComparisonRow:
     """How the two compare on some problems."""
 
-    suite: str | None  # None: on all
-    task: str | None  # None: on all of the suite
+    suite: str | None  # None: all suites
+    task: str | None  # None: all tasks of the suite
     found: ModelPair
-    interval: tuple[float, float] | None  # of the difference, 95 %; None: nothing in common
+    interval: tuple[float, float] | None  # of the difference, 95 %; None: no problem in common
     p: float | None  # exact, two-sided
-    p_holm: float | None  # adjusted for all rows that have one
+    p_holm: float | None  # p adjusted for the number of rows below the first
     detectable: float | None  # the smallest difference that so many problems show in four of five cases
     unpaired: Unpaired
 
@@ -208,24 +214,23 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Everything that was found about two models."""
+    """All figures of a comparison of two models."""
 
     a: ComparedSide
     b: ComparedSide
-    # of their folders; empty: no results are simulated
-    simulated_notes: tuple[str, ...] = field(metadata=HIDDEN)
-    # the first: of all problems; then by suite and task, if several
+    simulated_notes: tuple[str, ...] = field(metadata=HIDDEN)  # empty: no results are simulated
+    # the first row is of all problems; where there are several suites or tasks, each has a row
     rows: tuple[ComparisonRow, ...] = field(metadata=HIDDEN)
-    outcomes_a: dict[str, int]  # of all its trials, in common or not
+    outcomes_a: dict[str, int]  # of all trials of a, in common or not
     outcomes_b: dict[str, int]
-    asked_a_alone: int  # problems
+    asked_a_alone: int  # number of problems that only a was asked
     asked_b_alone: int
-    only_a: tuple[Question, ...]  # trials that a alone got right; as many problems as were asked for
+    only_a: tuple[Question, ...]  # trials that a alone got right, of at most `examples` problems
     only_b: tuple[Question, ...]
-    problems_only_a: int = field(metadata=HIDDEN)  # that have such a trial, among these or not
+    problems_only_a: int = field(metadata=HIDDEN)  # number of all problems with such a trial
     problems_only_b: int = field(metadata=HIDDEN)
-    conditions: int = field(metadata=HIDDEN)  # that are compared, each with its own kind
-    repeats: int = field(metadata=HIDDEN)  # times that a problem was asked in one, at most
+    conditions: int = field(metadata=HIDDEN)  # number of conditions that are compared
+    repeats: int = field(metadata=HIDDEN)  # how often a problem was asked under one condition, at most
 
     @property
     def whole(self) -> ComparisonRow:
@@ -235,7 +240,7 @@ class Compared:
     @property
     @in_data("problems_needed")
     def needed(self) -> int | None:
-        """How many problems would show the difference that was seen, in four of five cases; None: it is 0."""
+        """The number of problems that would show this difference in four of five cases; None: it is 0."""
         shared = self.whole.found
         return problems_needed(shared.difference, shared.discordant_share) if shared.trials else None
 
@@ -248,24 +253,31 @@ def compared(
     Failed and truncated trials count as not right.
 
     Args:
-        sides: who is compared.
-        suite: only its problems; None: those of all.
-        task: only its problems; None: those of all.
+        sides: the two that are compared.
+        suite: only problems of this suite; None: of all.
+        task: only problems of this task; None: of all.
         examples: the most problems in `only_a` and in `only_b`; None: all.
 
     Raises:
         ConfigError: an unknown suite or task; no condition in common.
         StoreError, ProblemSetError: a folder cannot be read.
     """
-    ways = ways_of(*sides)
-    trials = pa.concat_tables(
-        _as_one(who, _trials(side, ways, COLUMNS)) for who, side in zip((A, B), sides, strict=True)
-    )
+    numbers = condition_numbers(*sides)
+
+    # Each side's trials become those of one entrant, and each condition and repeat becomes a repeat of it.
+    tables = list[pa.Table]()
+    for entrant, side in zip((A, B), sides, strict=True):
+        trials = _trials(side, numbers, COLUMNS)
+        columns: dict[str, Any] = {name: trials[name] for name in COLUMNS}
+        for name, value in zip(ENTRANT, entrant, strict=True):
+            columns[name] = pa.array([value]).take(pa.repeat(0, len(trials)))
+        tables.append(pa.table(columns | {"repeat": trials["turn"]}))
+    both = pa.concat_tables(tables)
 
     def count(views: FolderViews) -> Compared:
-        views.put("trials", trials)
-        marks = marked(views, trials=trials)
-        return _compared(views, marks, sides, ways, suite=suite, task=task, examples=examples)
+        views.put("trials", both)
+        marks = marked(views, trials=both)
+        return _compared(views, marks, sides, numbers, suite=suite, task=task, examples=examples)
 
     return counted(sides[0].source, count)
 
@@ -274,27 +286,36 @@ def _compared(
     views: FolderViews,
     marked_trials: Marked,
     sides: Sequence[ComparedSide],
-    ways: Mapping[str, int],
+    numbers: Mapping[str, int],
     *,
     suite: str | None,
     task: str | None,
     examples: int | None,
 ) -> Compared:
-    """Return what the trials of the two, as `A` and `B`, say of them."""
-    within = _within(marked_trials, suite, task)
+    """Compare the trials of the entrants `A` and `B`."""
+    within = marked_trials.of(suite=suite, task=task)
+    if not within:
+        choices = ", ".join(sorted("/".join(key) for key in marked_trials.tasks))
+        asked_for = "/".join(filter(None, (suite, task)))
+        raise ConfigError(f"neither model was asked {asked_for}. Choose one of: {choices}")
     a, b = (marked_trials.marks.get(who, Marks(asked=(), right=())).within(within) for who in (A, B))
-    only = [
-        [marked_trials.problem_ids[place] for place in places(_only(first, second))]
-        for first, second in ((a, b), (b, a))
-    ]
-    chosen = [_chosen(views, who[0], ids, examples) for who, ids in zip((A, B), only, strict=True)]
-    only_a, only_b = _questions(views, sides, ways, chosen)
-    repeats = views.rows(f"SELECT coalesce(max(repeat % {_WAYS}), 0) + 1 AS repeats FROM trials")  # noqa: S608  our number
+
+    # Of the problems that one alone got right, show the shortest of each task, then the next of each.
+    only, chosen = list[list[str]](), list[list[str]]()
+    for (run, _, _), bits in ((A, _right_alone(a, b)), (B, _right_alone(b, a))):
+        problems = [marked_trials.problem_ids[index] for index in places(bits)]
+        views.put("wanted", pa.table({"problem_id": pa.array(problems, pa.string())}))
+        rows = views.rows(_SHORTEST, {"run": run, "most": len(problems) if examples is None else examples})
+        only.append(problems)
+        chosen.append([row["problem_id"] for row in rows])
+    only_a, only_b = _questions(views, sides, numbers, chosen)
+
+    repeats = views.rows(f"SELECT coalesce(max(repeat % {_MOST_REPEATS}), 0) + 1 AS repeats FROM trials")  # noqa: S608  our number
     return Compared(
         a=sides[0],
         b=sides[1],
         simulated_notes=simulated_notes(views, sides),
-        rows=tuple(_with_holm([_row(*key, a, b, bits) for key, bits in _parts(marked_trials, within)])),
+        rows=tuple(_rows(marked_trials, within, a, b)),
         outcomes_a=marked_trials.outcomes(A, a.asked),
         outcomes_b=marked_trials.outcomes(B, b.asked),
         asked_a_alone=(a.problems & ~b.problems).bit_count(),
@@ -303,85 +324,70 @@ def _compared(
         only_b=only_b,
         problems_only_a=len(only[0]),
         problems_only_b=len(only[1]),
-        conditions=len({*ways.values()}),
+        conditions=len({*numbers.values()}),
         repeats=repeats[0]["repeats"],
     )
 
 
-# ── who got what right ───────────────────────────────────────────────────────────────────────
+# ── the trials that each got right ───────────────────────────────────────────────────────────
 
-_WAYS: Final = 10_000  # more repeats than anybody pays for
+_MOST_REPEATS: Final = 10_000  # more repeats of a problem than anybody pays for
 
 
 def _trials(
     side: ComparedSide,
-    ways: Mapping[str, int],
+    numbers: Mapping[str, int],
     columns: Sequence[str],
     problems: Sequence[str] | None = None,
 ) -> pa.Table:
-    """Return one's trials in these conditions; `turn` tells condition and repeat, the same for both."""
-    conditions = [name for name in side.conditions if name in ways]
+    """Return a side's trials under the numbered conditions.
+
+    The column `turn` is a number of condition and repeat together, the same for both sides.
+    """
+    conditions = [name for name in side.conditions if name in numbers]
     wanted = (pc.field("run") == side.run) & pc.field("condition").isin(conditions)
     if problems is not None:
         wanted &= pc.field("problem_id").isin(pa.array(problems, pa.string()))
     rows = read_model(side.source, side.model, columns, wanted)
-    way = pa.array([ways[str(name)] for name in rows["condition"].to_pylist()], pa.int32())
-    turn = pc.add(pc.multiply(way, _WAYS), rows["repeat"].combine_chunks())
+    condition_number = pa.array([numbers[str(name)] for name in rows["condition"].to_pylist()], pa.int32())
+    turn = pc.add(pc.multiply(condition_number, _MOST_REPEATS), rows["repeat"].combine_chunks())
     return rows.append_column("turn", turn)
 
 
-def _as_one(who: Entrant, trials: pa.Table) -> pa.Table:
-    """Return trials as if they were of one run, model and condition, and each turn a repeat."""
-    columns: dict[str, Any] = {name: trials[name] for name in COLUMNS}
-    for name, value in zip(ENTRANT, who, strict=True):
-        columns[name] = pa.array([value]).take(pa.repeat(0, len(trials)))
-    return pa.table(columns | {"repeat": trials["turn"]})
-
-
-def _within(marks: Marked, suite: str | None, task: str | None) -> Bits:
-    """Return the problems of a suite and task.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    within = marks.of(suite=suite, task=task)
-    if not within:
-        there = ", ".join(sorted(f"{its}/{task}" for its, task in marks.tasks))
-        asked_for = "/".join(filter(None, (suite, task)))
-        raise ConfigError(f"neither model was asked {asked_for}. Choose one of: {there}")
-    return within
-
-
-def _parts(marks: Marked, within: Bits) -> Iterator[tuple[tuple[str | None, str | None], Bits]]:
-    """Yield ((suite, task), problems): all, then each suite and each task, where there are several."""
-    yield (None, None), within
+def _rows(marks: Marked, within: Bits, a: Marks, b: Marks) -> Iterator[ComparisonRow]:
+    """Yield a row of all problems, then one of each suite and each task, where there are several."""
+    groups: list[tuple[str | None, str | None, Bits]] = [(None, None, within)]
     tasks = {key: bits & within for key, bits in sorted(marks.tasks.items()) if bits & within}
-    suites = list(dict.fromkeys(suite for suite, _ in tasks))
-    for suite in suites:
-        own = {key: bits for key, bits in tasks.items() if key[0] == suite}
-        if len(suites) > 1:
-            yield (suite, None), marks.of(suite=suite) & within
-        if len(own) > 1:
-            yield from own.items()
+    by_suite = rows_by(tasks.items(), lambda entry: entry[0][0])
+    for suite, entries in by_suite.items():
+        if len(by_suite) > 1:
+            groups.append((suite, None, marks.of(suite=suite) & within))
+        if len(entries) > 1:
+            groups += [(suite, task, problems) for (_, task), problems in entries]
 
+    rows = list[ComparisonRow]()
+    for suite_name, task_name, problems in groups:
+        first, second = a.within(problems), b.within(problems)
+        models = pair(first, second)
+        power = smallest_detectable(models.problems, models.discordant_share) if models.trials else None
+        row = ComparisonRow(
+            suite=suite_name,
+            task=task_name,
+            found=models,
+            interval=difference_interval(models) if models.trials else None,
+            p=sign_flip(models.differences) if models.trials else None,
+            p_holm=None,
+            detectable=power,
+            unpaired=Unpaired(
+                correct_a=first.correct,
+                trials_a=first.trials,
+                correct_b=second.correct,
+                trials_b=second.trials,
+            ),
+        )
+        rows.append(row)
 
-def _row(suite: str | None, task: str | None, a: Marks, b: Marks, problems: Bits) -> ComparisonRow:
-    a, b = a.within(problems), b.within(problems)
-    models = pair(a, b)
-    return ComparisonRow(
-        suite=suite,
-        task=task,
-        found=models,
-        interval=difference_interval(models) if models.trials else None,
-        p=sign_flip(models.differences) if models.trials else None,
-        p_holm=None,
-        detectable=smallest_detectable(models.problems, models.discordant_share) if models.trials else None,
-        unpaired=Unpaired(correct_a=a.correct, trials_a=a.trials, correct_b=b.correct, trials_b=b.trials),
-    )
-
-
-def _with_holm(rows: Iterable[ComparisonRow]) -> Iterator[ComparisonRow]:
-    """Yield rows with p adjusted; the first, of all problems, is the question itself and is not."""
+    # The first row is the question itself, so its p is not adjusted.
     whole, *others = rows
     yield replace(whole, p_holm=whole.p)
     adjusted = iter(holm([row.p for row in others if row.p is not None]))
@@ -389,7 +395,7 @@ def _with_holm(rows: Iterable[ComparisonRow]) -> Iterator[ComparisonRow]:
         yield row if row.p is None else replace(row, p_holm=next(adjusted))
 
 
-# ── where they differ ────────────────────────────────────────────────────────────────────────
+# ── questions on which they differ ───────────────────────────────────────────────────────────
 
 _QUESTIONS: Final = """
 SELECT {who}.suite, {who}.task, {who}.length, problem_id, {who}.condition, {who}.repeat, question,
@@ -408,36 +414,29 @@ SELECT problem_id FROM (
 """
 
 
-def _only(first: Marks, second: Marks) -> Bits:
+def _right_alone(first: Marks, second: Marks) -> Bits:
     """Return the problems that the first got right, in some turn that both were asked, and the second not."""
     bits = 0
-    for right, answered, other in zip(first.right, second.asked, second.right, strict=False):
-        bits |= right & answered & ~other
+    for first_right, second_asked, second_right in zip(first.right, second.asked, second.right, strict=False):
+        bits |= first_right & second_asked & ~second_right
     return bits
-
-
-def _chosen(views: FolderViews, run: str, problems: Sequence[str], most: int | None) -> list[str]:
-    """Return some of these problems: the shortest of each task, then the next of each."""
-    views.put("wanted", pa.table({"problem_id": pa.array(problems, pa.string())}))
-    rows = views.rows(_SHORTEST, {"run": run, "most": len(problems) if most is None else most})
-    return [row["problem_id"] for row in rows]
 
 
 def _questions(
     views: FolderViews,
     sides: Sequence[ComparedSide],
-    ways: Mapping[str, int],
+    numbers: Mapping[str, int],
     chosen: Sequence[Sequence[str]],
 ) -> Iterator[tuple[Question, ...]]:
-    """Yield the trials of chosen problems that one alone got right: the first's, then the second's."""
+    """Yield the trials of chosen problems that one side alone got right: first those of A, then of B."""
     both = list(dict.fromkeys([*chosen[0], *chosen[1]]))
     wanted = pc.field("problem_id").isin(pa.array(both, pa.string()))
     folders = {path for side in sides for path in side.source.paths}
     texts = [read_problems(path, ["problem_id", "question"], wanted) for path in sorted(folders)]
     views.put("texts", pa.concat_tables(texts))
     for who, side in zip((A, B), sides, strict=True):
-        views.put(f"asked_{who[0]}", _trials(side, ways, DETAILS, both))
+        views.put(f"asked_{who[0]}", _trials(side, numbers, DETAILS, both))
     for who, problems in zip((A, B), chosen, strict=True):
-        places = {"problem_id": pa.array(problems, pa.string()), "place": range(len(problems))}
-        views.put("wanted", pa.table(places))
+        order = {"problem_id": pa.array(problems, pa.string()), "place": range(len(problems))}
+        views.put("wanted", pa.table(order))
         yield tuple(Question(**row) for row in views.rows(_QUESTIONS.format(who=who[0])))
