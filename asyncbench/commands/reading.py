@@ -194,7 +194,7 @@ def _thresholds(typed: list[str] | None) -> "list[ReportThreshold]":
         return []
     from asyncbench.reports.thresholds import ReportThreshold
 
-    return [ReportThreshold.of(text) for text in typed]
+    return [ReportThreshold.parse(text) for text in typed]
 
 
 def _pass(of: "Chosen", thresholds: "list[ReportThreshold]") -> None:

@@ -25,10 +25,10 @@ MINUTE_S = 60
 PAUSE_S = 10
 
 
-# What the processes of one worker did, one after the other: `working_s` is from its first call to the end of
-# its last, with ten seconds of a longer pause, as a folder has that is continued the next night.
-# `busiest_per_s`: calls a second of its busiest minute; NULL: it worked for less than one. Lags are those of
-# its event loop, or of the run itself, whichever was later. `host`: its machine.
+# A row for each worker, over all its processes. `working_s` is the time from its first call to the end of its
+# last; a pause counts for at most ten seconds, since a folder may be continued the next night.
+# `busiest_per_s`: calls a second of its busiest minute; NULL: it worked for less than a minute. A lag is that
+# of the worker's event loop or of the run itself, whichever is greater. `host`: the worker's machine.
 _WORKER_USES = f"""
 WITH calls AS (
     SELECT {{name}} AS name, {{machine}} AS machine, worker, status, loop_lag_s,
@@ -66,7 +66,7 @@ GROUP BY ALL ORDER BY ALL
 
 
 def workers_in(views: FolderViews) -> tuple[list[Row], list[Row]]:
-    """Return what each worker did, by name, and how long models took by worker, where a cluster asked them.
+    """Return what each worker did, and how long models took by worker, where a cluster asked them.
 
     Of several folders each has its own workers.
     """
@@ -80,16 +80,16 @@ def workers_in(views: FolderViews) -> tuple[list[Row], list[Row]]:
     }
     latencies = views.rows(_LATENCY_OF_WORKERS.format(name=machine, machine=machine)) if hosts else []
     for row in (*uses, *latencies):
-        row["host"] = hosts.get(row["host"])  # None: it was on the machine of the run
+        row["host"] = hosts.get(row["host"])  # None: the worker was on the machine of the run
     return uses, latencies
 
 
 # ── quota
 
 
-MOST_ROWS: Final = 120  # of minutes; more are shown by the hour
-WORTH_SHOWING: Final = 0.005  # of the time
-WAIT_NAMES: Final = waits.WORDS | {waits.WORK: "work"}  # afterwards nobody asks which calls were the last
+MOST_ROWS: Final = 120  # more minutes than that are shown by the hour
+WORTH_SHOWING: Final = 0.005  # a wait is shown from this share of the time
+WAIT_NAMES: Final = waits.WORDS | {waits.WORK: "work"}  # a report need not tell apart the last calls of a run
 MEANING: Final = (
     "Used: part of the limit in force, while the lane ran. Limited by: what the lane waited for most, apart "
     "from work to do."
@@ -99,29 +99,31 @@ LEFT_OUT: Final = "They are left out here: batches have limits of their own."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitUse:
-    """What a lane did within some time."""
+    """What a lane used of its limits within a span of time."""
 
     lane: str
     started_at: datetime
-    seconds: float  # that it ran
+    seconds: float  # how long the lane ran
     used: dict[str, int]  # requests, tokens, input_tokens, output_tokens
-    used_of_allowed: dict[str, int]  # the same, of the time in which there was a limit
-    allowed: dict[str, float]  # of those that have a limit: what it allows in that time
-    refused: int  # 429, 503, 529
+    used_of_allowed: dict[str, int]  # the same, used while there was a limit
+    allowed: dict[str, float]  # what each limit that there was allows in that time
+    refused: int  # replies with status 429, 503 or 529
     most_in_flight: int
-    share: float  # of its limits that it allowed itself at the end
+    share: float  # the share of its limits that the lane allowed itself at the end
     waited_s: dict[str, float]  # by cause
 
     @property
     @in_data("shares")
     def shares(self) -> dict[str, float]:
-        """The part of each limit that was used, 1 is all."""
-        return {name: self.used_of_allowed[name] / most for name, most in self.allowed.items() if most}
+        """The used share of each limit; 1 is all of it."""
+        return {
+            name: self.used_of_allowed[name] / allowed for name, allowed in self.allowed.items() if allowed
+        }
 
     @property
     @in_data("bound_by")
     def bound_by(self) -> str | None:
-        """What it waited for most; None: for nothing but work."""
+        """The cause that the lane waited for most; None: it waited for nothing but work."""
         causes = {cause: seconds for cause, seconds in self.waited_s.items() if cause != waits.WORK}
         worst = max(causes, key=causes.__getitem__, default=None)
         if worst is None or causes[worst] <= WORTH_SHOWING * self.seconds:
@@ -131,14 +133,14 @@ class LimitUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaReport(FolderReport):
-    """The lanes of a folder, as a whole and minute by minute, and its workers."""
+    """The lanes of a folder, over its whole time and minute by minute, and its workers."""
 
     lanes: tuple[LimitUse, ...]
     hours: tuple[LimitUse, ...] = field(metadata=HIDDEN)
     minutes: tuple[LimitUse, ...]
     batches: Sequence[BatchUse]
     workers: Sequence[Row]
-    worker_latencies: Sequence[Row]  # none without a cluster
+    worker_latencies: Sequence[Row]  # empty without a cluster
 
     def _notes(self) -> Iterator[str]:
         yield from self._simulated()
@@ -148,7 +150,7 @@ class QuotaReport(FolderReport):
     @property
     @in_data("nothing")
     def nothing(self) -> str | None:
-        """What to say of a folder without rate limits."""
+        """The sentence that a folder without rate limits gets instead of tables."""
         if self.lanes:
             return None
         if self.batches:
@@ -159,24 +161,24 @@ class QuotaReport(FolderReport):
         )
 
     def _sheets(self) -> Iterator[Sheet]:
-        if self.lanes:
-            yield from self._lane_sheets()
+        limits = [name for name in LIMITS if any(name in use.allowed for use in self.lanes)]
+        causes = [name for name in waits.REASONS if any(use.waited_s[name] for use in self.lanes)]
+        yield _lane_sheet("By lane", self.lanes, limits, causes, time_format=None)
+
+        # When limits are changed by hand, a minute ends: what is left of it may be nothing.
+        minutes = [use for use in self.minutes if use.used["requests"] or round(use.seconds)]
+        if len(minutes) <= MOST_ROWS:
+            yield _lane_sheet("By minute", minutes, limits, causes, time_format="%H:%M:%S")
+        else:
+            title = "By hour (--json has every minute)"
+            yield _lane_sheet(title, self.hours, limits, causes, time_format="%d %H:%M")
+
         yield filled(Sheet.of("By worker", _WORKERS, self.workers))
         yield filled(Sheet.of("Latency by worker", _LATENCIES, self.worker_latencies, labels=2))
 
-    def _lane_sheets(self) -> Iterator[Sheet]:
-        limits = [name for name in LIMITS if any(name in one.allowed for one in self.lanes)]
-        causes = [name for name in waits.REASONS if any(one.waited_s[name] for one in self.lanes)]
-        yield _sheet("By lane", self.lanes, limits, causes, at=None)
-        # A change by hand ends a minute: what is left of it may be nothing.
-        minutes = [one for one in self.minutes if one.used["requests"] or round(one.seconds)]
-        if len(minutes) <= MOST_ROWS:
-            yield _sheet("By minute", minutes, limits, causes, at="%H:%M:%S")
-        else:
-            yield _sheet("By hour (--json has every minute)", self.hours, limits, causes, at="%d %H:%M")
 
-
-# Sums of lanes' minutes: of the time in which there was a limit alone, and of what it allows in that time.
+# Sums over the minutes of lanes. NAME_limited is what was used while there was a limit, NAME_allowed what the
+# limit allows in that time.
 _SUMS = f"""
 min(started_at) AS started_at, sum(seconds) AS seconds,
     {", ".join(f"sum({name})::BIGINT AS {name}" for name in LIMITS)},
@@ -206,7 +208,7 @@ FROM lanes, bins GROUP BY ALL ORDER BY lane, bin
 
 
 def quota_of(views: FolderViews) -> QuotaReport:
-    """Return what became of the limits of runs; raises StoreError for what cannot be read."""
+    """Return how runs used their limits; raises StoreError for a folder that cannot be read."""
     rows = views.table(_USES).to_pylist()
     workers, latencies = workers_in(views)
     return QuotaReport(
@@ -222,7 +224,7 @@ def quota_of(views: FolderViews) -> QuotaReport:
 
 
 def limits_over_time(views: FolderViews) -> Iterator[tuple[int, float, LimitUse]]:
-    """Yield what each lane did in bins that fit the span: when one begins (ms since 1970), its seconds."""
+    """Yield (start in ms since 1970, seconds, use) of each lane, in bins whose width fits the span."""
     for row in views.table(_OVER_TIME).to_pylist():
         yield 1000 * row["bin_s"] * row["bin"], float(row["bin_s"]), _use(row)
 
@@ -241,31 +243,32 @@ def _use(row: Mapping[str, Any]) -> LimitUse:  # Any: sums of `lanes`
     )
 
 
-def _sheet(
-    title: str, uses: Iterable[LimitUse], limits: list[str], causes: list[str], *, at: str | None
+def _lane_sheet(
+    title: str, uses: Iterable[LimitUse], limits: list[str], causes: list[str], *, time_format: str | None
 ) -> Sheet:
+    """Return a table of what lanes did, with the time where it has a format."""
     columns: dict[str, Callable[[LimitUse], str]] = {
-        "lane": lambda one: one.lane,
-        "at (UTC)": lambda one: one.started_at.astimezone(UTC).strftime(at or ""),
-        "time running": lambda one: str(timedelta(seconds=round(one.seconds))),
-        "requests": lambda one: count(one.used["requests"]),
-        **{f"{WAIT_NAMES[name]} used": partial(_share_of, name) for name in limits},
-        "refused": lambda one: count(one.refused),
-        "most in flight": lambda one: count(one.most_in_flight),
-        BOUND_BY: lambda one: WAIT_NAMES[one.bound_by] if one.bound_by else MISSING,
-        **{f"waiting: {WAIT_NAMES[name]}": partial(_waited_for, name) for name in causes},
+        "lane": lambda use: use.lane,
+        "at (UTC)": lambda use: use.started_at.astimezone(UTC).strftime(time_format or ""),
+        "time running": lambda use: str(timedelta(seconds=round(use.seconds))),
+        "requests": lambda use: count(use.used["requests"]),
+        **{f"{WAIT_NAMES[name]} used": partial(_used_share, name) for name in limits},
+        "refused": lambda use: count(use.refused),
+        "most in flight": lambda use: count(use.most_in_flight),
+        BOUND_BY: lambda use: WAIT_NAMES[use.bound_by] if use.bound_by else MISSING,
+        **{f"waiting: {WAIT_NAMES[name]}": partial(_waited_share, name) for name in causes},
     }
-    if at is None:
+    if time_format is None:
         del columns["at (UTC)"]
-    return Sheet.of(title, columns, uses, labels=2 if at else 1)
+    return Sheet.of(title, columns, uses, labels=2 if time_format else 1)
 
 
-def _share_of(limit: str, one: LimitUse) -> str:
-    return percent(one.shares.get(limit))
+def _used_share(limit: str, use: LimitUse) -> str:
+    return percent(use.shares.get(limit))
 
 
-def _waited_for(cause: str, one: LimitUse) -> str:
-    share = one.waited_s[cause] / one.seconds if one.seconds else 0.0
+def _waited_share(cause: str, use: LimitUse) -> str:
+    share = use.waited_s[cause] / use.seconds if use.seconds else 0.0
     return percent(share if share > WORTH_SHOWING else None)
 
 
@@ -273,28 +276,28 @@ def _figure(value: float | None, decimals: int = 1) -> str:
     return MISSING if value is None else f"{value:,.{decimals}f}"
 
 
-def _in_ms(lag_s: float | None) -> str:
+def _milliseconds(lag_s: float | None) -> str:
     return _figure(None if lag_s is None else 1000 * lag_s)
 
 
 _WORKERS: Final[Columns[Row]] = {
-    "worker": lambda one: one["worker"],
-    "host": lambda one: one["host"] or MISSING,
-    "calls made": lambda one: count(one["calls"]),
-    "lost calls": lambda one: count(one["lost"]) if one["lost"] else MISSING,
-    "calls per s": lambda one: _figure(one["calls_per_s"]),
-    "busiest minute": lambda one: _figure(one["busiest_per_s"]),
-    "lag p50 ms": lambda one: _in_ms(one["lag_p50_s"]),
-    "lag p99 ms": lambda one: _in_ms(one["lag_p99_s"]),
-    "lag max ms": lambda one: _in_ms(one["lag_max_s"]),
+    "worker": lambda row: row["worker"],
+    "host": lambda row: row["host"] or MISSING,
+    "calls made": lambda row: count(row["calls"]),
+    "lost calls": lambda row: count(row["lost"]) if row["lost"] else MISSING,
+    "calls per s": lambda row: _figure(row["calls_per_s"]),
+    "busiest minute": lambda row: _figure(row["busiest_per_s"]),
+    "lag p50 ms": lambda row: _milliseconds(row["lag_p50_s"]),
+    "lag p99 ms": lambda row: _milliseconds(row["lag_p99_s"]),
+    "lag max ms": lambda row: _milliseconds(row["lag_max_s"]),
 }
 _LATENCIES: Final[Columns[Row]] = {
-    "model": lambda one: one["model"],
-    "worker": lambda one: one["worker"],
-    "host": lambda one: one["host"] or MISSING,
-    "answered": lambda one: count(one["answered"]),
-    "TTFT p50 s": lambda one: _figure(one["ttft_p50_s"], 3),
-    "latency p50 s": lambda one: _figure(one["latency_p50_s"], 3),
-    "latency p95 s": lambda one: _figure(one["latency_p95_s"], 3),
-    "latency p99 s": lambda one: _figure(one["latency_p99_s"], 3),
+    "model": lambda row: row["model"],
+    "worker": lambda row: row["worker"],
+    "host": lambda row: row["host"] or MISSING,
+    "answered": lambda row: count(row["answered"]),
+    "TTFT p50 s": lambda row: _figure(row["ttft_p50_s"], 3),
+    "latency p50 s": lambda row: _figure(row["latency_p50_s"], 3),
+    "latency p95 s": lambda row: _figure(row["latency_p95_s"], 3),
+    "latency p99 s": lambda row: _figure(row["latency_p99_s"], 3),
 }

@@ -22,43 +22,40 @@ NOT_GRADED = "not graded"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegradeReport(Report):
-    """A regrade as it is shown: what one grader changed, or the headline graders."""
+    """The changes by one grader, or by the headline graders, as tables."""
 
-    regraded: Regraded = field(metadata=INSIDE)  # with moves and examples of these graders alone
+    regraded: Regraded = field(metadata=INSIDE)  # its moves and examples are of these graders only
     simulated_note: str = field(metadata=HIDDEN)  # empty: no results are simulated
 
     def _notes(self) -> Iterator[str]:
         regraded = self.regraded
         if self.simulated_note:
             yield self.simulated_note
-        changed = sum(one.trials for one in regraded.moves if one.before != one.now)
+        changed = sum(move.trials for move in regraded.moves if move.before != move.now)
         changes = f"{changed:,} outcomes change" if changed else "No outcome changes"
         yield f"{regraded.trials:,} stored trials were graded again, without a call. {changes}."
         if regraded.corrected:
             yield f"For {regraded.corrected:,} trials, the expected answer has changed since they were asked."
-        for one in regraded.kept:
+        for kept in regraded.kept:
             yield (
-                f"{one.trials:,} trials of {one.suite} (problem set {one.problem_set!r}) keep their grades: "
-                "problems/ lacks their problems, or the suite is unknown."
+                f"{kept.trials:,} trials of {kept.suite} (problem set {kept.problem_set!r}) keep their "
+                "grades: problems/ lacks their problems, or the suite is unknown."
             )
-        yield self._what_now()
-
-    def _what_now(self) -> str:
-        if self.regraded.written:
-            return "The new grades were written."
-        if self.regraded.corrected or any(
-            one.changed or one.version_before != one.version for one in self.regraded.graders
-        ):
-            return (
-                "Nothing was written. To keep the new grades: "
-                f"`asyncbench regrade {quoted(self.regraded.folder)} --write`"
-            )
-        return "The stored grades are up to date. There is nothing to write."
+        outdated = any(
+            grader.changed or grader.version_before != grader.version for grader in regraded.graders
+        )
+        if regraded.written:
+            yield "The new grades were written."
+        elif regraded.corrected or outdated:
+            command = f"asyncbench regrade {quoted(regraded.folder)} --write"
+            yield f"Nothing was written. To keep the new grades: `{command}`"
+        else:
+            yield "The stored grades are up to date. There is nothing to write."
 
     def _sheets(self) -> Iterator[Sheet]:
         by_model: dict[tuple[str, str, str], list[Move]] = {}
-        for one in self.regraded.moves:
-            by_model.setdefault((one.model, one.suite, one.grader), []).append(one)
+        for move in self.regraded.moves:
+            by_model.setdefault((move.model, move.suite, move.grader), []).append(move)
         title = "By model (all its conditions and runs together)"
         yield Sheet.of(title, MODELS, by_model.items(), labels=3)
         moved = [move for move in self.regraded.moves if move.before != move.now]
@@ -92,32 +89,32 @@ def regrade_report(folder: Path, *, write: bool = False, grader: str | None = No
     return RegradeReport(regraded=shown, simulated_note=note)
 
 
-def _versions(one: Grader) -> str:
-    before, now = ("none" if n is None else f"v{n}" for n in (one.version_before, one.version))
+def _versions(grader: Grader) -> str:
+    before, now = ("none" if n is None else f"v{n}" for n in (grader.version_before, grader.version))
     return now if before == now else f"{before} → {now}"
 
 
-def _short(text: str | None, most: int = 40) -> str:
-    """Return a text on one line, its end where it is long; `-` where there is none."""
+def _short(text: str | None, longest: int = 40) -> str:
+    """Return a text on one line, or its end if it is long; `-` where there is none."""
     if text is None:
         return "-"
     line = " ".join(text.split())
-    return line if len(line) <= most else f"…{line[1 - most :]}"
+    return line if len(line) <= longest else f"…{line[1 - longest :]}"
 
 
 def _trials(moves: Iterable[Move]) -> str:
     return count(sum(move.trials for move in moves))
 
 
-Moves = tuple[tuple[str, str, str], list[Move]]  # model, suite and grader, and what they moved
+Moves = tuple[tuple[str, str, str], list[Move]]  # (model, suite, grader) and their moves
 MODELS: Final[Columns[Moves]] = {
-    "model": lambda of: of[0][0],
-    "suite": lambda of: of[0][1],
-    "grader": lambda of: of[0][2],
-    "trials": lambda of: _trials(of[1]),
-    "correct before": lambda of: _trials(one for one in of[1] if one.before == Outcome.CORRECT),
-    "correct now": lambda of: _trials(one for one in of[1] if one.now == Outcome.CORRECT),
-    "changed": lambda of: _trials(one for one in of[1] if one.before != one.now),
+    "model": lambda group: group[0][0],
+    "suite": lambda group: group[0][1],
+    "grader": lambda group: group[0][2],
+    "trials": lambda group: _trials(group[1]),
+    "correct before": lambda group: _trials(move for move in group[1] if move.before == Outcome.CORRECT),
+    "correct now": lambda group: _trials(move for move in group[1] if move.now == Outcome.CORRECT),
+    "changed": lambda group: _trials(move for move in group[1] if move.before != move.now),
 }
 MOVES: Final[Columns[Move]] = {
     "model": lambda move: move.model,
@@ -127,18 +124,18 @@ MOVES: Final[Columns[Move]] = {
     "trials": lambda move: count(move.trials),
 }
 GRADERS: Final[Columns[Grader]] = {
-    "suite": lambda one: one.suite,
-    "grader": lambda one: one.grader,
+    "suite": lambda grader: grader.suite,
+    "grader": lambda grader: grader.grader,
     "version": _versions,
-    "grades": lambda one: count(one.grades),
-    "changed": lambda one: count(one.changed),
+    "grades": lambda grader: count(grader.grades),
+    "changed": lambda grader: count(grader.changed),
 }
 EXAMPLES: Final[Columns[ChangedTrial]] = {
-    "model": lambda one: one.model,
-    "before → now": lambda one: f"{one.before or NOT_GRADED} → {one.now}",
-    "expected": lambda one: _short(one.expected),
-    "answer before": lambda one: _short(one.answer_before),
-    "answer now": lambda one: _short(one.answer),
-    "end of the reply": lambda one: _short(one.reply_end),
-    "trial": lambda one: one.trial_id,
+    "model": lambda trial: trial.model,
+    "before → now": lambda trial: f"{trial.before or NOT_GRADED} → {trial.now}",
+    "expected": lambda trial: _short(trial.expected),
+    "answer before": lambda trial: _short(trial.answer_before),
+    "answer now": lambda trial: _short(trial.answer),
+    "end of the reply": lambda trial: _short(trial.reply_end),
+    "trial": lambda trial: trial.trial_id,
 }

@@ -71,7 +71,11 @@ def report(
     choice = chosen(folder, suite=suite, task=task, models=models, where=where)
     if not made_by.loaded and _only_loaded(choice):
         if style is not None or options:
-            return _left_out(choice, style)
+            omitter = f"`--style {style}` leaves out" if style else "this report leaves out"
+            return Nothing(
+                folder=str(choice),
+                nothing=f"{choice} holds only answers to a load, which {omitter}. `--style load` shows them.",
+            )
         made_by = STYLES["load"]
     choice = replace(choice, loaded=True) if made_by.loaded else choice
     try:
@@ -80,16 +84,8 @@ def report(
         return nothing.page
 
 
-def _left_out(choice: Chosen, style: str | None) -> Report:
-    what = f"`--style {style}` leaves out" if style else "this report leaves out"
-    return Nothing(
-        folder=str(choice),
-        nothing=f"{choice} holds only answers to a load, which {what}. `--style load` shows them.",
-    )
-
-
 def _only_loaded(folder: Chosen) -> bool:
-    """Whether answers to a load are all that folders hold: other styles leave them out."""
+    """Return whether folders hold only answers to a load, which most styles leave out."""
     if not any(read_steps(path, ["model"]).num_rows for path in folder.paths):
         return False
     query = "SELECT 1 FROM trials WHERE load IS NULL LIMIT 1"
@@ -97,7 +93,7 @@ def _only_loaded(folder: Chosen) -> bool:
 
 
 def _style(name: str | None, options: Mapping[str, Any]) -> Style:  # Any: of the style
-    """Return what makes a report; raises ConfigError for a name or an option that does not fit."""
+    """Return the style of a name; raises ConfigError for an unknown name or an option that does not fit."""
     if name not in STYLES:
         raise ConfigError(f"--style {name}: no such style. {suggestion(str(name), NAMES)}")
     fitting = STYLES[name].options | (EFFECTS.options if name in COMPARED else set())
@@ -108,7 +104,7 @@ def _style(name: str | None, options: Mapping[str, Any]) -> Style:  # Any: of th
 
 
 def made_in(style: Style, folder: Chosen, **options: Any) -> Report:  # Any: of the style
-    """Return a report in a style, whatever else a folder holds; raises `NothingToShowError`."""
+    """Make a report in a style; raises `NothingToShowError` where the folder has nothing for that style."""
     make = getattr(import_module(f"asyncbench.{style.module}"), style.function)
     made: Report = make(folder, **options) if style.published else counted(folder, partial(make, **options))
     return made

@@ -12,7 +12,7 @@ from asyncbench.analysis.counting import counted
 from asyncbench.errors import ConfigError
 from asyncbench.reports.overview import OverviewLine, overview_of
 
-Number = float | None  # None: nobody knows it
+Number = float | None  # None: unknown
 _SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -45,19 +45,19 @@ class ReportThreshold:
     limit: float
 
     @classmethod
-    def of(cls, text: str) -> "ReportThreshold":
-        """Return a threshold as it is typed, such as `gpt-5-mini: accuracy >= 0.9`.
+    def parse(cls, text: str) -> "ReportThreshold":
+        """Read a threshold as it is typed, such as `gpt-5-mini: accuracy >= 0.9`.
 
         Raises:
-            ConfigError: it is none; the message says what is wrong, and how to write one.
+            ConfigError: it is not a threshold; the message says what is wrong, and how to write one.
         """
         form = _FORM.fullmatch(text.strip())
         if form is None:
             raise ConfigError(f"--fail-under {text!r}: not a threshold. Write one, such as {_EXAMPLE}")
         if form["metric"] not in METRICS:
-            known = ", ".join(METRICS)
+            metrics = ", ".join(METRICS)
             raise ConfigError(
-                f"--fail-under {text!r}: unknown metric {form['metric']!r}. Choose from {known}"
+                f"--fail-under {text!r}: unknown metric {form['metric']!r}. Choose from {metrics}"
             )
         try:
             limit = float(form["limit"])
@@ -68,16 +68,16 @@ class ReportThreshold:
         return cls(text=text, model=form["model"], metric=form["metric"], sign=form["sign"], limit=limit)
 
     def failures(self, lines: Sequence[OverviewLine]) -> Iterator[str]:
-        """Yield a sentence for each line that misses it.
+        """Yield a sentence for each line that misses the threshold.
 
         Raises:
-            ConfigError: no line is of its model.
+            ConfigError: no line is of the threshold's model.
         """
-        own = [line for line in lines if self.model in (None, line.name, line.model)]
-        if not own:
+        matching = [line for line in lines if self.model in (None, line.name, line.model)]
+        if not matching:
             names = ", ".join(sorted({line.name for line in lines})) or "no trial at all"
             raise ConfigError(f"--fail-under {self.text!r}: no trials of this model. There is {names}")
-        for line in own:
+        for line in matching:
             value = METRICS[self.metric](line)
             if value is None or not _SIGNS[self.sign](value, self.limit):
                 figure = "unknown" if value is None else f"{value:.6g}"
@@ -92,8 +92,8 @@ def failures(folder: Folders, thresholds: Sequence[ReportThreshold]) -> list[str
         thresholds: the thresholds.
 
     Raises:
-        ConfigError: it is not a results folder, or a threshold is for a model that is not in it.
-        StoreError: it cannot be read.
+        ConfigError: `folder` is not a results folder, or has no trials of a threshold's model.
+        StoreError: the folder cannot be read.
     """
     lines = counted(folder, overview_of).suites
     return [sentence for threshold in thresholds for sentence in threshold.failures(lines)]

@@ -44,7 +44,7 @@ def test_a_missed_threshold_ends_with_4_and_says_what_the_figure_is(folder, thre
 )
 def test_what_is_no_threshold_is_refused(text, said):
     with pytest.raises(ConfigError, match=said):
-        ReportThreshold.of(text)
+        ReportThreshold.parse(text)
 
 
 def test_a_threshold_for_a_model_that_is_not_there_is_refused(folder):

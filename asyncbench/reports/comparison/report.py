@@ -25,22 +25,22 @@ from asyncbench.tables.report import Columns, Report, Sheet
 from asyncbench.tables.screen import as_lines, middle_cut, safe, safe_notes, shown_width
 
 ALPHA: Final = 0.05
-EXAMPLES: Final = 5  # shown each way
+EXAMPLES: Final = 5  # questions that are shown for each model
 LONGEST_QUESTION, LONGEST_NAME, LEAST_PIECE = 400, 24, 10  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison(Report):
-    """Two models, as they are shown."""
+    """A comparison of two models, with its tables."""
 
     found: Compared
-    examples: int  # problems shown each way in text; JSON has all that were found
+    examples: int  # text shows so many problems for each model; JSON has all that were found
     unpaired: bool  # show the unpaired test, too
-    said: tuple[str, ...] = ()  # of which of several folders and of which trials it is
+    said: tuple[str, ...] = ()  # notes on the folders and trials that were chosen
 
     @property
     def names(self) -> tuple[str, str]:
-        """What the two are called: with their folders where they have one name."""
+        """The names of the two, with their folders where both have the same name."""
         a, b = self.found.a, self.found.b
         return (
             (f"{a.name} in {a.folder}", f"{b.name} in {b.folder}") if a.name == b.name else (a.name, b.name)
@@ -51,7 +51,7 @@ class Comparison(Report):
             **({"chosen": self.said} if self.said else {}),
             **data_of(self.found),
             "simulated": bool(self.found.simulated_notes),
-            "rows": list(map(_row_mapping, self.found.rows)),
+            "rows": list(map(_row_data, self.found.rows)),
         }
 
     def _notes(self) -> Iterator[str]:
@@ -76,49 +76,56 @@ class Comparison(Report):
         yield from lost_notes(dict(zip(self.names, (compared.outcomes_a, compared.outcomes_b), strict=True)))
 
     def _sheets(self) -> Iterator[Sheet]:
-        labelled = list(zip(_labels(self.found.rows), self.found.rows, strict=True))
-        if self.found.whole.found.trials:
+        compared, (a, b) = self.found, self.names
+
+        # A task is named alone where there is only one suite.
+        several = len({row.suite for row in compared.rows if row.suite}) > 1
+        labelled = list[Labelled]()
+        for row in compared.rows:
+            names = (row.suite if several or not row.task else None, row.task)
+            labelled.append(("/".join(filter(None, names)) or "all", row))
+        if compared.whole.found.trials:
             unpaired = {"p (unpaired)": UNPAIRED_COLUMNS["p (unpaired)"]} if self.unpaired else {}
             yield Sheet.of("Problems that both were asked", {**COLUMNS, **unpaired}, labelled)
         if self.unpaired:
             yield Sheet.of("All problems that each was asked", UNPAIRED_COLUMNS, labelled)
-        for title, questions in self._ways():
-            yield self._questions(title, questions)
 
-    def _ways(self) -> Iterator[tuple[str, Sequence[Question]]]:
-        """Yield both directions: a title, and what is shown of it: of each problem the first trial."""
-        compared, (a, b) = self.found, self.names
-        for name, trials, problems, all_of_it in (
+        # Of each problem that one alone got right, the first such trial is shown.
+        for name, trials, problems, questions in (
             (a, compared.whole.found.only_a, compared.problems_only_a, compared.only_a),
             (b, compared.whole.found.only_b, compared.problems_only_b, compared.only_b),
         ):
-            of_each: dict[str, Question] = {}
-            for one in all_of_it:
-                of_each.setdefault(one.problem_id, one)
-            shown = list(of_each.values())[: self.examples]
+            first: dict[str, Question] = {}
+            for question in questions:
+                first.setdefault(question.problem_id, question)
+            shown = list(first.values())[: self.examples]
             if shown:
-                of_all = _of_all(len(shown), problems, trials)
-                yield f"Only {safe(name, most=80)} is right: {of_all}, shortest questions first", shown
+                number = _shown_count(len(shown), problems, trials)
+                title = f"Only {safe(name, most=80)} is right: {number}, shortest questions first"
+                yield self._question_sheet(title, shown)
 
-    def _questions(self, title: str, those: Sequence[Question]) -> Sheet:
+    def _question_sheet(self, title: str, questions: Sequence[Question]) -> Sheet:
         """Return questions as a table and, in text, with the answers below each other."""
 
         def drawn(width: int | None) -> str:
-            blocks = (_as_block(self._place(one), one, self.names, width) for one in those)
+            blocks = (_block(self._origin(question), question, self.names, width) for question in questions)
             return "\n\n".join([*safe_notes([title], width=width), *blocks])
 
-        rows = [(self._place(one), _asked(one), one.expected, *_answers(one)) for one in those]
+        rows = [
+            (self._origin(question), _asked(question), question.expected, *_answers(question))
+            for question in questions
+        ]
         head = ("task", "question", "expected", *self.names)
         return Sheet(title=title, head=head, rows=rows, labels=5, drawn=drawn)
 
-    def _place(self, one: Question) -> str:
-        """Return where a question is from, with its condition and repeat where there are several."""
-        named = one.suite if one.task == one.suite else f"{one.suite}/{one.task}"
+    def _origin(self, question: Question) -> str:
+        """Return the task and length of a question, with its condition and repeat where there are several."""
+        named = question.suite if question.task == question.suite else f"{question.suite}/{question.task}"
         parts = [
             named,
-            *([] if one.length is None else [str(one.length)]),
-            *([one.condition] if self.found.conditions > 1 else []),
-            *([f"repeat {one.repeat}"] if self.found.repeats > 1 else []),
+            *([] if question.length is None else [str(question.length)]),
+            *([question.condition] if self.found.conditions > 1 else []),
+            *([f"repeat {question.repeat}"] if self.found.repeats > 1 else []),
         ]
         return ", ".join(parts)
 
@@ -171,15 +178,15 @@ def compare_on(
     """
     if folder_of_b is not None:
         folder = list(dict.fromkeys([*chosen(folder).paths, Path(folder_of_b)]))
-    of = chosen(folder, where=where)
-    sides = sides_of(a, b, of)
+    folders = chosen(folder, where=where)
+    sides = sides_of(a, b, folders)
     result = compared(sides, suite=suite, task=task, examples=None if every else examples)
     if not (result.whole.found.trials or unpaired):
         raise ConfigError(
             f"{a} and {b} have no problem in common. --unpaired compares all that each was asked, but "
             "detects only large differences."
         )
-    notes = tuple(of.notes()) if of.filtered or len(of.paths) > 2 else ()
+    notes = tuple(folders.notes()) if folders.filtered or len(folders.paths) > 2 else ()
     return Comparison(found=result, examples=examples, unpaired=unpaired, said=notes)
 
 
@@ -222,20 +229,11 @@ def _power(compared: Compared) -> str:
 # ── as tables ────────────────────────────────────────────────────────────────────────────────
 
 
-def _labels(rows: Sequence[ComparisonRow]) -> list[str]:
-    """Return what to call each row: a task alone where there is one suite."""
-    several = len({row.suite for row in rows if row.suite}) > 1
-    return [
-        "/".join(filter(None, (row.suite if several or not row.task else None, row.task))) or "all"
-        for row in rows
-    ]
-
-
-Labelled = tuple[str, ComparisonRow]  # what a row is called, and the row
+Labelled = tuple[str, ComparisonRow]  # the name of a row, and the row
 
 
 def _shared(figure: Callable[[ComparisonRow], str]) -> Callable[[Labelled], str]:
-    """Return a figure of the problems that both were asked; without any there is none."""
+    """Return the cell of a figure of the problems in common; it is empty where there are none."""
     return lambda row: figure(row[1]) if row[1].found.trials else MISSING
 
 
@@ -267,7 +265,7 @@ UNPAIRED_COLUMNS: Final[Columns[Labelled]] = {
 }
 
 
-def _row_mapping(row: ComparisonRow) -> dict[str, object]:
+def _row_data(row: ComparisonRow) -> dict[str, object]:
     return {
         "suite": row.suite,
         "task": row.task,
@@ -283,55 +281,51 @@ def _row_mapping(row: ComparisonRow) -> dict[str, object]:
 # ── the questions ────────────────────────────────────────────────────────────────────────────
 
 
-def _of_all(shown: int, problems: int, trials: int) -> str:
-    """Return how many are shown of how many: trials as well, where some are of one problem."""
+def _shown_count(shown: int, problems: int, trials: int) -> str:
+    """Return how many problems are shown of how many; trials as well, where a problem has several."""
     if trials == problems:
         return f"{shown:,} of {problems:,}" if shown < problems else f"{problems:,}"
-    of_them = f", {shown:,} of these" if shown < problems else ", the first trial of each"
-    return f"{trials:,} trials, {problems:,} problem{'' if problems == 1 else 's'}{of_them}"
+    selected = f", {shown:,} of these" if shown < problems else ", the first trial of each"
+    return f"{trials:,} trials, {problems:,} problem{'' if problems == 1 else 's'}{selected}"
 
 
-def _as_block(place: str, one: Question, names: Sequence[str], width: int | None) -> str:
-    """Return a question with the answers right below each other: digits can be compared by eye."""
-    question = as_lines(Text(safe(f"{place}: {_asked(one)}", most=LONGEST_QUESTION)), width=width)
-    most = min(LONGEST_NAME, (width or shown_width()) // 3)
-    labels = ["expected", *(middle_cut(safe(name), most) for name in names)]
-    answers = [safe(one.expected), *map(safe, _answers(one))]
-    return "\n".join([question, *_under_each_other(labels, answers, width)])
+def _block(origin: str, question: Question, names: Sequence[str], width: int | None) -> str:
+    """Return a question with the answers right below each other, so that an eye can compare their digits.
 
-
-def _under_each_other(labels: Sequence[str], texts: Sequence[str], width: int | None) -> Iterator[str]:
-    """Yield texts in equal pieces, each below the same of the others; all but the last end in `…`."""
+    Long answers are cut into equal pieces. A piece stands below the same piece of the other answers, and all
+    but the last end in `…`.
+    """
+    width = width or shown_width()
+    lines = [as_lines(Text(safe(f"{origin}: {_asked(question)}", most=LONGEST_QUESTION)), width=width)]
+    labels = ["expected", *(middle_cut(safe(name), min(LONGEST_NAME, width // 3)) for name in names)]
     longest = max(map(cell_len, labels))
-    room = max((width or shown_width()) - longest - 5, LEAST_PIECE)
-    pieces = [chop_cells(text, room) for text in texts]
-    for n in range(most := max(map(len, pieces))):
-        for label, own in zip(labels, pieces, strict=True):
-            if n < len(own):
+    room = max(width - longest - 5, LEAST_PIECE)
+    answers = [chop_cells(safe(text), room) for text in (question.expected, *_answers(question))]
+    most_pieces = max(map(len, answers))
+    for n in range(most_pieces):
+        for label, pieces in zip(labels, answers, strict=True):
+            if n < len(pieces):
                 name = (label if n == 0 else "").ljust(longest + len(label) - cell_len(label))
-                yield f"  {name}  {own[n]}{'…' if n + 1 < len(own) else ''}"
-        if n + 1 < most:
-            yield ""
+                lines.append(f"  {name}  {pieces[n]}{'…' if n + 1 < len(pieces) else ''}")
+        if n + 1 < most_pieces:
+            lines.append("")
+    return "\n".join(lines)
 
 
-def _asked(one: Question) -> str:
-    return NO_QUESTION if one.question is None else " ".join(one.question.split())
+def _asked(question: Question) -> str:
+    return NO_QUESTION if question.question is None else " ".join(question.question.split())
 
 
 NO_QUESTION: Final = "(the folder's problems/ lacks this question)"
 
 
-def _answers(one: Question) -> tuple[str, str]:
-    a, b = (
-        answer
-        if answer is not None and outcome in (Outcome.CORRECT, Outcome.WRONG)
-        else _without(answer, outcome)
-        for answer, outcome in ((one.answer_a, one.outcome_a), (one.answer_b, one.outcome_b))
-    )
-    return a, b
+def _answers(question: Question) -> tuple[str, str]:
+    """Return both answers; the outcome stands beside or instead of one that was not graded right or wrong."""
 
+    def text(answer: str | None, outcome: str) -> str:
+        name = f"({outcome.replace('_', ' ')})"
+        if answer is None:
+            return name
+        return answer if outcome in (Outcome.CORRECT, Outcome.WRONG) else f"{answer} {name}"
 
-def _without(answer: str | None, outcome: str) -> str:
-    """Return what stands in for an answer that is none: what became of the trial."""
-    name = outcome.replace("_", " ")
-    return f"({name})" if answer is None else f"{answer} ({name})"
+    return text(question.answer_a, question.outcome_a), text(question.answer_b, question.outcome_b)
