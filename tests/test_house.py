@@ -29,7 +29,7 @@ SDKS = {  # the only folders of `providers` that import each
     "botocore": {"bedrock"},
     "google": {"google"},
 }
-AT_THE_ROOT = {"__init__", "__main__", "cli", "contents", "errors", "files", "lazy_imports", "pricing"}
+AT_THE_ROOT = {"__init__", "__main__", "cli", "contents", "errors", "files", "pricing"}
 # Names for everyone: records flow through all rooms, and packages of yours build on suites and providers.
 OPEN_DOORS = {"records", "suites", "providers"}
 PROGRAMS = {"providers.workers.worker", "simulator.__main__"}  # run as processes

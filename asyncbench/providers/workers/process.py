@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from asyncbench.errors import ConfigError, LostCallError
-from asyncbench.lazy_imports import import_lazily
 from asyncbench.providers.endpoints import usable_endpoints
 from asyncbench.providers.secrets import SHORTEST_SECRET, looks_secret
 from asyncbench.providers.workers import worker
@@ -326,8 +325,7 @@ def without_keys(
 
 def _started(theirs: socket.socket, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     # Not `python -m`, which would first look for libraries in the folder that it is started in.
-    imports = f"from {import_lazily.__module__} import import_lazily; import_lazily()"
-    program = f"import sys; sys.path[:] = {sys.path!r}; {imports}; from {worker.__name__} import main; main()"
+    program = f"import sys; sys.path[:] = {sys.path!r}; from {worker.__name__} import main; main()"
     return subprocess.Popen(  # noqa: S603  our own module, no shell
         [sys.executable, "-P", "-c", program, str(theirs.fileno())],
         pass_fds=(theirs.fileno(),),
