@@ -34,7 +34,7 @@ from asyncbench.files import storing
 from asyncbench.pricing import picodollars
 from asyncbench.providers.workers.process import WorkerCounts
 from asyncbench.records import Model, Outcome
-from asyncbench.run.state import RunState
+from asyncbench.run.state import Run
 from asyncbench.run.sweep_worker import EPOCH, WorkerBrief, start_worker
 from asyncbench.store.budget_state import spending_of
 from asyncbench.store.catalog import known_trials, read_attempts, read_skipped, read_trials, texts
@@ -209,7 +209,7 @@ class ClusterRun:
 
     def __init__(
         self,
-        run: RunState,
+        run: Run,
         cluster: Cluster,
         models: Sequence[Model],
         urls: Mapping[str, str],
@@ -223,10 +223,10 @@ class ClusterRun:
             workers=cluster.count,
             now_s=awake_s,
             notify=run.screen.say,
-            ledger=run.ledger,
+            ledger=run.money.ledger,
             note=self._note,
         )
-        for worker, most in run.lost_usd.items():
+        for worker, most in run.money.lost_usd.items():
             self.coordinator.leases.remember(worker, most)
         self._brief = WorkerBrief(
             sweep=replace(run.sweep, notify=None),  # whose address may be a secret
@@ -383,7 +383,7 @@ class ClusterRun:
         return successor
 
     def _give_up(self, why: str) -> None:
-        self._run.workers_failed = True
+        self._run.workers.failed = True
         self.give_up(why)
 
     def _read_unread(self) -> None:
@@ -395,6 +395,6 @@ class ClusterRun:
                 self.coordinator.leases.correct(name, news.costs)
                 self._leases.settle(name)
             else:
-                self._run.unread_workers.append(name)
+                self._run.workers.unread.append(name)
         if not self._leases.open():
             self._leases.forget()

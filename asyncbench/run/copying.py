@@ -9,7 +9,7 @@ from functools import partial
 from asyncbench.config.sweep import Sweep
 from asyncbench.errors import AsyncbenchError
 from asyncbench.run.options import RunOptions
-from asyncbench.run.state import RunState
+from asyncbench.run.state import OpenRun
 from asyncbench.run.summary import Exit, Summary
 from asyncbench.store.bucket.claiming import OvertakenError
 from asyncbench.store.copying import FolderCopy
@@ -52,7 +52,7 @@ async def give_up_copy(copy: FolderCopy | None, notify: Say) -> None:
             notify(str(error))
 
 
-async def tend_copy(run: RunState) -> None:
+async def tend_copy(run: OpenRun) -> None:
     """Upload what is sealed, until cancelled; begin no more calls once another run writes there."""
     if run.copy is not None:
         try:
@@ -61,7 +61,7 @@ async def tend_copy(run: RunState) -> None:
             run.salvage.fail(error)
 
 
-async def finished_copy(run: RunState, summary: Summary) -> Summary:
+async def finished_copy(run: OpenRun, summary: Summary) -> Summary:
     """Upload all that a run wrote, and return its summary with what came of that."""
     if run.copy is None:
         return summary

@@ -33,7 +33,7 @@ from asyncbench.run.copying import tend_copy
 from asyncbench.run.interrupts import on_hangup, on_interrupt
 from asyncbench.run.lanes import OWN_SPEED, lanes_of
 from asyncbench.run.progress import WatchedScreen
-from asyncbench.run.state import RunState
+from asyncbench.run.state import Run
 from asyncbench.run.steering import Steering
 
 if TYPE_CHECKING:  # most runs start no simulator
@@ -49,7 +49,7 @@ ENDED_EARLY: Final = frozenset({"failed", "expired", "cancelled", "gone"})  # wo
 class BatchMessages:
     """Messages about the batches of a run: it polls their ledger, and reports what is new, each once."""
 
-    def __init__(self, run: RunState, counters: Mapping[str, Counters]) -> None:
+    def __init__(self, run: Run, counters: Mapping[str, Counters]) -> None:
         self._run, self._counters = run, counters
         self._sent = set[str]()
         parts = self._parts(self._now())
@@ -94,7 +94,7 @@ class BatchMessages:
             self._run.notifier.batches(what, lines, [part for part in parts if part.open or len(parts) == 1])
 
     def _parts(self, now: float) -> list[PartStatus]:
-        return part_statuses(self._run.batches, running=True, now=now)
+        return part_statuses(self._run.batches.ledger, running=True, now=now)
 
     def _now(self) -> float:
         return (self._run.options.clock or BatchClock()).now()
@@ -127,14 +127,14 @@ class Driven:
 
 
 @contextlib.asynccontextmanager
-async def drivable(run: RunState) -> AsyncIterator[Driven]:
+async def drivable(run: Run) -> AsyncIterator[Driven]:
     """Start simulators, and open connections, for as long as the body lasts."""
     lag = LoopLag()
     async with contextlib.AsyncExitStack() as stack:
-        stack.callback(run.batches.close)
+        stack.callback(run.batches.ledger.close)
         simulators = await asyncio.to_thread(_simulators, run, stack)
-        if run.workers is not None:
-            lag.others = run.workers.lateness
+        if run.workers.processes is not None:
+            lag.others = run.workers.processes.lateness
         urls = {m.alias: simulators[m.replay].url for m in run.models if m.replay in simulators}
         clustered = await _clustered(run, urls, stack)
         coordinator = None if clustered is None else clustered.coordinator
@@ -145,21 +145,21 @@ async def drivable(run: RunState) -> AsyncIterator[Driven]:
 
 
 async def _clustered(
-    run: RunState, urls: Mapping[str, str], stack: contextlib.AsyncExitStack
+    run: Run, urls: Mapping[str, str], stack: contextlib.AsyncExitStack
 ) -> ClusterRun | None:
     """Return what the workers of a cluster do for a run, if they do anything."""
     dealt = [model for model in run.models if run.is_dealt(model)]
     if run.is_complete or not dealt:
         return None
-    if run.cluster is None:
+    if run.workers.cluster is None:
         each = 1 if workers_here(run.sweep.workers) else None  # which has processes of its own
-        run.cluster = await on_ray(run.options.ray or "", each=each)
-        stack.push_async_callback(run.cluster.aclose)
+        run.workers.cluster = await on_ray(run.options.ray or "", each=each)
+        stack.push_async_callback(run.workers.cluster.aclose)
     of_dealt = {model.alias: urls[model.alias] for model in dealt if model.alias in urls}
-    return ClusterRun(run, run.cluster, dealt, of_dealt)
+    return ClusterRun(run, run.workers.cluster, dealt, of_dealt)
 
 
-async def drive(run: RunState, driven: Driven) -> None:
+async def drive(run: Run, driven: Driven) -> None:
     """Ask until all is done, or the run is stopped: by Ctrl-C, its deadline, its budget or the disk."""
     scheduler, screen = driven.scheduler, run.screen
 
@@ -171,7 +171,7 @@ async def drive(run: RunState, driven: Driven) -> None:
         if scheduler.stopped:
             screen.say(f"{why}.")
             return
-        run.workers_failed = True
+        run.workers.failed = True
         scheduler.stop(drain_s=DRAIN_S)
         screen.say(f"{why}. Stopping: waiting up to {DRAIN_S:.0f} s for calls in flight.")
 
@@ -188,21 +188,21 @@ async def drive(run: RunState, driven: Driven) -> None:
             interrupt()
 
     run.salvage.stop = stop_for_the_disk
-    if run.workers is not None:
-        run.workers.give_up = stop_for_workers
-        run.count_workers = run.workers.counts
-        await run.workers.ready()
+    if run.workers.processes is not None:
+        run.workers.processes.give_up = stop_for_workers
+        run.workers.counts = run.workers.processes.counts
+        await run.workers.processes.ready()
     if driven.clustered is not None:
         driven.clustered.give_up = stop_for_workers
-        run.count_workers = driven.clustered.counts
+        run.workers.counts = driven.clustered.counts
     if isinstance(screen, WatchedScreen):
-        screen.count_workers = run.count_workers
+        screen.count_workers = run.workers.counts
     messages = BatchMessages(run, driven.counters)
     calls = sum(model.limits.most_in_flight for model in run.models)
     async with asyncio.TaskGroup() as background:
         tasks = [
             background.create_task(run.salvage.tend(), name="store"),
-            background.create_task(screen.show(driven.counters, run.caps), name="screen"),
+            background.create_task(screen.show(driven.counters, run.money.caps), name="screen"),
             background.create_task(messages.watch(), name="messages about batches"),
             background.create_task(tend_copy(run), name="bucket"),
         ]
@@ -220,7 +220,7 @@ async def drive(run: RunState, driven: Driven) -> None:
         messages.poll(last=True)
 
 
-def _steered(run: RunState, scheduler: Scheduler) -> AbstractAsyncContextManager[None]:
+def _steered(run: Run, scheduler: Scheduler) -> AbstractAsyncContextManager[None]:
     """Let whoever started the run control it; one that cancels batches asks nothing that could be paused."""
     if run.options.ends:
         return contextlib.nullcontext()
@@ -242,7 +242,7 @@ def _staying(driven: Driven) -> str:
 
 
 @contextlib.contextmanager
-def _deadline(run: RunState, scheduler: Scheduler) -> Iterator[None]:
+def _deadline(run: Run, scheduler: Scheduler) -> Iterator[None]:
     """Stop the run when its time is over, unless it is being stopped anyway."""
     if run.within_s is None:
         yield
@@ -258,25 +258,25 @@ def _deadline(run: RunState, scheduler: Scheduler) -> Iterator[None]:
             scheduler.pass_deadline(drain_s=DRAIN_S)
 
     alarm = asyncio.create_task(ring(), name="deadline")
-    if run.ledger is not None:
-        run.ledger.ends_s = asyncio.get_running_loop().time() + run.within_s
+    if run.money.ledger is not None:
+        run.money.ledger.ends_s = asyncio.get_running_loop().time() + run.within_s
     try:
         yield
     finally:
         alarm.cancel()
 
 
-def _simulators(run: RunState, stack: contextlib.AsyncExitStack) -> "Mapping[str | None, Simulator]":
+def _simulators(run: Run, stack: contextlib.AsyncExitStack) -> "Mapping[str | None, Simulator]":
     """Start a simulator for the models that need one, and one for each folder that is replayed."""
     problems: dict[str | None, set[Path]] = {}
     for model in run.models:
         if model.simulated and model.base_url is None:
-            sets = run.sets[model.alias]
+            sets = run.questions.sets[model.alias]
             problems.setdefault(model.replay, set()).update(problem_set.problems.path for problem_set in sets)
-    kept = run.batches.folder / SIMULATED  # a run that is killed finds its batches again, as at a provider
+    kept = run.batches.ledger.folder / SIMULATED  # a run that is killed finds its batches there again
 
     def forget() -> None:
-        if not any(part.open for part in run.batches.parts.values()):
+        if not any(part.open for part in run.batches.ledger.parts.values()):
             discard(kept)
 
     stack.callback(forget)

@@ -43,7 +43,7 @@ from asyncbench.providers.provider import Provider, makes_own_calls, open_batche
 from asyncbench.providers.workers.process import without_keys
 from asyncbench.providers.workers.workers import WorkerProvider, Workers
 from asyncbench.records import BATCH, REALTIME, Event, History, Model, Reply, Request, RetryPolicy, Trial
-from asyncbench.run.state import RunState
+from asyncbench.run.state import Run
 from asyncbench.store.spending import KnownCosts
 from asyncbench.suites.custom import is_slow
 from asyncbench.suites.requests import characters, request_for
@@ -56,7 +56,7 @@ UNKNOWN = History()  # of a trial that no earlier run knows
 
 
 def client_of(
-    run: RunState,
+    run: Run,
     model: Model,
     *,
     simulator_url: str | None,
@@ -66,14 +66,16 @@ def client_of(
     """Return the client of a model; `stack` closes its connections."""
     provider = None
     if not run.is_dealt(model):
-        key, workers = run.keys[model.alias], run.workers
+        key, workers = run.keys[model.alias], run.workers.processes
         provider = opened_provider(model, key, simulator_url=simulator_url, workers=workers, stack=stack)
-    before = run.costs_before.get(model.alias, KnownCosts())
+    before = run.money.costs_before.get(model.alias, KnownCosts())
     counters = Counters(
-        planned=run.planned(model), cost_before_usd=before.usd, unpriced_before=before.unknown_calls
+        planned=run.questions.planned(model),
+        cost_before_usd=before.usd,
+        unpriced_before=before.unknown_calls,
     )
     met = Counters()  # what earlier runs closed, as far as that is known
-    if (closed := run.closed.get(model.alias)) is not None:
+    if (closed := run.earlier.closed.get(model.alias)) is not None:
         met.done_before, met.failed_before = closed.done, closed.failed
         _show_met(counters, met)
     needed = _needed(run, model, counters)
@@ -93,7 +95,7 @@ def client_of(
         grading=run.grading,
         on_failure=partial(run.refusals.failed, model),
         on_suspension=partial(_note_suspension, run, model),
-        account=None if run.ledger is None else run.ledger.account_of(model.alias),
+        account=None if run.money.ledger is None else run.money.ledger.account_of(model.alias),
         stopping=None if needed is None else needed.stopping,
     )
 
@@ -169,38 +171,38 @@ def client_through(
     )
 
 
-def _note_suspension(run: RunState, model: Model, reason: str) -> None:
+def _note_suspension(run: Run, model: Model, reason: str) -> None:
     run.refusals.stopped(model, reason)
     run.notifier.suspended(model.alias, reason)
 
 
-def _needed(run: RunState, model: Model, counters: Counters) -> Needed | None:
+def _needed(run: Run, model: Model, counters: Counters) -> Needed | None:
     when = run.sweep.stop_when
-    if when is None or run.before is None:
+    if when is None or run.earlier.before is None:
         return None
-    stopping = stopping_of(when, run.before, run.salvage.keep, counters, time.time)
-    run.needed[model.alias] = Needed(before=run.before, stopping=stopping)
-    return run.needed[model.alias]
+    stopping = stopping_of(when, run.earlier.before, run.salvage.keep, counters, time.time)
+    run.earlier.needed[model.alias] = Needed(before=run.earlier.before, stopping=stopping)
+    return run.earlier.needed[model.alias]
 
 
-def open_trials(run: RunState, model: Model, needed: Needed | None, met: Counters) -> Iterator[Trial]:
+def open_trials(run: Run, model: Model, needed: Needed | None, met: Counters) -> Iterator[Trial]:
     """Return a model's unfinished trials; those that earlier runs closed are counted in `met`."""
-    closed = run.closed.get(model.alias)
+    closed = run.earlier.closed.get(model.alias)
     skip = partial(is_finished, run, met) if closed is None else lambda _: False
     return trials_of(
         run.sweep,
         model,
-        run.sets[model.alias],
+        run.questions.sets[model.alias],
         limit=run.options.limit,
         per_cell=run.options.pilot,
         closed=closed,
         skip=skip if needed is None else partial(needed.passes, skip),
         left_out=None if needed is None else needed.left_out,
-        model_of=run.room.model_of,
+        model_of=run.questions.room.model_of,
     )
 
 
-def _history_of(run: RunState, needed: Needed | None, trial: Trial) -> History | None:
+def _history_of(run: Run, needed: Needed | None, trial: Trial) -> History | None:
     """Return what earlier runs know of a trial; None: it need not be asked."""
     history = run.store.histories.get(trial.trial_id, UNKNOWN)
     return history if needed is None or needed.holds(trial, history) else None
@@ -211,7 +213,7 @@ def _show_met(counters: Counters, met: Counters) -> None:
     counters.done_before, counters.failed_before = met.done_before, met.failed_before
 
 
-def is_finished(run: RunState, counters: Counters, trial_id: str) -> bool:
+def is_finished(run: Run, counters: Counters, trial_id: str) -> bool:
     """Return whether a trial needs no call, and count it."""
     if trial_id not in run.store.finished:
         return False
@@ -268,13 +270,13 @@ def cautions_of_load(load: Load, models: Sequence[Model], written: Sequence[Mode
         yield CLOSED_LOOP
 
 
-def steps_of(run: RunState, model: Model, load: Load) -> StepsBefore:
+def steps_of(run: Run, model: Model, load: Load) -> StepsBefore:
     """Return the steps of a model that earlier runs began."""
-    questions = questions_of_steps(run.sweep, load, model, run.sets[model.alias])
+    questions = questions_of_steps(run.sweep, load, model, run.questions.sets[model.alias])
     return steps_before(run.store.folder, model.alias, questions)
 
 
-def load_lane(run: RunState, client: ModelClient, load: Load) -> LoadLane:
+def load_lane(run: Run, client: ModelClient, load: Load) -> LoadLane:
     """Return the lane that measures the steps of one model."""
     model = client.model
     folder, before = run.store.folder, steps_of(run, model, load)
@@ -290,9 +292,9 @@ def load_lane(run: RunState, client: ModelClient, load: Load) -> LoadLane:
         return trials_of(
             replace(run.sweep, repeats=WITHOUT_END),
             model,
-            run.sets[model.alias],
+            run.questions.sets[model.alias],
             limit=run.options.limit,
-            model_of=run.room.model_of,
+            model_of=run.questions.room.model_of,
             load=step,
         )
 
@@ -334,7 +336,7 @@ OWN_SPEED: Final = 3600.0  # of the batches of a simulator that a run starts: an
 
 
 def lanes_of(
-    run: RunState,
+    run: Run,
     urls: Mapping[str, str],
     lag: LoopLag,
     stack: AsyncExitStack,
@@ -348,10 +350,11 @@ def lanes_of(
     grouped: dict[str, list[ModelClient]] = {}  # the models of a group together, every other by itself
     lanes: list[AnyLane] = []
     # Of all aliases: under another one the same model is asked the same trials.
-    out = frozenset[str]().union(*(leftover.out | leftover.abandoned for leftover in run.left_open.values()))
+    leftovers = run.batches.left_open.values()
+    out = frozenset[str]().union(*(leftover.out | leftover.abandoned for leftover in leftovers))
     accounts: defaultdict[object, BatchAccount] = defaultdict(BatchAccount)
     for model in run.models:
-        url, leftover = urls.get(model.alias), run.left_open[model.alias]
+        url, leftover = urls.get(model.alias), run.batches.left_open[model.alias]
         client = client_of(run, model, simulator_url=url, lag=lag, stack=stack)
         if run.options.load is not None and run.sweep.load is not None:
             lanes.append(load_lane(run, client, run.sweep.load))
@@ -378,7 +381,7 @@ def _unless_out(
     return None if trial.trial_id in out else history_of(trial)
 
 
-def _own_lane(run: RunState, name: str, clients: list[ModelClient]) -> Lane:
+def _own_lane(run: Run, name: str, clients: list[ModelClient]) -> Lane:
     return Lane(
         name=name,
         clients=clients,
@@ -389,7 +392,7 @@ def _own_lane(run: RunState, name: str, clients: list[ModelClient]) -> Lane:
 
 
 def _batches(
-    run: RunState,
+    run: Run,
     client: ModelClient,
     leftover: LeftOpen,
     account: BatchAccount,
@@ -406,7 +409,7 @@ def _batches(
     context = BatchContext(
         alias=model.alias,
         api=api,
-        ledger=run.batches,
+        ledger=run.batches.ledger,
         clock=clock,
         batching=batching,
         pool=account.pools.setdefault(model.model_id if api.uploads else "", pool),
@@ -448,16 +451,16 @@ class _Search:
     it ended, so that all of them together read the problems once or twice.
     """
 
-    def __init__(self, run: RunState, model: Model) -> None:
+    def __init__(self, run: Run, model: Model) -> None:
         self._wanted = set[str]()
         self._all = partial(
             trials_of,
             run.sweep,
             model,
-            run.sets[model.alias],
+            run.questions.sets[model.alias],
             limit=None,
             skip=lambda trial_id: trial_id not in self._wanted,
-            model_of=run.room.model_of,
+            model_of=run.questions.room.model_of,
         )
         self._rest: Iterator[Trial] = iter(())
 

@@ -25,10 +25,11 @@ from asyncbench.providers.provider import open_batches
 from asyncbench.records import Model
 from asyncbench.run.costs import cost_text
 from asyncbench.run.driving import drivable, drive
+from asyncbench.run.opening import open_run
 from asyncbench.run.options import RunOptions
-from asyncbench.run.preparing import open_run, prepare
+from asyncbench.run.preparing import prepare
 from asyncbench.run.progress import Quiet, Screen, screen_for
-from asyncbench.run.state import RunState
+from asyncbench.run.state import OpenRun
 from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import let_go
 from asyncbench.store.bucket.claiming import run_folder
@@ -229,27 +230,28 @@ async def cancel_in_folder(
         return _cancelled(folder, sweep, ledger)
     bare = replace(sweep, deadline=None, notify=None, stop_when=None)  # they are for who asks
     options = RunOptions(models=present, ends=True, clock=clock, typed=True)
-    run = await open_run(bare, options, env=env, screen=screen)
-    async with let_go(run):
+    opened = await open_run(bare, options, env=env, screen=screen)
+    async with let_go(opened):
         with deadlines_put_off():
-            cancelled = await _cancel(run, sweep)
-    if run.copy is not None:
-        await run.copy.finish(screen.say)
+            cancelled = await _cancel(opened, sweep)
+    if opened.copy is not None:
+        await opened.copy.finish(screen.say)
     return cancelled
 
 
-async def _cancel(run: RunState, sweep: Sweep) -> Cancelled:
-    await prepare(run)
-    done = {key: len(ids) for leftover in run.left_open.values() for key, ids in leftover.done.items()}
-    out = {part.key: part.requests - done[part.key] for part in run.batches.parts.values() if part.open}
+async def _cancel(opened: OpenRun, sweep: Sweep) -> Cancelled:
+    run = await prepare(opened)
+    ledger, leftovers = run.batches.ledger, run.batches.left_open.values()
+    done = {key: len(ids) for leftover in leftovers for key, ids in leftover.done.items()}
+    out = {part.key: part.requests - done[part.key] for part in ledger.parts.values() if part.open}
     async with drivable(run) as driven:
         await drive(run, driven)
         counters = Counters.summed(list(driven.counters.values()))
-    cancelled = _cancelled(run.store.folder, sweep, run.batches, out, counters)
+    cancelled = _cancelled(run.store.folder, sweep, ledger, out, counters)
     unreached = [
-        f"{alias}: {one.batches.unreached}"
-        for alias, one in driven.counters.items()
-        if one.batches and one.batches.unreached
+        f"{alias}: {counters.batches.unreached}"
+        for alias, counters in driven.counters.items()
+        if counters.batches and counters.batches.unreached
     ]
     return replace(cancelled, unreached=unreached, interrupted=driven.scheduler.stopped)
 

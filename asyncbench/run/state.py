@@ -1,4 +1,8 @@
-"""State that the parts of a run share."""
+"""Records of one run: what is open before it is prepared, and what the steps of its preparation return.
+
+`opening.open_run` returns an `OpenRun`. Each step of `preparing.prepare` returns one of the records below it.
+A `Run` is all of them together; nothing of it is replaced while it goes on.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -33,90 +37,139 @@ from asyncbench.store.spending import KnownCosts
 
 
 @dataclass(slots=True, kw_only=True)
-class RunState:
-    """One run of a sweep: what it was given and what its parts share while it lasts."""
+class RunWorkers:
+    """Workers of a run, as far as they are started, and what became of them."""
+
+    cluster: Cluster | None  # where workers ask what is asked call by call; None: as options say
+    processes: Workers | None = None  # that make the calls; None: this process does
+    counts: Callable[[], Sequence[WorkerCounts]] = tuple  # of each worker, while the run goes on
+    unread: list[str] = field(default_factory=list)  # names of dead workers whose journals cannot be read
+    failed: bool = False  # they died again and again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRun:
+    """A run that was checked, and whose folder is open: nothing is written yet."""
 
     sweep: Sweep
-    models: Sequence[Model]  # that are asked
     options: RunOptions
+    models: Sequence[Model]  # that are asked
     keys: Mapping[str, Credentials]  # of the models, by alias
-    opened: Mapping[str, ProblemSet]  # the sweep's files, by their place in it
-    within_s: float | None  # the deadline, from now
-    death: Death | None  # of the run before this one, where it was killed
+    problems: Mapping[str, ProblemSet]  # the sweep's files, by their place in it
+    within_s: float | None  # the deadline, from now; None: the sweep has none
     store: Store
     salvage: Salvage
+    copy: FolderCopy | None  # of the folder, in a bucket; None: results stay on this machine
+    death: Death | None  # of the run before this one; None: it was not killed
     screen: Screen
     notifier: Notifier
     faults: Faults
     refusals: Refusals
-    copy: FolderCopy | None = None  # in a bucket; None: there is none
-    costs_before: Mapping[str, KnownCosts] = field(default_factory=dict)  # of earlier runs, by alias
-    sets: Mapping[str, tuple[TrialSource, ...]] = field(init=False)  # what each model is asked, by alias
-    room: Room = field(init=False)
-    started_s: float = field(init=False)  # of `time.monotonic`
-    batches: BatchLedger = field(init=False)
-    left_open: Mapping[str, LeftOpen] = field(default_factory=dict)  # in batches by earlier runs, by alias
-    switches: Mapping[str, Switch] = field(default_factory=dict)  # from batches to real time, by alias
+    workers: RunWorkers
+
+    @property
+    def own_graders(self) -> Mapping[str, str]:
+        """The digests of the graders that are functions of the user, by name."""
+        sets = self.problems.values()
+        return {name: digest for problems in sets for name, digest in problems.own_graders.items()}
+
+    @property
+    def on_cluster(self) -> bool:
+        """Return whether workers of a cluster ask what is asked call by call."""
+        return self.workers.cluster is not None or self.options.ray is not None
+
+    @property
+    def process_count(self) -> int:
+        """Number of worker processes that shall make calls here; 0: this process makes them.
+
+        Nothing is for workers where a package of the user makes the calls, or batches take all trials.
+        """
+        if self.options.ends or self.on_cluster:  # a worker of the cluster has its own
+            return 0
+        for model in self.models:
+            batched = model.mode == BATCH and not has_mode_auto(self.sweep, model.alias)
+            if not makes_own_calls(model) and (not batched or self.sweep.batch.fallback == REALTIME):
+                return workers_here(self.sweep.workers)
+        return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunQuestions:
+    """The trials that a run is to ask, those that are finished too."""
+
+    sweep: Sweep
+    options: RunOptions
+    sets: Mapping[str, tuple[TrialSource, ...]]  # by alias
+    room: Room
+
+    def planned(self, model: Model) -> int:
+        """Return how many trials this run is to ask of a model."""
+        options = self.options
+        if options.load is not None:
+            return 0  # its lane says how many its steps ask
+        sources = self.sets[model.alias]
+        return planned(self.sweep, model.alias, sources, limit=options.limit, per_cell=options.pilot)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunMoney:
+    """The budget of a run, and the cost of earlier runs."""
+
     ledger: Ledger | None = None  # None: there is no budget
-    closed: Mapping[str, Closed] = field(default_factory=dict)  # by alias; empty: each trial is looked at
-    before: Before | None = None  # None: no rule stops a cell
-    grading: asyncio.Lock = field(default_factory=asyncio.Lock)  # of all models: graders of one's own
-    workers: Workers | None = None  # None: this process makes the calls
-    cluster: Cluster | None = None  # where workers ask what is asked call by call; None: as options say
-    count_workers: Callable[[], Sequence[WorkerCounts]] = tuple  # none: this process makes the calls
+    costs_before: Mapping[str, KnownCosts] = field(default_factory=dict)  # of earlier runs, by alias
     lost_usd: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # see `spent_by_lost`
-    unread_workers: list[str] = field(default_factory=list)  # whose journals nobody could read
-    workers_failed: bool = False  # they died again and again
-    needed: dict[str, Needed] = field(default_factory=dict)  # by alias; empty: likewise
 
     @property
     def caps(self) -> Sequence[Cap]:
         """The caps that hold the budget."""
         return () if self.ledger is None else self.ledger.caps
 
-    @property
-    def own_graders(self) -> Mapping[str, str]:
-        """The digests of the graders that are somebody's own functions, by name."""
-        opened = self.opened.values()
-        return {name: digest for problems in opened for name, digest in problems.own_graders.items()}
 
-    @property
-    def workers_wanted(self) -> int:
-        """Number of processes that make the calls; 0: this one, as where no call is for others."""
-        if self.options.ends or self.is_complete or not any(map(self._is_for_workers, self.models)):
-            return 0
-        if self.on_cluster:
-            return 0  # a worker of the cluster has its own
-        return workers_here(self.sweep.workers)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierBatches:
+    """The batches that earlier runs left, in the ledger that this run goes on with."""
 
-    @property
-    def on_cluster(self) -> bool:
-        """Return whether workers of a cluster ask what is asked call by call."""
-        return self.cluster is not None or self.options.ray is not None
+    ledger: BatchLedger
+    left_open: Mapping[str, LeftOpen]  # by alias
 
-    def is_dealt(self, model: Model) -> bool:
-        """Return whether workers of a cluster ask a model. The run makes the few calls of batches."""
-        leftover = self.left_open.get(model.alias)
-        # The run collects its open batches, and asks what they leave.
-        in_batches = leftover is not None and bool(leftover.done)
-        return self.on_cluster and model.mode == REALTIME and not in_batches and not self.options.ends
 
-    def _is_for_workers(self, model: Model) -> bool:
-        """Return whether workers can make a model's calls: those that batches leave, none of a package."""
-        batched = model.mode == BATCH and not has_mode_auto(self.sweep, model.alias)
-        return not makes_own_calls(model) and (not batched or self.sweep.batch.fallback == REALTIME)
+@dataclass(slots=True, kw_only=True)
+class EarlierTrials:
+    """The trials that earlier runs closed."""
+
+    closed: Mapping[str, Closed] = field(default_factory=dict)  # by alias; empty: each trial is looked up
+    before: Before | None = None  # results of earlier runs; None: no rule stops a cell
+    needed: dict[str, Needed] = field(default_factory=dict)  # by alias, for the models that have a client
+
+    def forget(self) -> None:
+        """Let go of what tells which trials to ask, for nothing more is asked."""
+        self.before = None
+        for needed in self.needed.values():
+            needed.forget()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run(OpenRun):
+    """One run of a sweep, ready for its first call."""
+
+    started_s: float  # of `time.monotonic`
+    questions: RunQuestions
+    money: RunMoney
+    batches: EarlierBatches
+    switches: Mapping[str, Switch] = field(default_factory=dict)  # from batches to real time, by alias
+    earlier: EarlierTrials = field(default_factory=EarlierTrials)
+    grading: asyncio.Lock = field(default_factory=asyncio.Lock)  # the graders of users run one at a time
 
     @property
     def is_complete(self) -> bool:
         """Return whether earlier runs closed every trial, as far as anybody looked."""
-        done = sum(closed.done for closed in self.closed.values())
-        return bool(self.closed) and done >= sum(map(self.planned, self.models))
+        closed = self.earlier.closed
+        trials = sum(map(self.questions.planned, self.models))
+        return bool(closed) and sum(found.done for found in closed.values()) >= trials
 
-    def planned(self, model: Model) -> int:
-        """Return how many trials this run is to ask of a model, those that are finished too."""
-        options = self.options
-        if options.load is not None:
-            return 0  # its lane says how many its steps ask
-        return planned(
-            self.sweep, model.alias, self.sets[model.alias], limit=options.limit, per_cell=options.pilot
-        )
+    def is_dealt(self, model: Model) -> bool:
+        """Return whether workers of a cluster ask a model. The run makes the few calls of batches."""
+        leftover = self.batches.left_open.get(model.alias)
+        # The run collects its open batches, and asks what they leave.
+        in_batches = leftover is not None and bool(leftover.done)
+        return self.on_cluster and model.mode == REALTIME and not in_batches and not self.options.ends

@@ -13,7 +13,7 @@ from asyncbench.records import Limits, waits
 from asyncbench.run.control import KINDS, Peer, Talk, checked_limits
 from asyncbench.run.lanes import loads_in
 from asyncbench.run.picture import what_holds
-from asyncbench.run.state import RunState
+from asyncbench.run.state import Run
 
 UNITS: Final = {
     "requests": "rpm",
@@ -27,7 +27,7 @@ ENOUGH: Final = 0.999  # of a limit: told ones are compared with it
 class Steering:
     """Answers requests about one run."""
 
-    def __init__(self, run: RunState, scheduler: Scheduler) -> None:
+    def __init__(self, run: Run, scheduler: Scheduler) -> None:
         self._run, self._scheduler = run, scheduler
         self._paused_by = ""  # whom, and when; empty: it is not
 
@@ -46,7 +46,7 @@ class Steering:
             "paused": bool(self._paused_by),
             "notes": list(notes),
             "lanes": [_status_of(lane) for lane in self._scheduler.going],
-            "workers": [asdict(one) for one in self._run.count_workers()],
+            "workers": [asdict(one) for one in self._run.workers.counts()],
         }
 
     # ── pausing

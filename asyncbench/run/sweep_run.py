@@ -25,39 +25,39 @@ from asyncbench.providers.unasked import watching_servers
 from asyncbench.records import Outcome
 from asyncbench.run.copying import finished_copy, give_up_copy
 from asyncbench.run.driving import Driven, drivable, drive
+from asyncbench.run.forecasting import rest_usd_of
 from asyncbench.run.lanes import is_finished, is_unfinished, loads_in, started_workers
+from asyncbench.run.opening import open_run
 from asyncbench.run.options import RunOptions
-from asyncbench.run.preparing import open_run, prepare, rest_usd_of
+from asyncbench.run.preparing import prepare
 from asyncbench.run.progress import Screen, screen_for
 from asyncbench.run.refusals import stop_lines
-from asyncbench.run.state import RunState
+from asyncbench.run.state import OpenRun, Run
 from asyncbench.run.summary import BudgetUse, Exit, Summary
 from asyncbench.store.manifest import planned as planned_in, simulated_note
 
 # ── Counts of earlier runs and skipped trials
 
 
-async def settle(run: RunState, driven: Driven) -> None:
+async def settle(run: Run, driven: Driven) -> None:
     """Count what earlier runs finished; write down what is skipped, unless the run shall leave at once."""
     if run.options.load is not None:
         return
-    if not run.closed:
+    if not run.earlier.closed:
         await asyncio.to_thread(_count_finished, run, driven)
     models = {
         model.alias: (model, needed.stopping)
         for model in run.models
-        if (needed := run.needed.get(model.alias)) is not None and unsettled(needed.stopping)
+        if (needed := run.earlier.needed.get(model.alias)) is not None and unsettled(needed.stopping)
     }
     if not models or (driven.scheduler.stopped and not driven.scheduler.overdue):
         return
     run.screen.say("working out which trials are skipped")
-    run.before = None  # memory need not hold twice which trials there are
-    for needed in run.needed.values():
-        needed.forget()
+    run.earlier.forget()  # memory need not hold twice which trials there are
     reopened = await settle_stopped(
         run.sweep,
         models,
-        run.sets,
+        run.questions.sets,
         limit=run.options.limit,
         per_cell=run.options.pilot,
         folder=run.store.folder,
@@ -70,7 +70,7 @@ async def settle(run: RunState, driven: Driven) -> None:
         )
 
 
-def _count_finished(run: RunState, driven: Driven) -> None:
+def _count_finished(run: Run, driven: Driven) -> None:
     """Count what earlier runs finished of that to which this one, ending early, did not come."""
     met = Counter({alias: counters.done_before for alias, counters in driven.counters.items()})
     for client in driven.clients:
@@ -82,7 +82,7 @@ def _count_finished(run: RunState, driven: Driven) -> None:
         trials = trials_of(
             run.sweep,
             model,
-            run.sets[model.alias],
+            run.questions.sets[model.alias],
             limit=run.options.limit,
             per_cell=run.options.pilot,
             skip=partial(_counted, run, before),
@@ -92,7 +92,7 @@ def _count_finished(run: RunState, driven: Driven) -> None:
         client.counters.failed_before = before.failed_before
 
 
-def _counted(run: RunState, before: Counters, trial_id: str) -> bool:
+def _counted(run: Run, before: Counters, trial_id: str) -> bool:
     is_finished(run, before, trial_id)
     return True
 
@@ -100,17 +100,19 @@ def _counted(run: RunState, before: Counters, trial_id: str) -> bool:
 # ── Summary
 
 
-async def sum_up(run: RunState, driven: Driven) -> Summary:
+async def sum_up(run: Run, driven: Driven) -> Summary:
     """Return what a run did, while its simulators still answer."""
     seen = [await asyncio.to_thread(simulator.stats) for simulator in driven.simulators]
     options, loads = run.options, loads_in(driven.scheduler.lanes)
     aliases = {model.alias for model in run.models}
     outside = [alias for alias in unpriced(run.sweep) if alias in aliases]
-    budget = None if run.ledger is None else BudgetUse(ledger=run.ledger, outside=outside)
+    ledger = run.money.ledger
+    budget = None if ledger is None else BudgetUse(ledger=ledger, outside=outside)
     if budget is not None and options.load is None:
         budget = replace(budget, rest_usd=await asyncio.to_thread(rest_usd_of, run, budget))
     more_usd = budget.to_go_on if budget is not None and options.may_raise_budget else None
     names = {condition.name for condition in run.sweep.conditions}
+    parts = part_statuses(run.batches.ledger, running=False, now=time.time())
     return Summary(
         sweep=run.sweep.name,
         out=run.sweep.out,
@@ -128,23 +130,23 @@ async def sum_up(run: RunState, driven: Driven) -> Summary:
         asked_again=bool(run.store.again),
         conditions=Counter(alias for _, alias, name in planned_in(run.store.manifest) if name in names),
         stops=[*stop_lines(run.models, driven.counters), *_unread(run)],
-        batches=[part for part in part_statuses(run.batches, running=False, now=time.time()) if part.open],
+        batches=[part for part in parts if part.open],
         limit=_limit_text(run, reached=not any(counters.open for counters in driven.counters.values())),
     )
 
 
-def _unread(run: RunState) -> Iterator[str]:
+def _unread(run: Run) -> Iterator[str]:
     """Yield whose answers are on machines that nobody can read now."""
-    for name in run.unread_workers:
+    for name in run.workers.unread:
         yield (
             f"worker {name} died, and its journal cannot be read: what it may have cost counts as spent. Its "
             "answers count once a worker runs on its machine again. Until then a run asks them again."
         )
 
 
-def _limit_text(run: RunState, *, reached: bool) -> str | None:
+def _limit_text(run: Run, *, reached: bool) -> str | None:
     """Return what the option `limit` left out; None: nothing."""
-    limit, sets = run.options.limit, run.sets.values()
+    limit, sets = run.options.limit, run.questions.sets.values()
     problems = {sum(problem_set.rows for problem_set in of_model) for of_model in sets}
     if limit is None or limit >= max(problems):
         return None
@@ -157,7 +159,7 @@ def _limit_text(run: RunState, *, reached: bool) -> str | None:
     return f"{typed.format(limit)} {share}; run again without {without} for the rest"
 
 
-def _causes(run: RunState, driven: Driven) -> frozenset[Exit]:
+def _causes(run: Run, driven: Driven) -> frozenset[Exit]:
     """Return why a run ended before all was done, or a load before all its steps were measured.
 
     If it was to leave batches, those that are sent are done.
@@ -167,13 +169,13 @@ def _causes(run: RunState, driven: Driven) -> frozenset[Exit]:
     unfinished = [client.counters for lane, client in going if is_unfinished(lane, client)]
     if scheduler.overdue and unfinished:
         causes.add(Exit.DEADLINE)
-    elif scheduler.stopped and not scheduler.overdue and not run.workers_failed:
+    elif scheduler.stopped and not scheduler.overdue and not run.workers.failed:
         causes.add(Exit.INTERRUPTED)
     if any(counters.budget_stopped for counters in unfinished):
         causes.add(Exit.BUDGET)
-    if run.unread_workers or (is_load and unfinished):
+    if run.workers.unread or (is_load and unfinished):
         causes.add(Exit.UNFINISHED)
-    sent = {part.alias for part in run.batches.parts.values() if part.open and not part.unsent}
+    sent = {part.alias for part in run.batches.ledger.parts.values() if part.open and not part.unsent}
     sent = sent if run.options.detach or run.options.pilot is not None else set()
     for alias, counters in driven.counters.items():
         lacks = not is_load and not counters.complete
@@ -328,15 +330,16 @@ async def run_with_options(
 
     Workers of a cluster, if one is given, ask what is asked call by call.
     """
-    run = await open_run(sweep, options, env=env, screen=screen, cluster=cluster)
-    async with run.notifier.until_the_end():
-        async with let_go(run), AsyncExitStack() as stack:
-            stack.enter_context(watching_servers(run.screen.say))
+    opened = await open_run(sweep, options, env=env, screen=screen, cluster=cluster)
+    async with opened.notifier.until_the_end():
+        async with let_go(opened), AsyncExitStack() as stack:
+            stack.enter_context(watching_servers(opened.screen.say))
             stack.enter_context(deadlines_put_off())
-            if not run.store.finished:  # otherwise perhaps nothing is to be asked
-                await _start_workers(run, stack)  # before all else: importing takes them a while
-            await prepare(run)
-            await _start_workers(run, stack)
+            if not opened.store.finished:  # otherwise perhaps nothing is to be asked
+                await _start_workers(opened, stack)  # before all else: importing takes them a while
+            run = await prepare(opened)
+            if not run.is_complete:
+                await _start_workers(run, stack)
             async with drivable(run) as driven:
                 await drive(run, driven)
                 await settle(run, driven)
@@ -345,15 +348,15 @@ async def run_with_options(
     return summary
 
 
-async def _start_workers(run: RunState, stack: AsyncExitStack) -> None:
+async def _start_workers(run: OpenRun, stack: AsyncExitStack) -> None:
     """Begin the processes that a run wants and has not begun."""
-    run.workers = run.workers or await started_workers(
-        run.workers_wanted, run.sweep, run.models, run.keys, notify=run.screen.say, stack=stack
+    run.workers.processes = run.workers.processes or await started_workers(
+        run.process_count, run.sweep, run.models, run.keys, notify=run.screen.say, stack=stack
     )
 
 
 @asynccontextmanager
-async def let_go(run: RunState) -> AsyncIterator[None]:
+async def let_go(run: OpenRun) -> AsyncIterator[None]:
     """Close the results folder after the body; where it fails, raise its cause."""
     try:
         try:

@@ -22,7 +22,7 @@ from asyncbench.lanes.batches import context, lane
 from asyncbench.lanes.batches.ledger import BatchLedger, Step
 from asyncbench.planning.preflight import open_sources, sources_of
 from asyncbench.planning.trials import sources_by_model
-from asyncbench.run import preparing
+from asyncbench.run import opening, preparing
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import run_with_options
@@ -232,12 +232,12 @@ def _without_needless(patch):
         return _OPENED[place]
 
     patch.setattr(asyncio, "to_thread", inline)
-    patch.setattr(preparing, "open_sources", opened)
+    patch.setattr(opening, "open_sources", opened)
     patch.setattr(
         preparing, "sets_in_folder", lambda sweep, models, sets, _: sources_by_model(sweep, models, sets)
     )
     patch.setattr(preparing, "write_forecast", lambda _run: None)
-    patch.setattr(preparing, "_describe", lambda *_: None)
+    patch.setattr(preparing, "describe", lambda *_: None)
     patch.setattr(salvage, "_set_aside", lambda _reserve, _size: None)
 
 

@@ -1,0 +1,107 @@
+"""Cautions before the first call of a run: what its user should know, and what refuses nothing."""
+
+import time
+from collections.abc import Iterator
+
+from asyncbench.files import quoted
+from asyncbench.lanes.batches.ledger import Step
+from asyncbench.planning.belonging import cautions_on_copy
+from asyncbench.planning.modes import has_mode_auto, why_in_real_time, without_batch_price
+from asyncbench.planning.outdated import corrected, outgraded_notes
+from asyncbench.planning.preflight import cautions_on
+from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.prices import is_moving_alias, rates_of
+from asyncbench.records import AUTO, BATCH, REALTIME
+from asyncbench.run.lanes import cautions_of_load
+from asyncbench.run.state import Run
+
+
+def cautions(run: Run) -> Iterator[str]:
+    """Yield a sentence for each caution, in the order in which they are said."""
+    yield from _damage(run)
+    in_batches = sum(len(leftover.out) for leftover in run.batches.left_open.values())
+    yield from cautions_on_copy(run.sweep, in_batches)
+    yield from cautions_on(run.problems.values())
+    if run.sweep.load is not None:
+        yield from cautions_of_load(run.sweep.load, run.models, run.sweep.models)
+    yield from _prices(run)
+    yield from _batches(run)
+    for model in run.models:
+        if not model.simulated and (why := is_moving_alias(model.model_id)):
+            yield f"{why}. The report shows which model answered."
+    yield from _finished_trials(run)
+
+
+def _damage(run: Run) -> Iterator[str]:
+    """Yield what the folder has lost."""
+    for damage in run.store.damaged:
+        what = "damaged, left out; the rest is kept" if damage.size else damage.message
+        yield f"journal/{damage.segment.name}, line {damage.line}: {what}"
+    if run.copy is not None and (lost := run.copy.lost) is not None:
+        yield f"the journal of {lost} is taken for lost: what it held of calls is asked, and paid, again"
+    for path in run.store.lost:
+        yield f"{path}: accepted as lost; the cost of its calls still counts"
+    if any(path.startswith("grades/") for path in run.store.lost):
+        again = f"asyncbench regrade {quoted(run.sweep.out)} --write"
+        yield f"some grades are lost. To make them again: `{again}`"
+
+
+def _prices(run: Run) -> Iterator[str]:
+    """Yield which models have no price, or none of their batches."""
+    now, tiers = time.time(), {BATCH: BATCH, REALTIME: None}
+    if unpriced := [model.alias for model in run.models if rates_of(model)(tiers[model.mode], now) is None]:
+        outside = ", and no budget holds them" if run.money.caps else ""
+        yield (
+            f"no price is known for {', '.join(unpriced)}: their cost stays unknown{outside}. "
+            "Set price: {input: ..., output: ...} in the sweep (USD per million tokens)."
+        )
+    if full := without_batch_price(run.models):
+        yield full
+
+
+def _batches(run: Run) -> Iterator[str]:
+    """Yield which batches were never tried, are not used, or hold trials that are asked in no other way."""
+    in_batches = [model for model in run.models if model.mode == BATCH]
+    untried = [m for m in in_batches if not known_endpoints()[m.provider].batches_proven_at(m.base_url)]
+    for name in dict.fromkeys(model.provider for model in untried):
+        yield f"batches of {name} are built by documents and were never tried. Begin with --limit 10."
+    aliases = {model.alias for model in run.models}
+    for model in run.sweep.models:
+        if model.alias in aliases and model.mode == AUTO and (why := why_in_real_time(run.sweep, model)):
+            yield f"{model.alias}: `mode: auto` asks it in real time: {why}."
+    for part in run.batches.ledger.parts.values():
+        if part.step is Step.ABANDONED:
+            yield (
+                f"{part.alias}: {part.requests:,} trials of part {part.key} were abandoned and are not "
+                f"asked. To ask them: --resubmit {part.key}. If its batch exists, they are paid twice."
+            )
+    if run.options.detach and any(has_mode_auto(run.sweep, model.alias) for model in run.models):
+        yield (
+            "`mode: auto` leaves batches for real time only while a run goes on. You detach: run again well "
+            "before the deadline."
+        )
+    in_sweep = {model.alias for model in run.sweep.models}
+    for alias, leftover in run.batches.left_open.items():
+        if leftover.out and alias not in in_sweep:
+            yield (
+                f"{len(leftover.out):,} trials are in batches of {alias}, which is not in the sweep any "
+                f"more. They are asked in no other way. To collect them, put {alias} back and run again."
+            )
+
+
+def _finished_trials(run: Run) -> Iterator[str]:
+    """Yield which finished trials would come out otherwise now. They need new grades, not new answers."""
+    sources = (source for sources in run.questions.sets.values() for source in sources)
+    used = dict.fromkeys(source.problems.path for source in sources)
+    if changed := corrected(run.store.folder, list(used)):
+        yield (
+            f"the expected answers of {changed:,} finished trials have changed. To see what changes: "
+            f"`asyncbench regrade {quoted(run.sweep.out)}`; to keep it: add --write. Nothing is asked again."
+        )
+    yield from outgraded_notes(run.store.folder)
+    room = run.questions.room
+    if room.had_it:
+        yield (
+            f"{room.had_it:,} trials were cut off at {room.max_tokens:,} tokens or more already: "
+            "they are not asked again"
+        )

@@ -1,0 +1,99 @@
+"""Describe a run in its folder before the first call: the sweep file, and the manifest's entries on it."""
+
+import platform
+from collections.abc import Collection, Mapping
+from importlib.metadata import version
+from typing import Final
+
+import yaml
+
+from asyncbench.config.sweep import as_mapping
+from asyncbench.planning.budget_bounds import ASKED, named, named_before
+from asyncbench.planning.preflight import HUB, recorded_by
+from asyncbench.planning.trials import planned_tasks
+from asyncbench.providers.endpoints import added_providers
+from asyncbench.run.state import Run
+from asyncbench.store.manifest import RECORDED, Manifest, joined_recordings, planned_aliases
+from asyncbench.suites.custom import ADDED_GRADERS
+from asyncbench.suites.table import SUITES
+
+Tasks = Mapping[str, Mapping[str, int]]  # suite → task → trials
+EARLIER: Final = "earlier_graders"  # in a manifest: name → the digests that its source had before
+
+
+def describe(run: Run, renamed: Collection[str]) -> None:
+    """Write down in the folder what is being run; `renamed` are aliases of which nothing is asked."""
+    sweep, store, sets = run.sweep, run.store, run.questions.sets
+    copies = {source.problems.path.name: source.problems for sources in sets.values() for source in sources}
+    recorded_before = (planned_aliases(store.manifest), store.manifest.get(RECORDED, []))
+    recorded = ({*sets}, recorded_by(sweep, run.models))
+    store.write_sweep_file(
+        yaml.safe_dump(as_mapping(sweep), sort_keys=False).encode(),
+        {
+            "asyncbench": version("asyncbench"),
+            "python": platform.python_version(),
+            "simulated": any(model.simulated for model in sweep.models),
+            "runs": {sweep.name: {"planned": _planned(run, renamed)}},
+            ASKED: named(named_before(store.folder, store.manifest), run.models),
+            RECORDED: joined_recordings([recorded_before, recorded]),
+            "budget": None if run.money.ledger is None else run.money.ledger.described(),
+            **_added_entries(run),
+            "problem_sets": {
+                name: {
+                    "name": problems.name,
+                    "rows": problems.rows,
+                    "digest": problems.digest,
+                    "seed": problems.seed,
+                }
+                for name, problems in sorted(copies.items())
+            },
+        },
+    )
+
+
+def _planned(run: Run, renamed: Collection[str]) -> dict[str, Mapping[str, Tasks]]:
+    """Return the trials that each model is planned to be asked: by alias, condition, suite and task.
+
+    Models, conditions and suites that are not asked this time keep the plan that they had.
+    """
+    runs = run.store.manifest.get("runs", {})
+    planned: dict[str, Mapping[str, Tasks]] = {**runs.get(run.sweep.name, {"planned": {}})["planned"]}
+    if run.options.load is not None:
+        return planned
+    for alias, sources in run.questions.sets.items():
+        if alias not in renamed:
+            before = planned.get(alias, {})
+            plan = planned_tasks(run.sweep, alias, sources)
+            merged = {name: {**before.get(name, {}), **suites} for name, suites in plan.items()}
+            planned[alias] = {**before, **merged}
+    return planned
+
+
+def _added_entries(run: Run) -> dict[str, object]:
+    """Return the entries on graders, packages and files that are not asyncbench's, without empty ones."""
+    before, used = run.store.manifest, list(run.problems.values())
+    sources = [source for sources in run.questions.sets.values() for source in sources]
+    added = [
+        *SUITES.origins({suite for source in sources for suite in source.tasks}),
+        *ADDED_GRADERS.origins({name for problems in used for name in problems.graders}),
+        *added_providers().origins({model.provider for model in run.models}),
+    ]
+    earlier = [origin for origin in before.get("plugins", []) if origin not in added]
+    hub = {problems.hub.address: problems.hub.pinned for problems in used if problems.hub}
+    entries = {
+        "graders": before.get("graders", {}) | run.own_graders,
+        EARLIER: _earlier_digests(before, run.own_graders),
+        "plugins": [*earlier, *added],
+        HUB: before.get(HUB, {}) | hub,
+    }
+    return {key: value for key, value in entries.items() if value}
+
+
+def _earlier_digests(before: Manifest, graders: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the digests that the user's graders had in earlier runs, oldest first, by name."""
+    latest, earlier = before.get("graders", {}), dict(before.get(EARLIER, {}))
+    for name, digest in graders.items():
+        digests = [*earlier.get(name, []), *filter(None, [latest.get(name)])]
+        if former := [old for old in dict.fromkeys(digests) if old != digest]:
+            earlier[name] = former
+    return earlier
