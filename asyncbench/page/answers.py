@@ -21,9 +21,9 @@ from asyncbench.records import Outcome, accepted_answers
 from asyncbench.store.schema import ENTRANT
 from asyncbench.tables.numbers import count, dollars, seconds
 
-LONGEST: Final = 3_000  # characters of one text of a whole trial; of a longer one its ends are kept
+LONGEST: Final = 3_000  # characters of one text of a whole trial; a longer text loses its middle
 SHORT: Final = 120  # characters of a text in a list
-ROWS_AT_ONCE: Final = 2048  # whose texts are in memory together
+ROWS_AT_ONCE: Final = 2048  # rows whose texts are in memory together
 _LAST_LINE: Final = 400  # characters of a question in which its last line is searched
 _KIND: Final = ("suite", "task", "variant", "representation")
 _EXAMINED: Final = (Outcome.WRONG, Outcome.NO_ANSWER)
@@ -44,7 +44,7 @@ _GRADES: Final = (
     *("digits_right", "digits_total", "flags", "score"),
 )
 
-PROBLEMS: Final = "problems"  # what views have made: the rows of problems by id, to be read once
+PROBLEMS: Final = "problems"  # the name under which views keep rows of problems by id, so each is read once
 
 ShownTrial = dict[str, Any]  # Any: whatever JSON can hold
 Row = dict[str, Any]  # Any: cells of `trials`, `grades` and a problem set
@@ -59,12 +59,12 @@ def summaries(views: FolderViews, ids: Sequence[str]) -> list[ShownTrial]:
     """
     rows = _rows(views, _LISTED, "trial_id", ids)
     roster = asked_in(views)
-    return _in_order({row["trial_id"]: _line(row, roster, _error(row)) for row in rows}, ids)
+    return _ordered({row["trial_id"]: _line(row, roster, _error(row)) for row in rows}, ids)
 
 
 def whole_trials(views: FolderViews, ids: Sequence[str]) -> list[ShownTrial]:
     """Return trials with all that the page shows of one; order and errors as of `summaries`."""
-    return _in_order(_whole_by_id(views, "trial_id", ids), ids)
+    return _ordered(_whole_by_id(views, "trial_id", ids), ids)
 
 
 def answers_to(views: FolderViews, problem_ids: Sequence[str]) -> list[ShownTrial]:
@@ -76,7 +76,7 @@ def answers_to(views: FolderViews, problem_ids: Sequence[str]) -> list[ShownTria
         views: of the results folders.
         problem_ids: what trials have as their `question`.
     """
-    order = {problem_id: place for place, problem_id in enumerate(problem_ids)}
+    order = {problem_id: index for index, problem_id in enumerate(problem_ids)}
     trials = _whole_by_id(views, "problem_id", problem_ids).values()
     return sorted(
         trials, key=lambda trial: (order[trial["question"]], trial["asked"], trial["repeat"], trial["id"])
@@ -86,7 +86,8 @@ def answers_to(views: FolderViews, problem_ids: Sequence[str]) -> list[ShownTria
 # ── reading rows ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _in_order(by_id: Mapping[str, ShownTrial], ids: Sequence[str]) -> list[ShownTrial]:
+def _ordered(by_id: Mapping[str, ShownTrial], ids: Sequence[str]) -> list[ShownTrial]:
+    """Return trials in the order of their ids, without ids that nobody knows."""
     return [by_id[trial_id] for trial_id in ids if trial_id in by_id]
 
 
@@ -95,7 +96,7 @@ def _whole_by_id(views: FolderViews, by: str, wanted: Sequence[str]) -> dict[str
     roster = asked_in(views)
     rows = _rows(views, _SHOWN, by, wanted)
     trials = {row["trial_id"]: _whole(row, roster) for row in rows}
-    for grade in _as_rows(views.of_trials("grades", ["trial_id", *_GRADES], list(trials))):
+    for grade in _batch_rows(views.of_trials("grades", ["trial_id", *_GRADES], list(trials))):
         grades = trials[grade.pop("trial_id")]["grades"]
         grade["answer"] = grade["answer"] and _ends(grade["answer"])
         grades.insert(0 if grade["headline"] else len(grades), grade)
@@ -104,12 +105,24 @@ def _whole_by_id(views: FolderViews, by: str, wanted: Sequence[str]) -> dict[str
 
 def _rows(views: FolderViews, columns: Sequence[str], by: str, wanted: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of trials that have one of the wanted values, each with its problem."""
-    rows: Iterable[Row] = _as_rows(views.of_trials("trials", columns, wanted, by=by))
+    rows: Iterable[Row] = _batch_rows(views.of_trials("trials", columns, wanted, by=by))
     problem_ids: Collection[str] = wanted
     if by == "trial_id":
         rows = list(rows)  # these are few
         problem_ids = {row["problem_id"] for row in rows}
-    problems = _problems(views, problem_ids)
+
+    # Problems that were read before, where the views keep them, are not read again.
+    problems_by_id: dict[str, list[Row]] = views.made.get(PROBLEMS, {})
+    if missing := {*problem_ids} - problems_by_id.keys():
+        unread = pc.field("problem_id").isin(pa.array(sorted(missing), pa.string()))
+        for problem in _batch_rows(views.problems(_PROBLEM, unread)):
+            problems_by_id.setdefault(problem["problem_id"], []).append(problem)
+    problems = {
+        (problem["problem_set"], problem["problem_id"]): problem
+        for problem_id in problem_ids
+        for problem in problems_by_id.get(problem_id, ())
+    }
+
     for row in rows:
         whole = row | problems.get((row["problem_set"], row["problem_id"]), _UNKNOWN)
         accepted = accepted_answers(whole["expected"], whole["extra"])
@@ -119,19 +132,8 @@ def _rows(views: FolderViews, columns: Sequence[str], by: str, wanted: Sequence[
 _UNKNOWN: Final[Row] = {"question": None, "operands": (), "answer_type": None, "extra": "{}"}
 
 
-def _problems(views: FolderViews, problem_ids: Collection[str]) -> dict[tuple[str, str], Row]:
-    """Return problems; those that were read before, where they are kept, are not read again."""
-    known: dict[str, list[Row]] = views.made.get(PROBLEMS, {})
-    if missing := {*problem_ids} - known.keys():
-        wanted = pc.field("problem_id").isin(pa.array(sorted(missing), pa.string()))
-        for row in _as_rows(views.problems(_PROBLEM, wanted)):
-            known.setdefault(row["problem_id"], []).append(row)
-    every = (row for problem_id in problem_ids for row in known.get(problem_id, ()))
-    return {(row["problem_set"], row["problem_id"]): row for row in every}
-
-
-def _as_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
-    """Yield rows, of so many batches at a time as make up a good one: few rows of each are wanted."""
+def _batch_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+    """Yield the rows of batches. Small batches are converted together, which is faster."""
     waiting = list[pa.RecordBatch]()
     for batch in chain(batches, [None]):
         if batch is not None:
@@ -139,17 +141,17 @@ def _as_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
         if waiting and (batch is None or sum(map(len, waiting)) >= ROWS_AT_ONCE):
             table = pa.Table.from_batches(waiting).unify_dictionaries().combine_chunks()
             waiting.clear()
-            columns = map(_values, table.to_batches()[0].columns if len(table) else ())
+            columns = map(_column_values, table.to_batches()[0].columns if len(table) else ())
             yield from (
                 dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)
             )
 
 
-def _values(column: "pa.Array[Any]") -> list[Any]:  # Any: cells of a table
+def _column_values(column: "pa.Array[Any]") -> list[Any]:  # Any: cells of a table
     """Return a column as Python values, times as microseconds; for texts, much faster than `to_pylist`."""
     if isinstance(column, pa.DictionaryArray):
-        known = [*column.dictionary.to_pylist(), None]
-        return [known[code] for code in column.indices.fill_null(-1).to_numpy().tolist()]
+        values = [*column.dictionary.to_pylist(), None]
+        return [values[code] for code in column.indices.fill_null(-1).to_numpy().tolist()]
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())
     if pa.types.is_string(column.type) or (not column.null_count and pa.types.is_primitive(column.type)):
@@ -191,7 +193,8 @@ def operands_text(task: str, operands: Sequence[str], question: str | None) -> s
     first, *others = operands
     if sign is None:
         return ", ".join(operands)
-    return f" {sign} ".join([first, *(f"({other})" if other.startswith("-") else other for other in others)])
+    rest = (f"({operand})" if operand.startswith("-") else operand for operand in others)
+    return f" {sign} ".join([first, *rest])
 
 
 def _whole(row: Row, roster: Asked) -> ShownTrial:
@@ -204,12 +207,25 @@ def _whole(row: Row, roster: Asked) -> ShownTrial:
         "message": row["error_message"],
     }
     error = _error(row)
+    alignment: list[Part] | None = None
+    if row["answer"] is not None:
+        parts = aligned(
+            row["expected"],
+            row["answer"],
+            answer_type=row["answer_type"] or type_of(row["representation"]),
+            task=row["task"],
+            operands=row["operands"],
+            error=error,
+            right=row["outcome"] == Outcome.CORRECT,
+        )
+        alignment = [(op, _ends(true), _ends(read)) for op, true, read in parts]
+
     return {
         **_line(row, roster, error),
         **{name: text and _ends(text) for name, text in texts.items()},
         "accepted": [_cut(text) for text in row["accepted"][:MOST_ACCEPTED]],
         "accepted_in_all": len(row["accepted"]),
-        "aligned": _aligned(row, error),
+        "aligned": alignment,
         "wrong_from_first": error.wrong_from_left if error else (),
         "wrong_from_last": error.wrong_from_right if error else (),
         "grades": [],  # of every grader, the headline first
@@ -218,23 +234,8 @@ def _whole(row: Row, roster: Asked) -> ShownTrial:
     }
 
 
-def _aligned(row: Row, error: Error | None) -> list[Part] | None:
-    if row["answer"] is None:
-        return None
-    parts = aligned(
-        row["expected"],
-        row["answer"],
-        answer_type=row["answer_type"] or type_of(row["representation"]),
-        task=row["task"],
-        operands=row["operands"],
-        error=error,
-        right=row["outcome"] == Outcome.CORRECT,
-    )
-    return [(op, _ends(true), _ends(read)) for op, true, read in parts]
-
-
 def _facts(row: Row) -> Iterator[tuple[str, str | None]]:
-    """Yield what else is known, as text by its name."""
+    """Yield the name and text of each other fact of a trial; None or empty where it is unknown."""
     yield "style", row["style"]
     yield "answered by", row["model_served"]
     yield "upstream", row["upstream"]
@@ -254,10 +255,12 @@ def _facts(row: Row) -> Iterator[tuple[str, str | None]]:
 
 
 def _cut(text: str | None) -> str | None:
+    """Return a text for a list, cut off at its end where it is long."""
     return text if text is None or len(text) <= SHORT else f"{text[: SHORT - 1]}…"
 
 
 def _ends(text: str) -> str:
+    """Return a text of a whole trial, without its middle where it is long."""
     if len(text) <= LONGEST:
         return text
     head = LONGEST * 2 // 3

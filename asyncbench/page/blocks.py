@@ -29,7 +29,6 @@ from asyncbench.analysis.notes import (
 from asyncbench.analysis.pairing import ANSWERS, marks_in
 from asyncbench.errors import ConfigError
 from asyncbench.page.charts.breaks import (
-    KindCurve,
     break_rows,
     half_rows,
     heat_rows,
@@ -60,7 +59,6 @@ from asyncbench.reports.standings.rankings import Ranking, RankingRow
 from asyncbench.reports.standings.report import (
     ALONE,
     REPEATED,
-    KindRankingRow,
     Standings,
     outcomes_of,
     over,
@@ -89,7 +87,7 @@ from asyncbench.tables.screen import safe, safe_note
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 
-_VARIED: Final = ("condition", "effort", "style", "folder", "run")
+_VARIED: Final = ("condition", "effort", "style", "folder", "run")  # what may differ among a model's entrants
 _HEADINGS: Final = {
     "accuracy": ACCURACY,
     "answered": ANSWERED,
@@ -123,14 +121,19 @@ def head_block(views: FolderViews) -> Values:
         "trials_in_all": sum(entrant.trials for entrant in roster.entrants),
         "load_calls": views.rows(_OFFERED)[0]["calls"],
         "finding": finding_of(standings, roster, kind_curves(views)),
-        "entrants": [_entrant(entrant, place) for place, entrant in enumerate(roster.entrants)],
+        "entrants": [_entrant(entrant, index) for index, entrant in enumerate(roster.entrants)],
         "kinds": [
             {name: safe(text) for name, text in asdict(kind).items() if name != "called"}
             | {"called": kind.called}
             for kind in roster.kinds
         ],
         "lengths": {"least": min(lengths), "most": max(lengths)} if lengths else None,
-        "varied": _varied(roster),
+        "varied": [
+            attribute
+            for attribute in _VARIED
+            if len({(entrant.model, getattr(entrant, attribute)) for entrant in roster.entrants})
+            > len({entrant.model for entrant in roster.entrants})
+        ],
         "printed": BESIDE if any(kind.suite == PAPER for kind in roster.kinds) else "",
         "metrics": _metrics(views),
         "outcomes": list(OUTCOME_COLOURS),
@@ -151,9 +154,9 @@ def _notes(views: FolderViews) -> Iterator[Values]:
         yield {"words": safe(words, most=len(words)), "grave": False}
 
 
-def _entrant(entrant: NamedEntrant, place: int) -> Values:
+def _entrant(entrant: NamedEntrant, index: int) -> Values:
     texts = ("name", "run", "model", "condition", "folder", "effort", "style")
-    light, dark = colours_of(place)
+    light, dark = colours_of(index)
     return {
         **{name: safe(text) if (text := getattr(entrant, name)) else text for name in texts},
         "short": entrant.short,
@@ -163,18 +166,8 @@ def _entrant(entrant: NamedEntrant, place: int) -> Values:
     }
 
 
-def _varied(roster: Asked) -> list[str]:
-    """Return the attributes in which entrants of one model differ."""
-
-    def varies(name: str) -> bool:
-        values = {(entrant.model, getattr(entrant, name)) for entrant in roster.entrants}
-        return len(values) > len({model for model, _ in values})
-
-    return list(filter(varies, _VARIED))
-
-
 def _metrics(views: FolderViews) -> Values:
-    """Return the metrics of which anything is known."""
+    """Return the metrics for which there is at least one figure; accuracy always."""
     counts = {name: sum(cell[name] for cell in cells_in(views)) for name in COUNTS}
     return {
         name: {
@@ -209,17 +202,20 @@ def standings_block(views: FolderViews) -> Values:
     """Return the rankings, over all suites first; those who share too few problems with others come last."""
     standings, places = standings_in(views), asked_in(views).entrant_places
     ranked = [_ranking(ranking, places) for ranking in standings.rankings if not ranking.alone]
+    kinds = sorted(_kind_rankings(views, standings), key=lambda ranking: ranking["kind"])
+
+    # Those who stand alone make one ranking for each suite.
     why = ALONE if standings.asked > 1 else ONE_MODEL
-    others = [
-        _ranking(ranking, places) | {"alone": True, "problems": None, "title": safe(f"{over_what}: {why}")}
-        for ranking in _alone(standings)
-        for over_what in (ranking.suite or "All suites",)
-    ]
-    by_kind = sorted(_by_kind(views, standings), key=lambda ranking: ranking["kind"])
-    return {"rankings": [*ranked, *by_kind, *others], "rules": list(standings.rules)}
+    others = []
+    for suite, lines in unranked(standings.rankings).items():
+        first = next(ranking for ranking in standings.rankings if ranking.alone and ranking.suite == suite)
+        title = safe(f"{first.suite or 'All suites'}: {why}")
+        together = _ranking(replace(first, lines=tuple(lines)), places)
+        others.append(together | {"alone": True, "problems": None, "title": title})
+    return {"rankings": [*ranked, *kinds, *others], "rules": list(standings.rules)}
 
 
-def _by_kind(views: FolderViews, standings: Standings) -> Iterator[Values]:
+def _kind_rankings(views: FolderViews, standings: Standings) -> Iterator[Values]:
     """Yield the rankings of each kind, of the entrants of its suite's ranking."""
     roster = asked_in(views)
     places, kinds = roster.entrant_places, roster.kind_places
@@ -228,6 +224,26 @@ def _by_kind(views: FolderViews, standings: Standings) -> Iterator[Values]:
         kind = kinds[ranking.kind]
         models, problems = f"{len(ranking.lines):,} models", number_of(ranking.problems, "problem")
         where = f" on the same {problems}" if ranking.paired else f", each on {problems} of its own"
+        lines: list[Values] = []
+        for line in ranking.lines:
+            asked = places[line.entrant]
+            curve = curves.get((kind, asked))
+            lines.append(
+                {
+                    "asked": asked,
+                    "place": line.place,
+                    "value": line.share,
+                    "low": line.interval[0],
+                    "high": line.interval[1],
+                    "trials": line.accuracy.trials,
+                    "answered": line.accuracy.over_answered.share,
+                    "lost": line.accuracy.lost,
+                    "at_90": curve and _split_length(str(curve.length_at(0.9))),
+                    "at_50": curve and _split_length(str(curve.half)),
+                    **dict.fromkeys(("cost_usd", "per_correct", "format", "p50_s")),
+                    "at_k": [],
+                }
+            )
         yield {
             "suite": safe(ranking.kind[0]),
             "kind": kind,
@@ -235,36 +251,9 @@ def _by_kind(views: FolderViews, standings: Standings) -> Iterator[Values]:
             "paired": ranking.paired,
             "alone": False,
             "title": f"{roster.kinds[kind].called}: {models}{where}",
-            "lines": [
-                _kind_line(line, place := places[line.entrant], curves.get((kind, place)))
-                for line in ranking.lines
-            ],
-            "pairs": [],  # each has a bootstrap: too many
+            "lines": lines,
+            "pairs": [],  # each would take a bootstrap, and they are too many
         }
-
-
-def _kind_line(line: KindRankingRow, place: int, curve: KindCurve | None) -> Values:
-    return {
-        "asked": place,
-        "place": line.place,
-        "value": line.share,
-        "low": line.interval[0],
-        "high": line.interval[1],
-        "trials": line.accuracy.trials,
-        "answered": line.accuracy.over_answered.share,
-        "lost": line.accuracy.lost,
-        "at_90": curve and _on_two_lines(str(curve.length_at(0.9))),
-        "at_50": curve and _on_two_lines(str(curve.half)),
-        **dict.fromkeys(("cost_usd", "per_correct", "format", "p50_s")),
-        "at_k": [],
-    }
-
-
-def _alone(standings: Standings) -> Iterator[Ranking]:
-    """Yield those who stand alone as one ranking for each suite."""
-    for suite, lines in unranked(standings.rankings).items():
-        first = next(ranking for ranking in standings.rankings if ranking.alone and ranking.suite == suite)
-        yield replace(first, lines=tuple(lines))
 
 
 def _ranking(ranking: Ranking, places: Mapping[Entrant, int]) -> Values:
@@ -287,8 +276,8 @@ def _figures(line: RankingRow) -> Values:
     return {
         "answered": accuracy.over_answered.share,
         "lost": accuracy.lost,
-        "at_90": line.at_90 and _in_two(line.at_90),
-        "at_50": line.at_50 and _in_two(line.at_50),
+        "at_90": line.at_90 and _hardest_lines(line.at_90),
+        "at_50": line.at_50 and _hardest_lines(line.at_50),
         "cost_usd": line.cost_usd,
         "partly_priced": line.priced < line.trials,
         "per_correct": line.cost_per_correct,
@@ -297,22 +286,23 @@ def _figures(line: RankingRow) -> Values:
         "p50_s": line.latency_p50_s,
         "at_k": [
             {
-                "k": at.k,
-                "problems": at.pass_at_k.clusters,
-                "figures": [[figure.share, *(figure.interval or (None, None))] for figure in at.figures],
+                "k": repeats.k,
+                "problems": repeats.pass_at_k.clusters,
+                "figures": [[figure.share, *(figure.interval or (None, None))] for figure in repeats.figures],
             }
-            for at in line.at_k
+            for repeats in line.at_k
         ],
     }
 
 
-def _in_two(hardest: Hardest) -> tuple[str, str]:
+def _hardest_lines(hardest: Hardest) -> tuple[str, str]:
     """Return a length, and its limits with the task that it is of: two lines of a narrow column."""
-    figure, limits = _on_two_lines(str(hardest.length))
+    figure, limits = _split_length(str(hardest.length))
     return figure, safe(f"{limits}{str(hardest).removeprefix(str(hardest.length))}".strip())
 
 
-def _on_two_lines(length: str) -> tuple[str, str]:
+def _split_length(length: str) -> tuple[str, str]:
+    """Return a length, and its limits: two lines of a narrow column."""
     figure, bracket, limits = length.partition(" (")
     return figure, f"{bracket.strip()}{limits}"
 
@@ -338,43 +328,41 @@ def _loads(views: FolderViews) -> Values:
     steps, rows = loads_in(views)
     simulated = note_of_simulated(views)
     notes = [note for note in (simulated, uncounted_note(steps)) if note]
+    tables: list[Values] = []
+    if not views.chosen.partly:
+        for title, report_of in (("Models as providers", providers_of), ("Rates", load_report_of)):
+            with suppress(NothingToShowError):
+                tables.append({"title": title, **_report_values(report_of(views), simulated)})
     return {
-        "load_rows": {name: those for name, those in rows.items() if those},
+        "load_rows": {name: chart_rows for name, chart_rows in rows.items() if chart_rows},
         "load_notes": list(map(safe_note, notes)),
         "simulated_load": simulated,
         "load_calls": sum(step.offered for step in steps),
-        "load_tables": [] if views.chosen.partly else list(_tables(views, shown_note=simulated)),
+        "load_tables": tables,
     }
 
 
-def _tables(views: FolderViews, *, shown_note: str) -> Iterator[Values]:
-    for title, report_of in (("Models as providers", providers_of), ("Rates", load_report_of)):
-        with suppress(NothingToShowError):
-            yield {"title": title, **_as_values(report_of(views), shown_note)}
-
-
-def _as_values(report: Report, shown_note: str) -> Values:
+def _report_values(report: Report, shown_note: str) -> Values:
     """Return a report as notes and tables, without the note that the page shows already.
 
     `notes` are those above the first table, `below` all others.
     """
-    parts = [part for part in report._parts() if isinstance(part, Sheet) or part != shown_note]
-    sheets = [part for part in parts if isinstance(part, Sheet)]
-    first = parts.index(sheets[0]) if sheets else len(parts)
-    above, below = (
-        [safe_note(part) for part in some if isinstance(part, str)] for some in (parts[:first], parts[first:])
-    )
-    return {"notes": above, "sheets": list(map(_sheet, sheets)), "below": below}
-
-
-def _sheet(sheet: Sheet) -> Values:
-    rows = [[safe(str(cell)) for cell in row] for row in sheet.rows]
-    return {
-        "title": safe(sheet.title),
-        "head": list(map(safe, sheet.head)),
-        "labels": sheet.labels,
-        "rows": rows,
-    }
+    notes: list[str] = []
+    below: list[str] = []
+    sheets: list[Values] = []
+    for item in report._parts():
+        if isinstance(item, Sheet):
+            sheets.append(
+                {
+                    "title": safe(item.title),
+                    "head": list(map(safe, item.head)),
+                    "labels": item.labels,
+                    "rows": [[safe(str(cell)) for cell in row] for row in item.rows],
+                }
+            )
+        elif item != shown_note:
+            (below if sheets else notes).append(safe_note(item))
+    return {"notes": notes, "sheets": sheets, "below": below}
 
 
 # ── times, costs and errors ──────────────────────────────────────────────────────────────────────
@@ -397,24 +385,20 @@ def time_block(views: FolderViews) -> Values:
         "minutes": columnar(minutes),
         "failures": columnar(failure_rows(views, roster)),
         "quota": columnar(limit_rows(views, roster)),
-        "notes": [safe(note, most=len(note)) for note in _notes_on_times(times, minutes, roster, views)],
+        "notes": [safe(note, most=len(note)) for note in _time_notes(times, minutes, roster, views)],
     }
 
 
-def _notes_on_times(times: Rows, minutes: Rows, roster: Asked, views: FolderViews) -> Iterator[str]:
+def _time_notes(times: Rows, minutes: Rows, roster: Asked, views: FolderViews) -> Iterator[str]:
     if not times:
         yield "No times of calls are known. Runs record them; imported files do not."
     elif not minutes:
         yield "The calls were made in too short a time for a chart."
-    yield from _not_streamed(times, roster)
-    yield from batch_notes(batch_uses(views), f"{OTHER_LATENCY} {LEFT_OUT}")
 
-
-def _not_streamed(times: Rows, roster: Asked) -> Iterator[str]:
-    """Yield how many calls have no known first token."""
+    # Calls that were not streamed have no first token.
     streamed = {row["asked"]: row["calls"] for row in times if row["quantity"] == "TTFT"}
     answered = {row["asked"]: row["answered"] for row in times}
-    lacking = {place: calls - streamed.get(place, 0) for place, calls in answered.items()}
+    lacking = {entrant: calls - streamed.get(entrant, 0) for entrant, calls in answered.items()}
     calls, whole = sum(lacking.values()), sum(answered.values())
     if calls == whole and calls:
         yield "No reply was streamed, so TTFT is unknown."
@@ -424,6 +408,8 @@ def _not_streamed(times: Rows, roster: Asked) -> Iterator[str]:
             f"TTFT is of streamed replies: {calls:,} of {whole:,} answered calls were not streamed "
             f"({models:,} of {len(roster.entrants):,} models)."
         )
+
+    yield from batch_notes(batch_uses(views), f"{OTHER_LATENCY} {LEFT_OUT}")
 
 
 def cost_block(views: FolderViews) -> Values:
@@ -439,24 +425,24 @@ def cost_block(views: FolderViews) -> Values:
             for name, note in noted.items()
         },
         "spent": spent_rows(spent, roster),
-        "notes": list(_notes_on_costs(spent)),
+        "notes": _cost_notes(spent),
     }
 
 
-def _notes_on_costs(spent: Sequence[Values]) -> Iterator[str]:
-    """Yield how many costs are unknown, and why."""
+def _cost_notes(spent: Sequence[Values]) -> list[str]:
+    """Return how many costs are unknown, and why; no note where all are known."""
     calls, unknown, failed, untold = (
         sum(row[name] for row in spent) for name in ("calls", "unknown", "unknown_failed", "unknown_tokens")
     )
     if not unknown:
-        return
+        return []
     why = {
         "no price is known": unknown - failed - untold,
         "the provider told no tokens": untold,
         "the call failed and may have been billed": failed,
     }
     causes = "; ".join(f"{count:,}: {cause}" for cause, count in why.items() if count)
-    yield f"The cost of {unknown:,} of {calls:,} calls is unknown, and no sum includes it ({causes})."
+    return [f"The cost of {unknown:,} of {calls:,} calls is unknown, and no sum includes it ({causes})."]
 
 
 def errors_block(views: FolderViews) -> Values:
@@ -491,8 +477,8 @@ def published_block(views: FolderViews) -> Values:
     """Return the tables of benchmarks beside what their documents print; empty where there is none."""
     if not any(kind.suite == PAPER for kind in asked_in(views).kinds):
         return {"tables": []}
-    with suppress(ConfigError):  # a set of one's own may call anything a task of it
-        return {"tables": [{"title": BESIDE, **_as_values(paper_figures_of(views), "")}]}
+    with suppress(ConfigError):  # a user's own set of this suite may have tasks of any name
+        return {"tables": [{"title": BESIDE, **_report_values(paper_figures_of(views), "")}]}
     return {"tables": []}
 
 

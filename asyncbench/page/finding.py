@@ -35,17 +35,15 @@ def finding_of(standings: Standings, roster: Asked, curves: Sequence[KindCurve])
     ranked = [ranking for ranking in standings.rankings if not ranking.alone]
     curves = [each for each in curves if each.bins]
     if not ranked:
-        first = _unranked(standings, names, curves, roster)
-        return _sentences([*first, *_hardest(curves, roster, names)])
-    ranking = max(ranked, key=lambda ranking: (ranking.suite is None, len(ranking.lines)))
-    sentences = _RankingSentences(ranking=ranking, names=names, left_out=standings.asked - len(ranking.lines))
-    return _sentences(
-        [*sentences.first(), *sentences.others(), *_hardest(curves, roster, names), *sentences.lost()]
-    )
+        unranked = _unranked(standings, names, curves, roster)
+        sentences = [*unranked, *_hardest(curves, roster, names)]
+    else:
+        ranking = max(ranked, key=lambda ranking: (ranking.suite is None, len(ranking.lines)))
+        left_out = standings.asked - len(ranking.lines)
+        about = _RankingSentences(ranking=ranking, names=names, left_out=left_out)
+        sentences = [*about.first(), *about.others(), *_hardest(curves, roster, names), *about.lost()]
 
-
-def _sentences(sentences: Sequence[str]) -> list[str]:
-    """Return the first sentences, with no line break before the sign of a percentage."""
+    # No line breaks before the sign of a percentage.
     return [sentence.replace(" %", "\u00a0%") for sentence in sentences[:MOST_SENTENCES]]
 
 
@@ -62,12 +60,17 @@ class _RankingSentences:
 
     def first(self) -> Iterator[str]:
         """Yield who leads and by how much, or who shares the first place."""
-        lines, best = self.ranking.lines, self._of_place(1)
+        lines, best = self.ranking.lines, self._ranked(1)
         if len(best) == 1:
-            low, high = self._lead()
-            ahead = 100 * (lines[0].share - lines[1].share)
+            # The interval of the lead is paired where both were asked the same problems.
+            first, second = lines[:2]
+            paired = [p.interval for p in self.ranking.pairs if (p.a, p.b) == (first.name, second.name)]
+            low, high = (
+                paired[0] if paired else newcombe(first.share, first.interval, second.share, second.interval)
+            )
+            ahead = 100 * (first.share - second.share)
             yield (
-                f"{self._name(lines[0])} leads by {rounded(ahead, 1)} points "
+                f"{self._name(first)} leads by {rounded(ahead, 1)} points "
                 f"({rounded(100 * low, 1)} to {rounded(100 * high, 1)})"
                 f"{self._where()}."
             )
@@ -84,7 +87,7 @@ class _RankingSentences:
 
     def others(self) -> Iterator[str]:
         """Yield who comes next, and how many are not ranked."""
-        clauses, best, second = [], self._of_place(1), self._of_place(2)
+        clauses, best, second = [], self._ranked(1), self._ranked(2)
         if len(best) == 1 and len(second) > 1:
             clauses.append(f"the next {_number(len(second))} are statistically tied")
         elif len(best) > 1 and second:
@@ -98,7 +101,10 @@ class _RankingSentences:
                 f"{_number(self.left_out)} {models} {share} too few problems with the others to be ranked"
             )
         if clauses:
-            yield _sentence("; ".join(clauses))
+            # A name that begins the sentence stays as it is; another word begins with a capital.
+            words = "; ".join(clauses)
+            begins = words.split(" ", 1)[0]
+            yield f"{words[0].upper() if begins in {'the', *_WORDS} else words[0]}{words[1:]}."
 
     def lost(self) -> Iterator[str]:
         """Yield whose rank would be another if the trials that it lost had been right."""
@@ -124,14 +130,6 @@ class _RankingSentences:
             f"lift it from {_percent(worst.share)} to {_percent(_best_case(worst))}.{more}"
         )
 
-    def _lead(self) -> tuple[float, float]:
-        """Return the interval of the lead over the second: paired where problems are the same."""
-        first, second = self.ranking.lines[:2]
-        for pair in self.ranking.pairs:
-            if (pair.a, pair.b) == (first.name, second.name):
-                return pair.interval
-        return newcombe(first.share, first.interval, second.share, second.interval)
-
     def _where(self) -> str:
         models, problems = len(self.ranking.lines), f"{self.ranking.problems:,} problems"
         if not self.ranking.paired:
@@ -140,8 +138,8 @@ class _RankingSentences:
             f" on the {problems} that {'both' if models == 2 else f'all {_number(models)}'} models were asked"
         )
 
-    def _of_place(self, place: int) -> list[RankingRow]:
-        return [line for line in self.ranking.lines if line.place == place]
+    def _ranked(self, rank: int) -> list[RankingRow]:
+        return [line for line in self.ranking.lines if line.place == rank]
 
     def _name(self, line: RankingRow) -> str:
         return self.names[line.run, line.model, line.condition]
@@ -177,7 +175,7 @@ def _unranked(
 
 
 def _reach(name: str, curves: Sequence[KindCurve], roster: Asked) -> Iterator[str]:
-    """Yield in which tasks one stays right at all lengths, and where half is right first."""
+    """Yield in which tasks the model stays right at all lengths, and where it first gets only half right."""
     far = [each for each in curves if min(share for _, _, share in each.bins) >= HIGH]
     if far:
         tasks = _listed([roster.kinds[each.kind].called for each in far])
@@ -204,8 +202,9 @@ def _hardest(curves: Sequence[KindCurve], roster: Asked, names: Mapping[Entrant,
     several = len({each.entrant for each in curves}) > 1
     nobody = {
         kind: limit
-        for kind, those in kinds.items()
-        if (limit := _nobody_from(those)) is not None and -limit[1] > several  # of several more than one
+        for kind, its_curves in kinds.items()
+        if (limit := _impossible_length(its_curves)) is not None
+        and -limit[1] > several  # where several models were asked at all, more than one was asked there
     }
     if nobody:
         kind = min(nobody, key=lambda kind: (*nobody[kind], kind))
@@ -220,13 +219,13 @@ def _hardest(curves: Sequence[KindCurve], roster: Asked, names: Mapping[Entrant,
         yield from _most_fail(kinds, roster, names)
 
 
-def _nobody_from(those: Sequence[KindCurve]) -> tuple[float, int] | None:
+def _impossible_length(curves: Sequence[KindCurve]) -> tuple[float, int] | None:
     """Return the shortest length from which on nobody reaches 10 %, and how many were asked there, negative.
 
-    None: somebody does at the longest, or hardly anybody was asked there.
+    None: somebody reaches it at the longest, or less than half of the models were asked there.
     """
     starts = []
-    for each in those:
+    for each in curves:
         low = 0
         for _, _, share in reversed(each.bins):
             if share >= LOW:
@@ -235,8 +234,8 @@ def _nobody_from(those: Sequence[KindCurve]) -> tuple[float, int] | None:
         if not low:
             return None
         starts.append(each.bins[-low][0])
-    there = [each for each in those if each.bins[-1][1] >= max(starts)]
-    return (max(starts), -len(there)) if 2 * len(there) >= len(those) else None
+    there = [each for each in curves if each.bins[-1][1] >= max(starts)]
+    return (max(starts), -len(there)) if 2 * len(there) >= len(curves) else None
 
 
 def _most_fail(
@@ -244,10 +243,10 @@ def _most_fail(
 ) -> Iterator[str]:
     """Yield at which task and length most models fail, and what the best does there."""
     at_the_end = {
-        kind: [each for each in those if each.longest == max(other.longest for other in those)]
-        for kind, those in kinds.items()
+        kind: [each for each in curves if each.longest == max(curve.longest for curve in curves)]
+        for kind, curves in kinds.items()
     }
-    several = {kind: those for kind, those in at_the_end.items() if len(those) > 1}
+    several = {kind: curves for kind, curves in at_the_end.items() if len(curves) > 1}
     if not several:
         return
 
@@ -256,21 +255,26 @@ def _most_fail(
         return -sum(share < LOW for share in shares) / len(shares), sum(shares) / len(shares), kind
 
     kind = min(several, key=difficulty)
-    about, those = roster.kinds[kind], several[kind]
-    best = max(those, key=_last)
-    failing = sum(_last(each) < LOW for each in those)
+    about, curves = roster.kinds[kind], several[kind]
+    best = max(curves, key=_last)
+    failing = sum(_last(each) < LOW for each in curves)
     first, last = best.bins[-1][:2]
     where = _length(about, f"{first:g}" if first == last else f"{first:g} to {last:g}")
-    at_the_top = [each for each in those if _last(each) == _last(best)]
+    at_the_top = [each for each in curves if _last(each) == _last(best)]
     if failing:
-        few = f"{failing} of {len(those)} models are below 10 %" if failing > 1 else "one model is below 10 %"
-        one, several_of = names[roster.entrants[best.entrant].key], f"{_number(len(at_the_top))} models"
-        who = f"{several_of} get" if len(at_the_top) > 1 else f"{one} gets"
+        few = (
+            f"{failing} of {len(curves)} models are below 10 %" if failing > 1 else "one model is below 10 %"
+        )
+        who = (
+            f"{_number(len(at_the_top))} models get"
+            if len(at_the_top) > 1
+            else f"{names[roster.entrants[best.entrant].key]} gets"
+        )
         yield f"{about.called} at {where} is hardest: {few}, and {who} {_percent(_last(best))}."
-    elif min(map(_last, those)) >= HIGH:
+    elif min(map(_last, curves)) >= HIGH:
         yield f"Nobody falls below 90 % even in {about.called} at {where}: harder problems would tell more."
     else:
-        least = min(map(_last, those))
+        least = min(map(_last, curves))
         right = f"from {_percent(least)} to {_percent(_last(best))} right"
         yield f"{about.called} at {where} is hardest: {right}."
 
@@ -300,9 +304,3 @@ def _listed(names: Sequence[str]) -> str:
     if len(names) > MOST_NAMED + 1:
         return f"{', '.join(names[:MOST_NAMED])} and {_number(len(names) - MOST_NAMED)} others"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def _sentence(words: str) -> str:
-    """Return words as a sentence; a name that begins it stays as it is."""
-    begins = words.split(" ", 1)[0]
-    return f"{words[0].upper() if begins in {'the', *_WORDS} else words[0]}{words[1:]}."

@@ -75,8 +75,8 @@ def filled(**parts: str) -> str:
     """Return the template with its parts, HTML each but `policy` and `title`, which are escaped here."""
     parts |= {name: escape(parts[name]) for name in ("policy", "title")}
     parts["licences"] = escape(files("asyncbench").joinpath("THIRD_PARTY.md").read_text("utf-8"))
-    # At once: a part may hold what looks like a place.
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _resource("template.html"))
+    # All are filled in at once, since a part may hold what looks like the place of another.
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _resource("template.html"))
 
 
 def app_script() -> str:
@@ -122,8 +122,8 @@ _TEXTS: Final = ("prompt", "expected", "answer", "reply", "reasoning", "message"
 
 _ENTRANT: Final = ", ".join(ENTRANT)
 _KIND: Final = "suite, task, variant, representation"
-# A problem_id is a hash: the first ones of a group are as good as a draw, and the same on every machine. Of
-# the last problem of a group there may be more trials than it tells.
+# A problem_id is a hash: the first ones of a group are as good as a draw, and the same on every machine. The
+# last problem of a group may have more trials than this query counts.
 _CHOICE: Final = f"""
 SELECT problem_id, min(place) AS place, count(*) FILTER (of_kind) AS trials FROM (
     SELECT of_kind, unnest(first) AS problem_id, generate_subscripts(first, 1) AS place FROM (
@@ -144,45 +144,44 @@ def sample_of(
 ) -> Values:
     """Return the block `sample`: all trials, or those of as many questions as there is room for.
 
-    Questions come in a fixed random order, one of each kind and model, then the next of each…, and among the
-    first is one that shows each outcome of each model. `of` counts the folder's trials; `rule` says how these
+    Questions come in a fixed random order: one of each kind and model, then the next of each, and so on. The
+    first questions show each outcome of each model. `of` counts the folder's trials; `rule` says how these
     were chosen.
 
     Args:
-        views: of the results folders.
-        most: trials at most, where a folder has no more.
-        most_of_more: trials at most of a larger folder.
-        most_text: bytes at most, of all their texts together; one trial is there whatever its size.
+        views: the views of the results folders.
+        most: a folder with no more trials than this is shown whole.
+        most_of_more: how many trials of a larger folder are shown at most.
+        most_text: bytes of all texts together at most; one trial is shown whatever its size.
 
     Raises:
         ConfigError, StoreError: the folder cannot be read.
         ProblemSetError: a copy of a problem set is damaged.
     """
     counts = [entrant.trials for entrant in asked_in(views).entrants]
-    of = sum(counts)
-    most = of if of <= most else most_of_more
-    trials = list(_within(answers_to(views, _questions(views, counts, most)), most, most_text))
-    return {"rule": _rule(len(trials), of), "of": of, "trials": trials}
+    total = sum(counts)
+    most = total if total <= most else most_of_more
+    answers = answers_to(views, _questions(views, counts, most))
+    trials = list(_fitting(answers, most, most_text))
 
-
-def _rule(kept: int, of: int) -> str:
-    texts = f"Texts longer than {LONGEST:,} characters are shown without their middle."
-    if kept == of:
-        return f"The page has all {of:,} trials. {texts}"
-    return (
-        f"The page has {kept:,} of {of:,} trials: all answers to questions drawn at random, equally many of "
-        "each model and task as far as there are enough, and of each model one with each outcome at least. "
-        f"{texts}"
-    )
+    rule = f"The page has all {total:,} trials."
+    if len(trials) != total:
+        rule = (
+            f"The page has {len(trials):,} of {total:,} trials: all answers to questions drawn at random, "
+            "equally many of each model and task as far as there are enough, and of each model one with each "
+            "outcome at least."
+        )
+    rule = f"{rule} Texts longer than {LONGEST:,} characters are shown without their middle."
+    return {"rule": rule, "of": total, "trials": trials}
 
 
 def _questions(views: FolderViews, counts: Sequence[int], most: int) -> list[str]:
-    """Return the problems whose trials are `most`, or little more."""
+    """Return problems that have `most` trials together, or a few more."""
 
     def chosen(each: int) -> int:
         return sum(min(each, trials) for trials in counts)
 
-    # So many of each kind and entrant are enough, even where an entrant was asked one kind alone.
+    # The number of each kind and entrant that is enough, even where an entrant was asked one kind alone.
     each = max(1, bisect_left(range(max(counts, default=0)), most, key=chosen))
     problem_ids, trials = list[str](), 0
     for row in views.rows(_CHOICE, {"each": each}):
@@ -193,8 +192,8 @@ def _questions(views: FolderViews, counts: Sequence[int], most: int) -> list[str
     return problem_ids
 
 
-def _within(trials: Iterable[ShownTrial], most: int, most_text: int) -> Iterator[ShownTrial]:
-    """Yield the trials of questions while all of them and their texts are no more than that."""
+def _fitting(trials: Iterable[ShownTrial], most: int, most_text: int) -> Iterator[ShownTrial]:
+    """Yield the trials of one question after the other, as long as they and their texts have room."""
     count, text = 0, 0
     for _, answers in groupby(trials, key=itemgetter("question")):
         together = list(answers)
@@ -228,11 +227,11 @@ class Written:
     size: int  # bytes
     trials_embedded: int
     trials: int  # in the folder
-    rule: str  # by which those were chosen
-    calls: int  # that were due to a load
+    rule: str  # how the embedded trials were chosen
+    calls: int  # calls that were due to a load
 
     def as_text(self) -> str:
-        """Return it as a sentence."""
+        """Return where the page is and what it holds, as a sentence."""
         shown = "all" if self.trials_embedded == self.trials else f"{self.trials_embedded:,} of"
         trials = f"{shown} {self.trials:,} trials to read"
         loads = f"the figures of {self.calls:,} calls under load"
@@ -269,13 +268,13 @@ def write_page(
         StoreError: The folder cannot be read, or the page cannot be written.
         ProblemSetError: A copy of a problem set is damaged.
     """
-    of = chosen(folder, suite=suite, task=task, models=models, where=where)
-    if out is None and of.several:
+    folders = chosen(folder, suite=suite, task=task, models=models, where=where)
+    if out is None and folders.several:
         raise ConfigError("a page of several folders belongs to none of them. Name its file with --out.")
-    if out is None and s3_address(display_name(of.paths[0])) is not None:
-        raise ConfigError(f"{of}: a page is written to this machine. Name its file with --out.")
-    path = of.paths[0] / NAME if out is None else local(out)
-    blocks = contents_of(of)
+    if out is None and s3_address(display_name(folders.paths[0])) is not None:
+        raise ConfigError(f"{folders}: a page is written to this machine. Name its file with --out.")
+    path = folders.paths[0] / NAME if out is None else local(out)
+    blocks = contents_of(folders)
     page = _page(blocks).encode()
     with writing(path), replacing(path) as file:
         file.write(page)
@@ -309,14 +308,14 @@ def contents_of(folder: Folders) -> dict[str, Values]:
 
 
 def _page(blocks: Mapping[str, Values]) -> str:
-    own, drawing, styles = app_script(), library().decode(), _resource("style.css")
+    app, drawing, styles = app_script(), library().decode(), _resource("style.css")
     return filled(
         live="",
-        policy=policy([own, drawing], [styles]),
+        policy=policy([app, drawing], [styles]),
         title=f"{blocks['head']['title']} · asyncbench",
         styles=element("style", styles),
         data="\n".join(data_block(f"block-{name}", value) for name, value in blocks.items()),
-        scripts="\n".join(element("script", code) for code in (own, drawing)),
+        scripts="\n".join(element("script", code) for code in (app, drawing)),
     )
 
 

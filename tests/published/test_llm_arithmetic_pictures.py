@@ -147,7 +147,7 @@ def test_tokens_and_dollars_that_lack_the_reasoning_are_marked(drawn):
 
 @pytest.mark.long
 def test_own_points_and_those_that_nobody_beats_are_named(tmp_path):
-    from asyncbench.page.charts.catalogue import with_names_placed
+    from asyncbench.page.charts.catalogue import place_names
 
     folder = results_folder(tmp_path, *asked(["2"], alias="a"), *asked(["3"], alias="b"))
     picture = pictures_of(folder, published=True)["l-5-cost"]
@@ -166,7 +166,7 @@ def test_own_points_and_those_that_nobody_beats_are_named(tmp_path):
     }
     assert 0 < len(front) < len(others)
     assert {row["name"] for row in others} == {*map(plain, front), ""}
-    placed = with_names_placed(picture)
+    placed = place_names(picture)
     assert {row["text"] for row in placed if row["offset"]} == {row["name"] for row in rows} - {""}
 
 

@@ -22,7 +22,7 @@ from asyncbench.page.charts.chart import (
     grouped,
     heat_map,
     mark,
-    name_within,
+    model_name,
     names,
     panels,
     reference_line,
@@ -210,7 +210,7 @@ _CURVES: Final = panels(
     ),
     mark(
         "text",
-        {"align": "left", "dx": 12, "fontSize": 11, "cursor": "pointer", **name_within("child_width < 240")},
+        {"align": "left", "dx": 12, "fontSize": 11, "cursor": "pointer", **model_name("child_width < 240")},
         *_AT_ENDS,
         x={"value": "width"},
         y=accuracy_axis("placed"),
@@ -261,7 +261,7 @@ _HALVES: Final = panels(
     ),
     mark(
         "text",
-        {"align": "right", "dx": -8, "fontSize": 12, **name_within("child_width < 170")},
+        {"align": "right", "dx": -8, "fontSize": 12, **model_name("child_width < 170")},
         y=_PLACE,
         x={"value": 0},
     ),

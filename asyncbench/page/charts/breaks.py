@@ -11,7 +11,7 @@ from math import ceil
 from operator import itemgetter
 from typing import Any, Final
 
-from asyncbench.analysis.cells import METRICS, Sums, cells_in, repeats_of, rows_by, summed
+from asyncbench.analysis.cells import METRICS, cells_in, repeats_of, rows_by, summed
 from asyncbench.analysis.counting import FolderViews, once
 from asyncbench.analysis.curves import Curve, Length, curve_of
 from asyncbench.analysis.entrants import asked_in, kind_of
@@ -35,22 +35,23 @@ _CLASSES: Final = {
 def heat_rows(views: FolderViews) -> list[Row]:
     """Return each entrant and kind with [value, low, high, trials] of every metric that is known of it."""
     return [
-        {"kind": kind, "asked": entrant, "trials": sums["trials"], "values": _values(sums)}
+        {
+            "kind": kind,
+            "asked": entrant,
+            "trials": sums["trials"],
+            "values": {
+                name: [measured.value, measured.low, measured.high, measured.trials]
+                for name, metric in METRICS.items()
+                if (measured := metric.of(sums)).value is not None
+            },
+        }
         for (kind, entrant), sums in sorted(summed(placed_cells(views), ("kind", "asked")).items())
     ]
 
 
-def _values(sums: Sums) -> dict[str, list[float | int | None]]:
-    return {
-        name: [measured.value, measured.low, measured.high, measured.trials]
-        for name, metric in METRICS.items()
-        if (measured := metric.of(sums)).value is not None
-    }
-
-
 def length_rows(views: FolderViews) -> list[Row]:
     """Return the accuracy of each entrant and kind by length, in bins where these are many."""
-    keys = {place: kind.key for place, kind in enumerate(asked_in(views).kinds)}
+    keys = dict(enumerate(kind.key for kind in asked_in(views).kinds))
     cells = [
         {**cell, "range": range_in(*keys[cell["kind"]], cell["length"])}
         for cell in placed_cells(views)
@@ -87,23 +88,21 @@ def placed_cells(views: FolderViews) -> list[dict[str, Any]]:
 
 
 def length_bins(lengths: Iterable[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, int]]:
-    """Return the bin of each length of a range, first and last: itself where there are few lengths.
+    """Return the first and last length of the bin of each length of a range; few lengths are not binned.
 
-    Bins end on round lengths, and none is of two of NUPA's ranges, which differ by task.
+    Bins end on round lengths: 10, 20, …, 100, 200, … Each is in one of NUPA's ranges, which differ by task.
     """
     pairs = sorted(set(lengths))
     if len({length for _, length in pairs}) <= MOST_LENGTHS:
-        return {(of, length): (length, length) for of, length in pairs}
-    together = rows_by(pairs, lambda pair: (pair[0], _rounded_up(pair[1])))
-    return {pair: (those[0][1], those[-1][1]) for those in together.values() for pair in those}
+        return {(range_name, length): (length, length) for range_name, length in pairs}
 
+    def bin_key(pair: tuple[str, int]) -> tuple[str, int]:
+        range_name, length = pair
+        unit: int = 10 ** (len(str(length)) - 1) if length > 10 else 1
+        return range_name, -(-length // unit) * unit
 
-def _rounded_up(length: int) -> int:
-    """Return a length rounded up to one significant digit: 10, 20, …, 100, 200, …"""
-    if length <= 10:
-        return length
-    unit: int = 10 ** (len(str(length)) - 1)
-    return -(-length // unit) * unit
+    bins = rows_by(pairs, bin_key).values()
+    return {pair: (pairs_in_bin[0][1], pairs_in_bin[-1][1]) for pairs_in_bin in bins for pair in pairs_in_bin}
 
 
 def range_in(suite: str, task: str, variant: str, representation: str, length: int | None) -> str:
@@ -152,8 +151,7 @@ class KindCurve:
         """The points of the curve: shortest and longest length, share right."""
         points = _bins(self.curve.points) if self.curve else []
         return [
-            (those[0][0], those[-1][0], sum(right for _, right, _ in those) / _trials(those))
-            for those in points
+            (bin_[0][0], bin_[-1][0], sum(right for _, right, _ in bin_) / _trials(bin_)) for bin_ in points
         ]
 
     @property
@@ -165,18 +163,18 @@ class KindCurve:
 @once
 def kind_curves(views: FolderViews) -> tuple[KindCurve, ...]:
     """Return a curve for each entrant and kind of which a length is known, by kind and then by entrant."""
-    known = (cell for cell in placed_cells(views) if cell["length"] is not None)
-    groups = rows_by(known, itemgetter("kind", "asked"))
+    measured = (cell for cell in placed_cells(views) if cell["length"] is not None)
+    groups = rows_by(measured, itemgetter("kind", "asked"))
     return tuple(
         KindCurve(
             kind=kind,
             entrant=entrant,
-            curve=curve_of(those),
-            repeats=repeats_of(those),
-            shortest=min(cell["length"] for cell in those),
-            longest=max(cell["length"] for cell in those),
+            curve=curve_of(cells),
+            repeats=repeats_of(cells),
+            shortest=min(cell["length"] for cell in cells),
+            longest=max(cell["length"] for cell in cells),
         )
-        for (kind, entrant), those in sorted(groups.items())
+        for (kind, entrant), cells in sorted(groups.items())
     )
 
 
@@ -186,17 +184,21 @@ def kind_curves(views: FolderViews) -> tuple[KindCurve, ...]:
 def break_rows(curves: Iterable[KindCurve]) -> list[Row]:
     """Return the points, line and crossing of each curve."""
     paths: dict[object, int] = {}
-    return [
-        {**row, "path": path}
-        for each in curves
-        if each.curve
-        for path in (paths.setdefault(_path(each, each.curve), len(paths)),)
-        for row in (*_points(each, each.curve), *_line(each, each.curve), *_crossing(each))
-    ]
+    rows = list[Row]()
+    for each in curves:
+        if each.curve is None:
+            continue
+        path = paths.setdefault(_path(each, each.curve), len(paths))
+        drawn = [*_points(each, each.curve), *_line(each, each.curve)]
+        half = each.half
+        if half.value is not None:
+            drawn.append(_row(each, "half", half.value, (HALF, None, None), label=f"{half.value:.1f}"))
+        rows += [{**row, "path": path} for row in drawn]
+    return rows
 
 
 def _path(each: KindCurve, curve: Curve) -> object:
-    """Return what is the same for curves of a kind that nobody can tell apart: in steps of two points."""
+    """Return a key that is the same for curves of a kind that lie on each other: within two points."""
     width = (curve.longest - curve.shortest) / _EVEN_STEPS
     shares = (curve.at(curve.shortest + n * width)[0] for n in range(_EVEN_STEPS + 1))
     heights = tuple(None if share is None else round(50 * share) for share in shares)
@@ -204,6 +206,7 @@ def _path(each: KindCurve, curve: Curve) -> object:
 
 
 def _points(each: KindCurve, curve: Curve) -> Iterator[Row]:
+    """Yield the counted points of a curve, each of one bin of lengths."""
     for bin_ in _bins(curve.points):
         right, trials = sum(right for _, right, _ in bin_), sum(n for _, _, n in bin_)
         low, high = wilson(right / trials, trials / each.repeats)
@@ -234,7 +237,7 @@ def _trials(points: Iterable[tuple[float, int, int]]) -> int:
 
 
 def _line(each: KindCurve, curve: Curve) -> Iterator[Row]:
-    """Yield the fitted line; where there is none, what is known of the step: all right, then all wrong."""
+    """Yield the fitted line; or its step, where all is right up to some length and wrong beyond it."""
     if curve.shortest == curve.longest or each.trials < LEAST_TRIALS:
         return
     if curve.line is not None:
@@ -244,33 +247,22 @@ def _line(each: KindCurve, curve: Curve) -> Iterator[Row]:
             variance_of_slope=curve.line.variance_of_slope * each.repeats,
         )
         curve = replace(curve, line=line)
-    for length in _steps(curve):
+    for length in _line_lengths(curve):
         share, low, high = curve.at(length)
         if share is not None:
             yield _row(each, "line", length, (share, low, high))
 
 
-def _steps(curve: Curve) -> list[float]:
-    """Return the lengths at which a line is drawn: where it is steep they are close."""
+def _line_lengths(curve: Curve) -> list[float]:
+    """Return the lengths at which a line is drawn: close where it is steep, and the ends of a step."""
     if curve.line is None:
-        return _at_the_step(curve)
+        shares = [(length, right / trials) for length, right, trials in curve.points]
+        changes = (pair for pair in pairwise(shares) if pair[0][1] != pair[1][1])
+        return sorted({curve.shortest, curve.longest, *(length for pair in changes for length, _ in pair)})
     width = (curve.longest - curve.shortest) / _EVEN_STEPS
     even = [curve.shortest + n * width for n in range(_EVEN_STEPS)]
     steep = [length for share in _SHARES if (length := curve.crossing(share)) is not None]
     return sorted({*even, curve.longest, *steep})
-
-
-def _at_the_step(curve: Curve) -> list[float]:
-    """Return the ends of what was asked, and the lengths between which the share right changes."""
-    shares = [(length, right / trials) for length, right, trials in curve.points]
-    changes = (pair for pair in pairwise(shares) if pair[0][1] != pair[1][1])
-    return sorted({curve.shortest, curve.longest, *(length for pair in changes for length, _ in pair)})
-
-
-def _crossing(each: KindCurve) -> Iterator[Row]:
-    half = each.half
-    if half.value is not None:
-        yield _row(each, "half", half.value, (HALF, None, None), label=f"{half.value:.1f}")
 
 
 def _row(
@@ -305,10 +297,30 @@ def _row(
 def half_rows(curves: Iterable[KindCurve]) -> list[Row]:
     """Return for each curve up to which length half is right; the longest first, by kind.
 
-    Nobody is left out: beyond the lengths that were asked it is a bound, and where nothing can be told `at`
-    is None and the label says why.
+    Each curve has a row. A length beyond those that were asked is a bound, and stands at their end on the
+    axis; a step stands in its middle. Where nothing is known, `at` is None and the label says why.
     """
-    rows = [_half(each) for each in curves]
+    rows = list[Row]()
+    for each in curves:
+        half = each.half
+        length_shown = {"above": half.longest, "below": half.shortest}.get(half.bound or "", half.value)
+        if half.between is not None:
+            length_shown = sum(half.between) / 2
+        bound = half.bound or ("between" if half.between else "within")
+        rows.append(
+            {
+                "kind": each.kind,
+                "asked": each.entrant,
+                "at": length_shown,
+                "low": half.low,
+                "high": half.high,
+                "bound": bound if half.why is None else None,
+                "shortest": half.shortest,
+                "longest": half.longest,
+                "label": _BRIEFLY.get(half.why, half.why) if half.why else str(half).partition(" (")[0],
+                "trials": each.trials,
+            }
+        )
     return sorted(
         rows,
         key=lambda row: (row["kind"], row["at"] is None, -(row["at"] or 0), -_BOUNDS.get(row["bound"], 0)),
@@ -320,32 +332,3 @@ _BOUNDS: Final = {"above": 1, "below": -1}
 
 # Why there is no length, in the room beside a dot.
 _BRIEFLY: Final = {"only one length was asked": "one length", "accuracy rises with length": "rises"}
-
-
-def _half(each: KindCurve) -> Row:
-    half = each.half
-    return {
-        "kind": each.kind,
-        "asked": each.entrant,
-        "at": _at(half),
-        "low": half.low,
-        "high": half.high,
-        "bound": _bound(half),
-        "shortest": half.shortest,
-        "longest": half.longest,
-        "label": _BRIEFLY.get(half.why, half.why) if half.why else str(half).partition(" (")[0],
-        "trials": each.trials,
-    }
-
-
-def _at(half: Length) -> float | None:
-    """Return where a length stands on an axis: a bound at its end of what was asked, a step in its middle."""
-    if half.between is not None:
-        return sum(half.between) / 2
-    return {"above": half.longest, "below": half.shortest}.get(half.bound or "", half.value)
-
-
-def _bound(half: Length) -> str | None:
-    if half.why is not None:
-        return None
-    return half.bound or ("between" if half.between else "within")

@@ -37,7 +37,7 @@ from asyncbench.published.reports import LACKING, PublishedPicture
 
 COLUMNS: Final = ((4, 2), (12, 3), (inf, 4))  # at most so many panels → how many stand side by side
 ALONE: Final = 640  # pixels of a panel that is the only one
-_OVER_ROWS: Final[Spec] = {
+_ROWS_SPEC: Final[Spec] = {
     "$schema": "https://vega.github.io/schema/vega-lite/v6.4.1.json",
     "data": {"name": "rows"},
 }
@@ -65,7 +65,7 @@ def spec_of(name: str, metric: str = "accuracy") -> Spec:
         raise ConfigError(f"no chart {name!r}. Choose one of: {', '.join(CHARTS)}")
     check_metric(metric)
     spec = CHARTS[name].spec
-    return _over_rows(spec(METRICS[metric]) if callable(spec) else spec)
+    return _copied_spec(spec(METRICS[metric]) if callable(spec) else spec)
 
 
 def panel_of(name: str) -> str:
@@ -74,9 +74,9 @@ def panel_of(name: str) -> str:
     return "" if callable(spec) else str(spec.get("facet", {}).get("field", ""))
 
 
-def _over_rows(spec: Spec) -> Spec:
+def _copied_spec(spec: Spec) -> Spec:
     """Return a specification over `rows` as a copy that may be changed: no two parts of it are one object."""
-    copy: Spec = json.loads(json.dumps(_OVER_ROWS | spec))
+    copy: Spec = json.loads(json.dumps(_ROWS_SPEC | spec))
     return copy
 
 
@@ -108,9 +108,9 @@ def drawn(
 
 def published_drawn(picture: PublishedPicture, *, theme: str = "light", notes: Sequence[str] = ()) -> Spec:
     """Return a picture of a published benchmark that stands alone, as `drawn` does a chart."""
-    rows = with_names_placed(picture)
+    rows = place_names(picture)
     dashes = [f"{LACKING} {picture.dash}."] if any(row.get("lacking") == LACKING for row in rows) else []
-    spec = _over_rows(published_spec(picture))
+    spec = _copied_spec(published_spec(picture))
     return _self_contained(spec, rows, picture.title, [*notes, *dashes], theme=theme)
 
 
@@ -127,7 +127,7 @@ def _self_contained(
     if "facet" in spec:
         by = spec["facet"]["field"]
         panels = len({row[by] for row in rows})
-        columns = next(columns for most, columns in COLUMNS if panels <= most)
+        columns = next(columns for most_panels, columns in COLUMNS if panels <= most_panels)
         spec["columns"] = columns = columns - columns % 2 * paired
         if panels % columns:  # a shared axis would stand at the foot of empty places too
             spec["resolve"] = spec.get("resolve", {}) | {"axis": {"x": "independent"}}
@@ -139,7 +139,7 @@ def _self_contained(
     return {**spec, "title": {"text": title, "subtitle": list(notes)}, **alone}
 
 
-# ── pictures of published benchmarks: a specification for each kind, whatever it shows ───────────
+# ── pictures of published benchmarks: a specification for each kind of picture ───────────────────
 
 
 MOST_UPRIGHT: Final = 3  # characters of labels that stand upright above a map's columns
@@ -169,7 +169,7 @@ _LACKING: Final[Spec] = {"filter": "isValid(datum.lacking)"}
 _NAMES: Final = field("y:N", sort=None, title=None, axis={"grid": False, "labelLimit": 420})
 
 
-def with_names_placed(picture: PublishedPicture) -> list[dict[str, Any]]:  # Any: as in its rows
+def place_names(picture: PublishedPicture) -> list[dict[str, Any]]:  # Any: as in its rows
     """Return its drawn rows; of points and lines with names also where each name stands."""
     rows = picture.drawn_rows()
     if not picture.text or picture.kind not in ("points", "lines"):
@@ -179,8 +179,8 @@ def with_names_placed(picture: PublishedPicture) -> list[dict[str, Any]]:  # Any
     low, high = floor(min(exponents)), ceil(max(exponents))
     span = max(high - low, 1)
     spots = [
-        (width * (at - low) / span, height * (1 - row["value"]))
-        for at, row in zip(exponents, rows, strict=True)
+        (width * (exponent - low) / span, height * (1 - row["value"]))
+        for exponent, row in zip(exponents, rows, strict=True)
     ]
     order = sorted(range(len(rows)), key=lambda n: (-rows[n]["value"], n))
     names = [str(row["text"]) for row in rows]
@@ -224,8 +224,8 @@ def _scaled(scale: str, picture: PublishedPicture, column: str) -> tuple[Spec, S
     options, ticks = _SCALES[scale]
     if scale != "digits":
         return options, ticks
-    most = max([0.5, *(row[column] or 0 for row in picture.rows)])
-    steps = [step for step in DOUBLINGS if step < 2 * most + 1]
+    largest = max([0.5, *(row[column] or 0 for row in picture.rows)])
+    steps = [step for step in DOUBLINGS if step < 2 * largest + 1]
     return {**options, "domainMax": steps[-1]}, {**ticks, "values": steps}
 
 
@@ -256,21 +256,21 @@ def _series(picture: PublishedPicture) -> Spec:
         layers.append(mark("tick", {"thickness": 3}, zero, **at, y=y, **_coloured(picture)))
         layers.append(mark("text", foot, _LACKING, **at, y={"value": "height"}, text=field("lacking:N")))
     if any("low" in row for row in picture.rows):
-        known = {"filter": "isValid(datum.low)"}
+        has_interval = {"filter": "isValid(datum.low)"}
         low, high = _values(picture, "low"), field("high")
-        layers.append(mark("rule", {"style": "interval"}, known, **at, y=low, y2=high))
+        layers.append(mark("rule", {"style": "interval"}, has_interval, **at, y=low, y2=high))
     if picture.text:
         layers += _named({**at, "y": y}, _coloured(picture))
     if picture.guide:
-        known, mean = {"filter": "isValid(datum.guide)"}, {"aggregate": "mean"}
-        layers.append(mark("rule", {"style": "reference"}, known, y=_values(picture, "guide") | mean))
+        has_guide, mean = {"filter": "isValid(datum.guide)"}, {"aggregate": "mean"}
+        layers.append(mark("rule", {"style": "reference"}, has_guide, y=_values(picture, "guide") | mean))
     return view(*layers, width=_wide(picture), height=_height(picture))
 
 
 def _stack(picture: PublishedPicture) -> Spec:
     """Return bars from left to right, each cut into its series."""
-    place, x = running((), place="row_number()"), {**_values(picture), "stack": "zero"}
-    bars = mark("bar", {}, place, x=x, y=_NAMES, order=field("place:Q"), **_coloured(picture))
+    row_numbers, x = running((), place="row_number()"), {**_values(picture), "stack": "zero"}
+    bars = mark("bar", {}, row_numbers, x=x, y=_NAMES, order=field("place:Q"), **_coloured(picture))
     return view(bars, width=_wide(picture), height={"step": ROW})
 
 
@@ -286,14 +286,14 @@ def _map(picture: PublishedPicture) -> Spec:
     options, ticks = _scaled(picture.scale, picture, picture.value)
     values: Spec = {name: ticks[name] for name in ("format", "values") if name in ticks}
     legend = {"title": _words(picture.value), "titleLimit": 300, "gradientLength": 160, **values}
-    known = {"filter": "isValid(datum.value)"}
+    has_value = {"filter": "isValid(datum.value)"}
     colour = field("value:Q", scale=options, legend=legend)
-    cells = mark("rect", {"cornerRadius": 1}, known, color=colour, **at)
+    cells = mark("rect", {"cornerRadius": 1}, has_value, color=colour, **at)
     share = picture.scale == "share"
     form = f"format({'100 * ' * share}datum.value, '{'.0f' if share else '.3~g'}')"
     written = (
         grouped(("panel",) if picture.panel else (), most="max(value)"),
-        known,
+        has_value,
         *calculated(
             said=f"isValid(datum.text) ? datum.text : {form}" if picture.text else form,
             strength=f"abs(datum.value) / {'1' if share else 'max(datum.most, 1e-12)'}",
@@ -301,12 +301,8 @@ def _map(picture: PublishedPicture) -> Spec:
     )
     texts = legible(*written, text=field("said:N"), room={}, **at)
     dashes = mark("text", {"style": "note"}, _LACKING, text=field("lacking:N"), **at)
-    return view(cells, dashes, *texts, width={"step": _wide_enough(picture)}, height={"step": CELL})
-
-
-def _wide_enough(picture: PublishedPicture) -> int:
-    """Return the pixels of a cell in which its longest text has room."""
-    return max(CELL, 8 + 7 * max((len(str(row.get(picture.text, "100"))) for row in picture.rows), default=0))
+    longest = max((len(str(row.get(picture.text, "100"))) for row in picture.rows), default=0)  # characters
+    return view(cells, dashes, *texts, width={"step": max(CELL, 8 + 7 * longest)}, height={"step": CELL})
 
 
 def _points(picture: PublishedPicture) -> Spec:

@@ -134,9 +134,9 @@ def _figures(figures: Mapping[str, str]) -> list[Spec]:
     return [{"op": op, **({"field": column} if column else {}), "as": name} for name, op, column in parts]
 
 
-def reference_line(**place: Spec) -> Spec:
+def reference_line(**position: Spec) -> Spec:
     """Return a line of reference, drawn once however many rows there are."""
-    return mark("rule", {"style": "reference"}, {"aggregate": [{"op": "count", "as": "rows"}]}, **place)
+    return mark("rule", {"style": "reference"}, {"aggregate": [{"op": "count", "as": "rows"}]}, **position)
 
 
 def accuracy_axis(column: str = "value", title: str = "accuracy", **scale: Any) -> Spec:  # Any: of a scale
@@ -157,19 +157,19 @@ IN_CELL: Final[Spec] = {  # of texts that have to fit; not of charts that a page
 }
 
 
-def heat_map(*transform: Spec, tips: list[Spec], room: Spec | None = None, **place: Spec) -> list[Spec]:
+def heat_map(*transform: Spec, tips: list[Spec], room: Spec | None = None, **position: Spec) -> list[Spec]:
     """Return cells shaded by their `strength`, which hold their `text`; `room`: options of the latter."""
     shade = field("strength:Q", scale={"domain": [0, 1]}, legend=None)
     cell = {"cornerRadius": 2, "cursor": "pointer"}
-    cells = mark("rect", cell, *transform, color=shade, tooltip=tips, **place)
-    return [cells, *legible(*transform, text=field("text:N"), room=room or {}, **place)]
+    cells = mark("rect", cell, *transform, color=shade, tooltip=tips, **position)
+    return [cells, *legible(*transform, text=field("text:N"), room=room or {}, **position)]
 
 
 def legible(*transform: Spec, room: Spec, **encoding: Spec) -> list[Spec]:
     """Return the texts of cells, in a colour that can be read on their `strength`."""
     return [
-        mark("text", {"style": style, **room}, *transform, {"filter": f"datum.strength {at}"}, **encoding)
-        for style, at in (("weak", f"< {STRONG}"), ("strong", f">= {STRONG}"))
+        mark("text", {"style": style, **room}, *transform, {"filter": f"datum.strength {limit}"}, **encoding)
+        for style, limit in (("weak", f"< {STRONG}"), ("strong", f">= {STRONG}"))
     ]
 
 
@@ -184,10 +184,14 @@ def tooltips(*columns: str) -> list[Spec]:
     return tips
 
 
-def name_within(narrow: str, *, most: int = 17) -> Spec:
-    """Return the text of a mark: the model's name, without its middle where an expression is true."""
-    ends = f"slice(datum.model, 0, {most // 2}) + '…' + slice(datum.model, {most // 2 + 1 - most})"
-    return {"text": {"expr": f"{narrow} && length(datum.model) > {most} ? {ends} : datum.model"}}
+MOST_LETTERS: Final = 17  # of a model's name in a narrow panel
+
+
+def model_name(narrow: str) -> Spec:
+    """Return the text of a mark: the model's name, without its middle where `narrow` is true of the panel."""
+    half, rest = MOST_LETTERS // 2, MOST_LETTERS // 2 + 1 - MOST_LETTERS
+    ends = f"slice(datum.model, 0, {half}) + '…' + slice(datum.model, {rest})"
+    return {"text": {"expr": f"{narrow} && length(datum.model) > {MOST_LETTERS} ? {ends} : datum.model"}}
 
 
 COLOUR: Final = field("colour:N", scale=None, legend=None)  # of the entrant
@@ -198,7 +202,7 @@ UNDERSCORED: Final = "replace(datum.label, regexp('_', 'g'), ' ')"  # labels wit
 # ── names, colours and themes, for white and for dark ground ─────────────────────────────────────
 # Colours of series are those of Okabe and Ito, which people with any colour vision tell apart, without their
 # yellow and black, which vanish on one of the grounds; shades go from little to much in one hue. The page's
-# script gives rows their names and colours as `with_style` does.
+# script gives rows their names and colours as `style_rows` does.
 
 
 # Helvetica's family, and what looks like it where it is not installed; text in SVG stays text.
@@ -343,9 +347,9 @@ DARK: Final = (
 )
 
 
-def colours_of(place: int) -> tuple[str, str]:
+def colours_of(entrant: int) -> tuple[str, str]:
     """Return an entrant's colours on light and on dark ground; the 37th has those of the first."""
-    return LIGHT[place % len(LIGHT)], DARK[place % len(DARK)]
+    return LIGHT[entrant % len(LIGHT)], DARK[entrant % len(DARK)]
 
 
 Row = dict[str, Any]  # Any: text, number, bool or None, by column
@@ -353,7 +357,7 @@ Row = dict[str, Any]  # Any: text, number, bool or None, by column
 MOST_LIT: Final = 8  # lines of a panel that people tell apart
 
 
-def with_style(
+def style_rows(
     rows: Iterable[Mapping[str, Any]],  # Any: likewise
     roster: Asked,
     *,
@@ -370,30 +374,28 @@ def with_style(
         theme: `light` or `dark`.
         lit: the places of the entrants that keep their colour where lines are many; None: all do.
     """
-    return [{**row, **_names(row, roster, theme, lit)} for row in rows]
-
-
-def _names(row: Mapping[str, Any], roster: Asked, theme: str, lit: Collection[int] | None) -> Row:
-    if "a" in row:
-        first, second = (roster.entrants[row[end]].short for end in "ab")
-        return {
-            "pair": f"{first} − {second}",
-            "model": first,
-            "other": second,
-            "colour": colours_of(row["b"])[theme == "dark"],
-            "asked": row["b"],
-        }
-    place: int | None = row["asked"]
-    if place is None:
-        return {}
-    named: Row = {
-        "model": roster.entrants[place].short,
-        "colour": colours_of(place)[theme == "dark"],
-        "lit": lit is None or place in lit,
-    }
-    if row.get("kind") is not None:
-        named["task"] = roster.kinds[row["kind"]].called
-    return named
+    styled = list[Row]()
+    for row in rows:
+        style: Row = {}
+        if "a" in row:
+            first, second = (roster.entrants[row[end]].short for end in "ab")
+            style = {
+                "pair": f"{first} − {second}",
+                "model": first,
+                "other": second,
+                "colour": colours_of(row["b"])[theme == "dark"],
+                "asked": row["b"],
+            }
+        elif (entrant := row["asked"]) is not None:
+            style = {
+                "model": roster.entrants[entrant].short,
+                "colour": colours_of(entrant)[theme == "dark"],
+                "lit": lit is None or entrant in lit,
+            }
+            if row.get("kind") is not None:
+                style["task"] = roster.kinds[row["kind"]].called
+        styled.append({**row, **style})
+    return styled
 
 
 def columnar(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:  # Any: likewise; JSON

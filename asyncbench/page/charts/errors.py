@@ -48,19 +48,20 @@ OTHERS: Final = "others"
 
 
 def outcome_rows(views: FolderViews) -> list[Row]:
-    """Return what became of each entrant's trials, the most accurate first; no row is of nothing."""
-    counts = [(place, sums) for (place,), sums in summed(placed_cells(views), ("asked",)).items()]
+    """Return the outcomes of each entrant's trials, the most accurate entrant first; none that never came."""
+    by_entrant = {entrant: sums for (entrant,), sums in summed(placed_cells(views), ("asked",)).items()}
+    accuracy = {entrant: sums["correct"] / sums["trials"] for entrant, sums in by_entrant.items()}
     return [
         {
-            "asked": place,
+            "asked": entrant,
             "outcome": outcome,
             "place": n,
-            "trials": sums[outcome],
-            "share": sums[outcome] / sums["trials"],
+            "trials": by_entrant[entrant][outcome],
+            "share": by_entrant[entrant][outcome] / by_entrant[entrant]["trials"],
         }
-        for place, sums in sorted(counts, key=lambda one: (-one[1]["correct"] / one[1]["trials"], one[0]))
+        for entrant in sorted(by_entrant, key=lambda entrant: (-accuracy[entrant], entrant))
         for n, outcome in enumerate(OUTCOME_COLOURS)
-        if sums[outcome]
+        if by_entrant[entrant][outcome]
     ]
 
 
@@ -71,28 +72,23 @@ def error_kind_rows(groups: Iterable[ErrorFindings], roster: Asked) -> tuple[lis
     """
     by_both = defaultdict[tuple[int, int | None], Counter[str]](Counter)
     by_entrant = defaultdict[tuple[int, int | None], Counter[str]](Counter)
-    for place, kind, group in sorted(_placed(groups, roster), key=itemgetter(0, 1)):
-        by_both[place, kind].update(group.kinds)
-        by_entrant[place, None].update(group.kinds)
+    for entrant, group_kind, group in sorted(_placed(groups, roster), key=itemgetter(0, 1)):
+        by_both[entrant, group_kind].update(group.kinds)
+        by_entrant[entrant, None].update(group.kinds)
     together = sum(by_entrant.values(), Counter[str]())
     shown = sorted(together, key=lambda error: (-together[error], error))[:MOST_ERRORS]
-    of_entrants, of_both = (
-        list(_rows_of(counts, shown, full=len(together) > len(shown))) for counts in (by_entrant, by_both)
-    )
-    return of_entrants, of_both
 
+    def rows(counts: Mapping[tuple[int, int | None], Counter[str]]) -> Iterator[Row]:
+        for (entrant, kind), errors in counts.items():
+            listed = {error: errors[error] for error in shown}
+            if len(together) > len(shown):
+                listed[OTHERS] = errors.total() - sum(listed.values())
+            for nth, (error, wrong) in enumerate(listed.items()):
+                if wrong:
+                    about = {"asked": entrant, "kind": kind, "error": error, "nth": nth}
+                    yield about | {"wrong": wrong, "value": wrong / errors.total()}
 
-def _rows_of(
-    counts: Mapping[tuple[int, int | None], Counter[str]], shown: Iterable[str], *, full: bool
-) -> Iterator[Row]:
-    for (place, kind), its in counts.items():
-        listed = {error: its[error] for error in shown}
-        if full:
-            listed[OTHERS] = its.total() - sum(listed.values())
-        for nth, (error, wrong) in enumerate(listed.items()):
-            if wrong:
-                about = {"asked": place, "kind": kind, "error": error, "nth": nth}
-                yield about | {"wrong": wrong, "value": wrong / its.total()}
+    return list(rows(by_entrant)), list(rows(by_both))
 
 
 def examined_note(findings: Iterable[ErrorFindings]) -> str:
@@ -111,7 +107,7 @@ def place_rows(groups: Iterable[ErrorFindings], roster: Asked) -> list[Row]:
     """
     return [
         {
-            "asked": place,
+            "asked": entrant,
             "kind": kind,
             "end": end,
             "position": position,
@@ -120,7 +116,7 @@ def place_rows(groups: Iterable[ErrorFindings], roster: Asked) -> list[Row]:
             "value": seen.share,
             **dict(zip(("low", "high"), seen.interval or (None, None), strict=True)),
         }
-        for place, kind, group in sorted(_placed(groups, roster), key=lambda placed: (placed[1], placed[0]))
+        for entrant, kind, group in sorted(_placed(groups, roster), key=itemgetter(1, 0))
         for end, wrong in ((FIRST, group.from_left), (LAST, group.from_right))
         for position, seen in enumerate(group.wrong_at(wrong)[:MOST_PLACES], 1)
         if seen.trials >= LEAST_ANSWERS
@@ -131,8 +127,8 @@ def _placed(groups: Iterable[ErrorFindings], roster: Asked) -> Iterator[tuple[in
     """Yield each group with the places of its entrant and kind; newer ones of a running sweep have none."""
     entrants, kinds = roster.entrant_places, roster.kind_places
     for group in groups:
-        of = dict(zip(GROUP, group.group, strict=True))
-        who, kind = (of["run"], of["model"], of["condition"]), kind_of(of)
+        values = dict(zip(GROUP, group.group, strict=True))
+        who, kind = (values["run"], values["model"], values["condition"]), kind_of(values)
         if who in entrants and kind in kinds:
             yield entrants[who], kinds[kind], group
 

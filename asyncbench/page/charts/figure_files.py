@@ -91,9 +91,9 @@ def write_figures(
         raise ConfigError(f"--figures {out} is a file. Name a folder.")
     if width not in INCHES:
         raise ConfigError(f"--width {width!r}: choose one of: {', '.join(INCHES)}.")
-    of = chosen(folder, suite=suite, task=task, models=models, where=where)
+    folders = chosen(folder, suite=suite, task=task, models=models, where=where)
     written = []
-    for name, content in _files(of, style, options, width):
+    for name, content in _files(folders, style, options, width):
         with writing(out / name), replacing(out / name) as file:
             file.write(content)
         written.append(out / name)
@@ -108,14 +108,14 @@ def chart_files(picture: Picture, marks: Sequence[str], width: str) -> Files:
     by = panel_of(picture.chart)
     panels = Counter(row.get(by) for row in picture.rows)
     room = MOST_CELLS // max(panels.values(), default=1) if picture.chart in _MAPS else MOST_PANELS
-    most = min(MOST_PANELS, max(1, room))
-    if len(panels) <= most:
+    panels_a_page = min(MOST_PANELS, max(1, room))
+    if len(panels) <= panels_a_page:
         yield from _page_files(picture, marks, width)
         return
-    for start in range(0, len(panels), most):
-        shown = {*[*panels][start : start + most]}
+    for start in range(0, len(panels), panels_a_page):
+        shown = {*[*panels][start : start + panels_a_page]}
         rows = [row for row in picture.rows if row[by] in shown]
-        page = replace(picture, name=f"{picture.name}-{start // most + 1}", rows=rows)
+        page = replace(picture, name=f"{picture.name}-{start // panels_a_page + 1}", rows=rows)
         yield from _page_files(page, marks, width)
 
 
@@ -125,10 +125,10 @@ def _page_files(picture: Picture, marks: Sequence[str], width: str) -> Files:
     notes = _folded([*marks, *picture.notes], int(whole / LETTER))
     short = whole < NARROW or picture.chart in _NAMED_BESIDE
     crowded = len({row.get("model") for row in picture.rows}) > _FEW
-    most = _SHORTER.get(picture.chart, SHORT) if crowded else SHORT
-    rows = short_named(picture.rows, most) if short else picture.rows
+    letters = _SHORTER.get(picture.chart, SHORT) if crowded else SHORT
+    rows = short_named(picture.rows, letters) if short else picture.rows
     spec = drawn(picture.chart, rows, metric=picture.metric, notes=notes)
-    svg = drawn_at(spec, rows, whole, _svg, most=_MOST_BESIDE.get(picture.chart, 2))
+    svg = draw_to_width(spec, rows, whole, _svg, most_columns=_MOST_BESIDE.get(picture.chart, 2))
     yield f"{picture.name}.svg", printed(svg, inches).encode()
     yield f"{picture.name}.png", _png(svg, PER_INCH * inches / max(size_of(svg)[0], whole))
 
@@ -139,7 +139,7 @@ def _svg(spec: Spec) -> str:
 
 
 def _png(svg: str, scale: float) -> bytes:
-    """Return a drawing with so many pixels for one of its own, or as many as there may be."""
+    """Return a drawing enlarged by `scale`, or by less where it would have more than `MOST_PIXELS`."""
     width, height = size_of(svg)
     png: bytes = _vega().svg_to_png(svg, scale=min(scale, sqrt(MOST_PIXELS / (width * height))))
     return png
@@ -153,48 +153,52 @@ def _vega() -> Any:  # Any: a module whose types are not its own
     return vl_convert
 
 
-def _folded(notes: Iterable[str], most: int) -> list[str]:
-    return [line for note in notes for line in wrap(note, most, break_on_hyphens=False)]
+def _folded(notes: Iterable[str], letters: int) -> list[str]:
+    return [line for note in notes for line in wrap(note, letters, break_on_hyphens=False)]
 
 
 # ── files of charts and tables ───────────────────────────────────────────────────────────────────
 
 
 def _files(
-    of: Chosen,
+    folders: Chosen,
     style: str | None,
     options: Mapping[str, Any],  # Any: of the style
     width: str,
 ) -> Files:
     _vega()
     if style is not None:
-        yield from published_files(published_of(of, style, options), of, style)
+        yield from published_files(published_of(folders, style, options), folders, style)
         return
-    loads = _charts(replace(of, loaded=True), load_pictures_of)
-    trials = counted(of, lambda views: bool(views.rows("SELECT 1 FROM trials LIMIT 1")))
+    loads = _charts(replace(folders, loaded=True), load_pictures_of)
+    trials = counted(folders, lambda views: bool(views.rows("SELECT 1 FROM trials LIMIT 1")))
     if not trials and not loads[1]:
-        raise ConfigError(f"{of} has no trials yet. Run its sweep first.")
-    for note, pictures in [*([_charts(of, pictures_of)] if trials else []), loads]:
+        raise ConfigError(f"{folders} has no trials yet. Run its sweep first.")
+    for note, pictures in [*([_charts(folders, pictures_of)] if trials else []), loads]:
         for picture in pictures:
-            yield from chart_files(picture, _marks(note, of), width)
-    yield from table_files(of, trials=trials, loaded=bool(loads[1]))
+            yield from chart_files(picture, _marks(note, folders), width)
+    yield from table_files(folders, trials=trials, loaded=bool(loads[1]))
 
 
 def _charts(
-    of: Chosen, pictures: Callable[[FolderViews], Iterable[Picture]]
+    folders: Chosen, pictures: Callable[[FolderViews], Iterable[Picture]]
 ) -> tuple[str, Sequence[Picture]]:
-    """Return what to say of simulated results, and the charts; of one moment."""
-    return counted(of, lambda views: (note_of_simulated(views), [*pictures(views)]))
+    """Return the note on simulated results, and the charts; both of one moment."""
+    return counted(folders, lambda views: (note_of_simulated(views), [*pictures(views)]))
 
 
-def _marks(simulated_note: str, of: Chosen) -> list[str]:
+def _marks(simulated_note: str, folders: Chosen) -> list[str]:
     """Return the notes that stand on each picture."""
-    return [*([simulated_note] if simulated_note else []), *of.notes()]
+    return [*([simulated_note] if simulated_note else []), *folders.notes()]
 
 
-def published_of(of: Chosen, style: str, options: Mapping[str, Any]) -> PublishedReport:  # Any: of it
+def published_of(
+    folders: Chosen,
+    style: str,
+    options: Mapping[str, Any],  # Any: of the style
+) -> PublishedReport:
     """Return the report of a style that has pictures; raises `ConfigError` for others."""
-    published = report(of, style, **options)
+    published = report(folders, style, **options)
     if isinstance(published, ReportOfChosen):
         published = published.whole
     if isinstance(published, PublishedReport) and style in DRAWN:
@@ -207,19 +211,19 @@ def published_of(of: Chosen, style: str, options: Mapping[str, Any]) -> Publishe
     )
 
 
-def published_files(published: PublishedReport, of: Chosen, style: str) -> Files:
+def published_files(published: PublishedReport, folders: Chosen, style: str) -> Files:
     """Yield the name and content of the files of a published style: its pictures, their rows, its tables."""
     reports: dict[str, Report] = {}
     for whole in filter(lambda picture: picture.drawable, published.pictures()):
         for picture in whole.parted():
             simulated = published.simulated_note if picture.shows_folder else ""
-            marked = replace(picture, notes=[*_marks(simulated, of), *picture.notes])
+            marked = replace(picture, notes=[*_marks(simulated, folders), *picture.notes])
             spoken = [note.replace("`", "") for note in marked.notes]
             svg = _svg(published_drawn(marked, notes=_folded(spoken, LONGEST_LINE)))
             yield f"{picture.name}.svg", svg.encode()
             yield f"{picture.name}.png", _png(svg, SCALE)
             reports[picture.name] = marked
-    yield from _forms(reports | {style: of_chosen(published, of)})
+    yield from _forms(reports | {style: of_chosen(published, folders)})
 
 
 def table_files(folder: Chosen, *, trials: bool, loaded: bool) -> Files:
@@ -266,26 +270,35 @@ MOST_BESIDE: Final = 12  # panels that stand in twos; more stand in threes
 _SIZE: Final = re.compile(r'(<svg[^>]*?) width="([\d.]+)" height="([\d.]+)"')
 
 
-def drawn_at(spec: Spec, rows: Rows, whole: float, draw: Callable[[Spec], str], *, most: int = 2) -> str:
-    """Return a chart as SVG, that many pixels wide with all that stands beside its panels.
+def draw_to_width(
+    spec: Spec, rows: Rows, whole: float, draw: Callable[[Spec], str], *, most_columns: int = 2
+) -> str:
+    """Return a chart as SVG with a given width, which includes all that stands beside its panels.
 
     Args:
-        spec: of a chart that stands alone.
-        rows: that it shows.
-        whole: pixels.
-        draw: a specification → SVG.
-        most: panels side by side, where a drawing is wide.
+        spec: the specification of a chart that stands alone.
+        rows: the rows that it shows.
+        whole: the width of the drawing, in pixels.
+        draw: makes SVG of a specification.
+        most_columns: how many panels stand side by side at most, where a drawing is wide.
     """
-    fixed = _in_order(deepcopy(spec), rows)
-    columns = _columns(fixed, rows, whole, most)
-    if isinstance(_panel(fixed).get("width"), dict):  # so much for each of its columns
-        ways = {
+    fixed = _sort_axes(deepcopy(spec), rows)
+    columns = 1
+    if "facet" in fixed and whole >= NARROW:
+        panels = len({row[fixed["facet"]["field"]] for row in rows})
+        columns = min(panels, most_columns, 2 if panels <= MOST_BESIDE else most_columns)
+
+    # A map has a width for each of its columns: as it is or transposed, whichever has room.
+    if isinstance(_panel(fixed).get("width"), dict):
+        drawings = {
             size_of(svg)[0]: (svg, tried) for tried in (fixed, transposed(fixed)) for svg in (draw(tried),)
         }
-        fitting = [way for width, way in ways.items() if width <= whole]
+        fitting = [drawing for width, drawing in drawings.items() if width <= whole]
         if fitting:
             return _widened(*fitting[0], rows, whole, draw)
-        fixed = ways[min(ways)][1]
+        fixed = drawings[min(drawings)][1]
+
+    # What stands beside the panels is known only once it is drawn.
     beside = 60.0 * columns
     for _ in range(TRIES):
         svg = draw(_sized(fixed, rows, columns, max(LEAST, (whole - beside) / columns), whole))
@@ -312,7 +325,7 @@ def size_of(svg: str) -> tuple[float, float]:
 
 
 def printed(svg: str, inches: float) -> str:
-    """Return a drawing that is so wide on paper; one that is wider is made smaller as a whole."""
+    """Return a drawing with its width on paper; a wider drawing is made smaller as a whole."""
     width, height = size_of(svg)
     whole = min(inches, width * POINTS_PER_PIXEL / 72)
     size = f'width="{whole:.3f}in" height="{whole * height / width:.3f}in"'
@@ -324,14 +337,6 @@ def _panel(spec: Spec) -> Spec:
     return panel
 
 
-def _columns(spec: Spec, rows: Rows, whole: float, most: int) -> int:
-    """Return how many panels stand side by side."""
-    if "facet" not in spec:
-        return 1
-    panels = len({row[spec["facet"]["field"]] for row in rows})
-    return 1 if whole < NARROW else min(panels, most, 2 if panels <= MOST_BESIDE else most)
-
-
 def _sized(spec: Spec, rows: Rows, columns: int, width: float, whole: float) -> Spec:
     copy = deepcopy(spec)
     _panel(copy)["width"] = width
@@ -341,11 +346,23 @@ def _sized(spec: Spec, rows: Rows, columns: int, width: float, whole: float) -> 
         resolve = copy.get("resolve", {})
         if panels % columns:  # a shared axis would stand at the foot of empty places too
             copy["resolve"] = resolve | {"axis": {"x": "independent"}}
-    _fold_titles(copy, width)
-    for legend, names in _legends(copy, rows):
-        longest = max(map(len, names), default=1)
-        most = max(1, int((whole if columns > 1 else width) / (LETTER * longest + SYMBOL)))
-        legend["columns"] = min(legend.get("columns") or 4, most)
+
+    folded = set[str]()
+    for encoding in _encodings(copy):
+        # A long title of x is put on several lines in the first layer that has it: layers join their titles.
+        title = encoding.get("x", {}).get("title")
+        if isinstance(title, str) and LETTER * len(title) > width:
+            lines = wrap(title, int(width / LETTER), break_long_words=False, break_on_hyphens=False)
+            encoding["x"]["title"] = "" if title in folded else lines
+            folded.add(title)
+
+        # A legend of colours has as many columns as its longest name leaves room for.
+        colour = encoding.get("color") or {}
+        if colour.get("type") == "nominal" and colour.get("legend", {}) is not None:
+            legend = colour.setdefault("legend", {})
+            longest = max((len(str(row.get(colour["field"], ""))) for row in rows), default=1)
+            most = max(1, int((whole if columns > 1 else width) / (LETTER * longest + SYMBOL)))
+            legend["columns"] = min(legend.get("columns") or 4, most)
     return copy
 
 
@@ -353,57 +370,39 @@ def _nodes(node: object) -> Iterator[Spec]:
     """Yield each part of a specification, the outer first."""
     if isinstance(node, dict):
         yield node
-        for name, part in node.items():
+        for name, value in node.items():
             if name not in ("data", "config"):
-                yield from _nodes(part)
+                yield from _nodes(value)
     if isinstance(node, list):
-        for part in node:
-            yield from _nodes(part)
+        for element in node:
+            yield from _nodes(element)
 
 
 def _encodings(spec: Spec) -> Iterator[Spec]:
     return (node["encoding"] for node in _nodes(spec) if "encoding" in node)
 
 
-def _fold_titles(spec: Spec, width: float) -> None:
-    """Put long titles of x on several lines, each in the first layer that has it: layers join theirs."""
-    folded = set[str]()
-    for encoding in _encodings(spec):
-        title = encoding.get("x", {}).get("title")
-        if isinstance(title, str) and LETTER * len(title) > width:
-            lines = wrap(title, int(width / LETTER), break_long_words=False, break_on_hyphens=False)
-            encoding["x"]["title"] = "" if title in folded else lines
-            folded.add(title)
-
-
-def _legends(spec: Spec, rows: Rows) -> Iterator[tuple[Spec, list[str]]]:
-    """Yield each legend of colours with the names in it."""
-    for encoding in _encodings(spec):
-        colour = encoding.get("color") or {}
-        if colour.get("type") == "nominal" and colour.get("legend", {}) is not None:
-            legend = colour.setdefault("legend", {})
-            yield legend, [str(row.get(colour["field"], "")) for row in rows]
-
-
-def _in_order(spec: Spec, rows: Rows) -> Spec:
-    """Return a specification whose axes of models and tasks are in the order of the rows and of the kinds."""
+def _sort_axes(spec: Spec, rows: Rows) -> Spec:
+    """Put axes of models into the order of the rows and axes of tasks into that of their kinds."""
     models = [*dict.fromkeys(row["model"] for row in rows if "model" in row)]
     kinds = sorted({(row["kind"], row["task"]) for row in rows if "task" in row})
     orders = {"task": [task for _, task in kinds]} | ({} if "facet" in spec else {"model": models})
     for encoding in _encodings(spec):
         for channel in encoding.keys() & {"x", "y"}:
-            part = encoding[channel]
-            if orders.get(part.get("field")):
-                part["sort"] = orders[part["field"]]
+            axis = encoding[channel]
+            if orders.get(axis.get("field")):
+                axis["sort"] = orders[axis["field"]]
     return spec
 
 
-def short_named(rows: Rows, most: int) -> Rows:
-    """Return rows whose models have names of so many characters at most, which still tell them apart."""
-    names = distinct_names((row["model"] for row in rows if "model" in row), most=most)
-    ours = [column for column in ("model", "other") if any(column in row for row in rows)]
-    names |= distinct_names((row["other"] for row in rows if "other" in row), most=most)
-    return [{**row, **{column: names[row[column]] for column in ours if column in row}} for row in rows]
+def short_named(rows: Rows, letters: int) -> Rows:
+    """Return rows whose models have names of at most so many characters, which still tell them apart."""
+    names = distinct_names((row["model"] for row in rows if "model" in row), most=letters)
+    names |= distinct_names((row["other"] for row in rows if "other" in row), most=letters)
+    return [
+        {**row, **{column: names[row[column]] for column in ("model", "other") if column in row}}
+        for row in rows
+    ]
 
 
 def transposed(spec: Spec) -> Spec:
@@ -412,14 +411,12 @@ def transposed(spec: Spec) -> Spec:
     for encoding in _encodings(copy):
         if "x" in encoding and "y" in encoding:
             x, y = encoding["x"], encoding["y"]
-            encoding["x"], encoding["y"] = _with_axis(y, x["axis"]), _with_axis(x, y["axis"])
+            encoding["x"], encoding["y"] = _moved(y, x["axis"]), _moved(x, y["axis"])
     return copy
 
 
-def _with_axis(channel: Spec, axis: Spec) -> Spec:
-    """Return a channel on another's axis; how its own labels are written stays."""
-    own = {name: value for name, value in channel["axis"].items() if name == "labelExpr"}
-    return {
-        **channel,
-        "axis": {**{name: value for name, value in axis.items() if name != "labelExpr"}, **own},
-    }
+def _moved(channel: Spec, axis: Spec) -> Spec:
+    """Return a channel on another's axis; the expression that writes its own labels stays."""
+    shared = {name: value for name, value in axis.items() if name != "labelExpr"}
+    labels = {name: value for name, value in channel["axis"].items() if name == "labelExpr"}
+    return {**channel, "axis": {**shared, **labels}}

@@ -1,7 +1,7 @@
 """Accuracy against cost and reasoning tokens: rows of both charts, spending, names that have room, specs."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import log, sqrt
 from operator import itemgetter
 from typing import Any, Final
@@ -23,7 +23,7 @@ from asyncbench.page.charts.chart import (
     tooltips,
     view,
 )
-from asyncbench.page.charts.naming import FAR, HAS_NAME, LEADER, NAMED, Offset, name_offsets
+from asyncbench.page.charts.naming import FAR, HAS_NAME, LEADER, NAMED, name_offsets
 from asyncbench.stats.paired import undominated
 
 UNLIKE: Final = "No kind of question was asked of all models, so they are not compared"
@@ -48,99 +48,104 @@ def frontier_cost(cells: Cells, roster: Asked) -> list[Row]:
     """Return accuracy against USD per 1,000 trials, of the entrants whose cost is known.
 
     All are compared over the kinds of questions that all of them were asked; without any there are no rows.
-    Who was asked less than half of what others were asked is left out, where that leaves most.
+    An entrant that was asked less than half of those kinds is left out, where most entrants remain.
     `frontier_note` says both.
     """
     rows = _frontier(cells, "cost")
-    return _with_names([{**row, "cost": row["x"], "x": row["x"] or None} for row in rows], roster, "log")
+    return _place_names([{**row, "cost": row["x"], "x": row["x"] or None} for row in rows], roster, "log")
 
 
 def frontier_reasoning(cells: Cells, roster: Asked) -> list[Row]:
-    """Return accuracy against mean reasoning tokens a trial, of the entrants that tell them; likewise.
+    """Return accuracy against mean reasoning tokens a trial, of the entrants that report them.
 
-    None where nobody reasoned.
+    Entrants are compared as in `frontier_cost`. There are no rows where nobody reasoned.
     """
     rows = _frontier(cells, "reasoning_tokens")
-    return _with_names(rows, roster, "sqrt") if any(row["x"] for row in rows) else []
+    return _place_names(rows, roster, "sqrt") if any(row["x"] for row in rows) else []
 
 
-def _with_names(rows: Sequence[Row], roster: Asked, scale: str) -> list[Row]:
+def _place_names(rows: Sequence[Row], roster: Asked, scale: str) -> list[Row]:
+    """Return rows with the place of each name, at each width of a drawing.
+
+    First come the names of those whom nobody beats, who all have one, then those of the most accurate.
+    """
     names = [roster.entrants[row["asked"]].short for row in rows]
-    offsets = {column: _offsets(rows, names, scale, width) for column, width in WIDTHS.items()}
+    order = sorted(range(len(rows)), key=lambda n: (not rows[n]["front"], -rows[n]["value"], n))
+    ahead = {n for n, row in enumerate(rows) if row["front"]}
+    offsets = {
+        column: name_offsets(
+            _spots(rows, scale, width), names, order, always=ahead, width=width, height=HEIGHT
+        )
+        for column, width in WIDTHS.items()
+    }
     return [
         {**row, **{column: by_row[n] for column, by_row in offsets.items()}} for n, row in enumerate(rows)
     ]
 
 
 def frontier_note(cells: Cells, roster: Asked, against: str) -> str | None:
-    """Return over what the entrants of a frontier are compared; None: over all that any was asked.
+    """Return on which kinds of questions the entrants of a frontier are compared; None: on all of all.
 
     Args:
         cells, roster: as for the frontier.
         against: its metric, `cost` or `reasoning_tokens`.
     """
-    every = _kinds_of_known(cells, against)
-    placed = _with_enough(every)
-    common, kinds = _asked_of_all(placed), set[int]().union(*every.values())
+    measured = _kinds_of_measured(cells, against)
+    compared, common = _comparable(measured)
+    kinds = set[int]().union(*measured.values())
     if not common:
-        return UNLIKE if placed else None
-    left_out = [roster.entrants[place].short for place in every if place not in placed]
+        return UNLIKE if compared else None
+    left_out = [roster.entrants[entrant].short for entrant in measured if entrant not in compared]
     if len(common) == len(kinds) and not left_out:
         return None
-    return _compared(roster, common, kinds) + _without(left_out)
 
-
-def _compared(roster: Asked, common: Collection[int], kinds: Collection[int]) -> str:
-    if len(common) == len(kinds):
-        return f"On all {len(kinds):,} kinds of questions"
-    suites = ", ".join(sorted({roster.kinds[kind].suite for kind in common}))
-    called = sorted(roster.kinds[kind].called for kind in common)
-    few = f": {', '.join(called)}" if len(called) <= MOST_KINDS else ""
-    return f"On the {len(common):,} of {len(kinds):,} kinds of questions that all were asked ({suites}{few})"
-
-
-def _without(left_out: Sequence[str]) -> str:
-    if not left_out:
-        return ""
-    more = f" and {len(left_out) - MOST_LEFT_OUT:,} more" if len(left_out) > MOST_LEFT_OUT else ""
-    return f"; without {', '.join(left_out[:MOST_LEFT_OUT])}{more}, asked less than half of them"
+    note = f"On all {len(kinds):,} kinds of questions"
+    if len(common) < len(kinds):
+        suites = ", ".join(sorted({roster.kinds[kind].suite for kind in common}))
+        called = sorted(roster.kinds[kind].called for kind in common)
+        names = f": {', '.join(called)}" if len(called) <= MOST_KINDS else ""
+        shares = f"On the {len(common):,} of {len(kinds):,} kinds of questions"
+        note = f"{shares} that all were asked ({suites}{names})"
+    if left_out:
+        more = f" and {len(left_out) - MOST_LEFT_OUT:,} more" if len(left_out) > MOST_LEFT_OUT else ""
+        note += f"; without {', '.join(left_out[:MOST_LEFT_OUT])}{more}, asked less than half of them"
+    return note
 
 
 def _frontier(cells: Cells, against: str) -> list[Row]:
-    placed = _with_enough(_kinds_of_known(cells, against))
-    common = _asked_of_all(placed)
-    compared = (cell for cell in cells if cell["asked"] in placed and cell["kind"] in common)
-    rows: list[Row] = [
-        {"asked": place, "x": x, **{name: getattr(seen, name) for name in ("value", "low", "high", "trials")}}
-        for (place,), sums in sorted(summed(compared, ("asked",)).items(), key=itemgetter(0))
-        if (x := METRICS[against].of(sums).value) is not None
-        for seen in (METRICS["accuracy"].of(sums),)
-    ]
+    entrants, common = _comparable(_kinds_of_measured(cells, against))
+    compared = (cell for cell in cells if cell["asked"] in entrants and cell["kind"] in common)
+    rows = list[Row]()
+    for (entrant,), sums in sorted(summed(compared, ("asked",)).items(), key=itemgetter(0)):
+        if (x := METRICS[against].of(sums).value) is not None:
+            accuracy = METRICS["accuracy"].of(sums)
+            shares = {name: getattr(accuracy, name) for name in ("value", "low", "high", "trials")}
+            rows.append({"asked": entrant, "x": x, **shares})
     ahead = undominated([(row["x"], row["value"]) for row in rows])
     return [{**row, "front": front} for row, front in zip(rows, ahead, strict=True)]
 
 
-def _kinds_of_known(cells: Cells, against: str) -> KindsByEntrant:
-    """Return the kinds of those that have a place on a frontier: they replied, at a known price."""
+def _kinds_of_measured(cells: Cells, against: str) -> KindsByEntrant:
+    """Return the kinds of questions of the entrants that replied and whose metric is known."""
     kinds = defaultdict[int, set[int]](set)
     for cell in cells:
         kinds[cell["asked"]].add(cell["kind"])
     return {
-        place: kinds[place]
-        for (place,), sums in sorted(summed(cells, ("asked",)).items(), key=itemgetter(0))
+        entrant: kinds[entrant]
+        for (entrant,), sums in sorted(summed(cells, ("asked",)).items(), key=itemgetter(0))
         if sums["trials"] > sums["failed"] and METRICS[against].of(sums).value is not None
     }
 
 
-def _with_enough(kinds: KindsByEntrant) -> KindsByEntrant:
-    """Return the kinds of those that were asked half of all or more, where most were."""
+def _comparable(kinds: KindsByEntrant) -> tuple[KindsByEntrant, set[int]]:
+    """Return who is compared, with their kinds, and the kinds that all of these were asked.
+
+    Those who were asked less than half of all kinds are left out, as long as most entrants remain.
+    """
     every = set[int]().union(*kinds.values())
-    kept = {place: own for place, own in kinds.items() if 2 * len(own) >= len(every)}
-    return kept if 2 * len(kept) > len(kinds) else kinds
-
-
-def _asked_of_all(kinds: KindsByEntrant) -> set[int]:
-    return set.intersection(*kinds.values()) if kinds else set()
+    widely_asked = {entrant: asked for entrant, asked in kinds.items() if 2 * len(asked) >= len(every)}
+    compared = widely_asked if 2 * len(widely_asked) > len(kinds) else kinds
+    return compared, set.intersection(*compared.values()) if compared else set()
 
 
 # ── spending ─────────────────────────────────────────────────────────────────────────────────────
@@ -165,37 +170,25 @@ def spent_rows(spent: Iterable[Mapping[str, Any]], roster: Asked) -> list[Row]:
 # ── names beside points ──────────────────────────────────────────────────────────────────────────
 
 
-def _offsets(rows: Sequence[Row], names: Sequence[str], scale: str, width: float) -> list[Offset | None]:
-    """Return where names stand: first of whom nobody beats, who all have one, then of the most accurate."""
-    order = sorted(range(len(rows)), key=lambda n: (not rows[n]["front"], -rows[n]["value"], n))
-    ahead = {n for n, row in enumerate(rows) if row["front"]}
-    return name_offsets(_spots(rows, scale, width), names, order, always=ahead, width=width, height=HEIGHT)
-
-
 def _spots(rows: Sequence[Row], scale: str, width: float) -> list[tuple[float, float]]:
     """Return where the points are, in pixels from the left and from the top."""
-    along = [None if row["x"] is None else _SCALES[scale](row["x"]) for row in rows]
-    known = [at for at in along if at is not None]
-    least, most = min(known, default=0.0) if scale == "log" else 0.0, max(known, default=0.0)
+    scaled = [None if row["x"] is None else _SCALES[scale](row["x"]) for row in rows]
+    priced = [x for x in scaled if x is not None]
+    first, last = min(priced, default=0.0) if scale == "log" else 0.0, max(priced, default=0.0)
     low, high = (
         min((row["low"] for row in rows), default=0.0),
         max((row["high"] for row in rows), default=1.0),
     )
-    padding, start = PADDING[scale], FREE_ROOM if len(known) < len(rows) else 0.0
+    padding, start = PADDING[scale], FREE_ROOM if len(priced) < len(rows) else 0.0
     room = width - start - 2 * padding
-
-    def across(at: float | None) -> float:
-        if at is None:
-            return FREE_AT
-        return start + padding + room * ((at - least) / (most - least) if most > least else 0.5)
-
-    return [
-        (
-            across(at),
-            MARGIN + (HEIGHT - 2 * MARGIN) * ((high - row["value"]) / (high - low) if high > low else 0.5),
-        )
-        for at, row in zip(along, rows, strict=True)
-    ]
+    spots = list[tuple[float, float]]()
+    for x, row in zip(scaled, rows, strict=True):
+        left = FREE_AT
+        if x is not None:
+            left = start + padding + room * ((x - first) / (last - first) if last > first else 0.5)
+        down = (high - row["value"]) / (high - low) if high > low else 0.5
+        spots.append((left, MARGIN + (HEIGHT - 2 * MARGIN) * down))
+    return spots
 
 
 # ── charts ────────────────────────────────────────────────────────────────────────────────────
@@ -208,6 +201,31 @@ _OFFSET: Final = calculated(offset=f"width < {NARROW} ? datum.name_at_narrow : d
 _SPAN: Final[Spec] = {"zero": False, "nice": False, "padding": MARGIN}
 _PRICED: Final[Spec] = {"filter": "isValid(datum.x)"}
 _FREE: Final[Spec] = {"filter": "!isValid(datum.x)"}
+
+# A piece of an axis for what costs nothing, with its tick; drawn once however many rows there are.
+_ANY_FREE: Final[Sequence[Spec]] = (
+    _FREE,
+    {"aggregate": [{"op": "count", "as": "rows"}]},
+    {"filter": "datum.rows"},
+)
+_FREE_AXIS: Final = (
+    mark(
+        "rule",
+        {"style": "plain"},
+        *_ANY_FREE,
+        y={"value": "height"},
+        x={"value": 0.0},
+        x2={"value": 2 * FREE_AT},
+    ),
+    mark(
+        "text",
+        {"style": "tick", "dy": 13, "fontSize": 12},
+        *_ANY_FREE,
+        x={"value": FREE_AT},
+        y={"value": "height"},
+        text={"value": "$0"},
+    ),
+)
 
 
 def _points(x: Spec, tips: Sequence[str], *transform: Spec) -> list[Spec]:
@@ -239,18 +257,7 @@ def _frontier_spec(x: Spec, *tips: str, free: bool = False) -> Spec:
         places.append(_points({"value": FREE_AT}, tips, *_OFFSET, _FREE))
     named = (layer for layers in zip(*places, strict=True) for layer in layers)  # all lines, then all names
     joined = mark("line", line, *front, x=x, y=accuracy_axis(**_SPAN))
-    return view(joined, *(_nothing() if free else ()), *named, height=HEIGHT)
-
-
-def _nothing() -> list[Spec]:
-    """Return a piece of an axis for what costs nothing, with its tick."""
-    once = (_FREE, {"aggregate": [{"op": "count", "as": "rows"}]}, {"filter": "datum.rows"})
-    foot, ends = {"value": "height"}, {"x": {"value": 0.0}, "x2": {"value": 2 * FREE_AT}}
-    tick = {"style": "tick", "dy": 13, "fontSize": 12}
-    return [
-        mark("rule", {"style": "plain"}, *once, y=foot, **ends),
-        mark("text", tick, *once, x={"value": FREE_AT}, y=foot, text={"value": "$0"}),
-    ]
+    return view(joined, *(_FREE_AXIS if free else ()), *named, height=HEIGHT)
 
 
 _START: Final = {"expr": f"indexof(pluck(data('rows'), 'cost'), 0) < 0 ? 0 : {FREE_ROOM}"}

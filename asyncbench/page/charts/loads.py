@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import isinf
+from operator import itemgetter
 from typing import Final
 
 from asyncbench.analysis.cells import rows_by
@@ -39,8 +40,8 @@ GOODPUT: Final = "calls per second that kept the SLO"
 TOKENS: Final = "output tokens per second"
 MOST_SERIES: Final = 8  # colours that people tell apart
 MOST_POINTS: Final = 120  # of the curve of one step
-BEYOND: Final = 1.15  # times the slowest call of a panel, or below the fastest: so far go its curves
-ASIDE: Final = 1.03  # times a rate: so far apart stand models, whose intervals would hide each other
+BEYOND: Final = 1.15  # curves of a panel go on to its slowest time × this, and begin at its fastest ÷ this
+ASIDE: Final = 1.03  # models stand apart by this factor of a rate, as their intervals would hide each other
 UNCOUNTED: Final = (INCOMPLETE, CLIENT_BOUND)
 
 
@@ -96,24 +97,24 @@ def load_times_rows(steps: Iterable[StepFigures]) -> list[Row]:
         }
         for name in PERCENTILES
         for kind, quantity in QUANTITIES.items()
-        for model, those in groupby(named, key=lambda one: one[0])
-        for row in _percentiles([step for _, step in those], kind, name)
+        for model, group in groupby(named, key=itemgetter(0))
+        for row in _percentiles([step for _, step in group], kind, name)
     ]
 
 
 def _percentiles(steps: Sequence[StepFigures], kind: str, name: str) -> Iterator[Row]:
     """Yield a percentile of each rate; `part` counts up where rates between have none."""
-    part = 0
+    gaps = 0
     for step in steps:
         percentile = step.times[kind].at(name)
         if percentile is None or isinf(percentile.value):
-            part += 1
+            gaps += 1
             continue
         bounded = not isinf(percentile.high)
         yield {
-            **_at(step),
+            **_rate(step),
             "per_s": step.answered_per_s,
-            "part": part,
+            "part": gaps,
             "value": percentile.value,
             "low": percentile.low if bounded else None,
             "high": percentile.high if bounded else None,
@@ -127,47 +128,44 @@ def load_rate_rows(steps: Iterable[StepFigures]) -> list[Row]:
     Two rows are the ends of a line on which every call that was due is answered.
     """
     by_panel: dict[str, list[Row]] = {ANSWERS: [], GOODPUT: [], TOKENS: []}
-    most: dict[str, float] = defaultdict(float)
+    highest: dict[str, float] = defaultdict(float)
     for model, step in _named(steps):
         per_s = (step.answered_per_s, step.goodput_per_s, step.tokens_per_s)
         for panel, value in zip(by_panel, per_s, strict=True):
             if value is not None:
-                row = {"panel": panel, "series": model, **_at(step), "value": value, "kind": "measured"}
+                row = {"panel": panel, "series": model, **_rate(step), "value": value, "kind": "measured"}
                 by_panel[panel].append(row)
                 if panel != TOKENS and step.arrivals != CLOSED:
-                    most[panel] = max(most[panel], step.offered_per_s)
-    for panel, end in most.items():
-        ends = ({"offered": at, "rate": at, "value": at} for at in (0.0, end))
-        by_panel[panel] += [{**by_panel[panel][0], **at, "kind": "all"} for at in ends]
+                    highest[panel] = max(highest[panel], step.offered_per_s)
+    for panel, last in highest.items():
+        for rate in (0.0, last):
+            end = {"offered": rate, "rate": rate, "value": rate}
+            by_panel[panel].append({**by_panel[panel][0], **end, "kind": "all"})
     return [row for rows in by_panel.values() for row in rows]
 
 
 def load_cdf_rows(steps: Iterable[StepFigures]) -> list[Row]:
-    """Return which share of the calls of a rate had their first token, or answer, within how long.
+    """Return which share of the calls of a rate had their first token, or answer, within how many seconds.
 
     A panel is of one model and TTFT or latency, from a little before its fastest call to a little after its
     slowest. Of many rates the lowest, the highest and some between are shown. Calls without an answer count:
     their curve ends below 100 %.
     """
-    named = list(_named(steps))
     rows = []
-    for model, those in groupby(named, key=lambda one: one[0]):
-        some = _some([step for _, step in those])
+    for model, group in groupby(_named(steps), key=itemgetter(0)):
+        shown = [step for _, step in group]
+        if len(shown) > MOST_SERIES:
+            shown = [shown[round(n * (len(shown) - 1) / (MOST_SERIES - 1))] for n in range(MOST_SERIES)]
         for kind, quantity in QUANTITIES.items():
-            told_s = [time for step in some for time in step.times[kind].told_s]
-            for step in some:
-                place = {"panel": f"{model}: {quantity}", "series": step.step, "calls": step.offered}
-                rows += [{**place, **point} for point in _curve(step, kind, told_s)]
+            told_s = [time for step in shown for time in step.times[kind].told_s]
+            for step in shown:
+                about = {"panel": f"{model}: {quantity}", "series": step.step, "calls": step.offered}
+                rows += [{**about, **point} for point in _cumulated(step, kind, told_s)]
     return rows
 
 
-def _some(steps: Sequence[StepFigures]) -> list[StepFigures]:
-    if len(steps) <= MOST_SERIES:
-        return list(steps)
-    return [steps[round(n * (len(steps) - 1) / (MOST_SERIES - 1))] for n in range(MOST_SERIES)]
-
-
-def _curve(step: StepFigures, kind: str, all_s: Sequence[float]) -> Iterator[Row]:
+def _cumulated(step: StepFigures, kind: str, all_s: Sequence[float]) -> Iterator[Row]:
+    """Yield the points of a curve that begins before the fastest of all times and ends after the slowest."""
     times = step.times[kind]
     calls, told_s = len(times.told_s) + times.endless, times.told_s
     if not told_s:
@@ -187,14 +185,14 @@ def load_accuracy_rows(steps: Iterable[StepAnswers]) -> list[Row]:
     groups = rows_by(counted, lambda step: (step.model, base_in(step.load)))
     names = short_names(dict.fromkeys(model for model, _ in groups))
     rows: list[Row] = []
-    for (model, name), those in groups.items():
-        trials = sum(step.accuracy.trials for step in those)
-        problems = max(step.accuracy.trials / step.accuracy.repeats for step in those)
-        correct = sum(step.accuracy.successes for step in those)
+    for (model, name), rounds in groups.items():
+        trials = sum(step.accuracy.trials for step in rounds)
+        problems = max(step.accuracy.trials / step.accuracy.repeats for step in rounds)
+        correct = sum(step.accuracy.successes for step in rounds)
         whole = Proportion(successes=correct, trials=trials, repeats=trials / problems)
         low, high = whole.interval or (None, None)
-        place = {"series": names[model], "step": name, "rate": those[0].rate}
-        rows.append({**place, "value": whole.share, "low": low, "high": high, "trials": trials})
+        about = {"series": names[model], "step": name, "rate": rounds[0].rate}
+        rows.append({**about, "value": whole.share, "low": low, "high": high, "trials": trials})
     models = sorted({str(row["series"]) for row in rows})
     aside = {name: ASIDE ** (n - (len(models) - 1) / 2) for n, name in enumerate(models)}
     rows.sort(key=lambda row: (row["series"], row["rate"]))
@@ -204,7 +202,7 @@ def load_accuracy_rows(steps: Iterable[StepAnswers]) -> list[Row]:
 def load_cost_rows(steps: Iterable[StepFigures]) -> list[Row]:
     """Return dollars for a thousand answers by rate."""
     return [
-        {"series": model, **_at(step), "value": step.usd_per_1000}
+        {"series": model, **_rate(step), "value": step.usd_per_1000}
         for model, step in _named(steps)
         if step.usd_per_1000 is not None
     ]
@@ -219,7 +217,8 @@ def _named(steps: Iterable[StepFigures]) -> Iterator[tuple[str, StepFigures]]:
     return ((names[step.model], step) for step in counted if step.model in drawn)
 
 
-def _at(step: StepFigures) -> Row:
+def _rate(step: StepFigures) -> Row:
+    """Return the columns of a row that tell at which rate it was measured."""
     offered = step.rate if step.arrivals == CLOSED else step.offered_per_s
     return {"step": step.step, "rate": step.rate, "offered": offered, "calls": step.offered}
 
@@ -247,36 +246,36 @@ def _seconds(column: str) -> Spec:
     return field(f"{column}:Q", title=SECONDS, axis=axis, scale={"type": "log", "nice": False, "padding": 8})
 
 
-def _from_zero(column: str, title: str, form: str = ",~r") -> Spec:
+def _zero_based(column: str, title: str, form: str = ",~r") -> Spec:
     return field(f"{column}:Q", title=title, axis={"format": form, "tickCount": 5}, scale={"zero": True})
 
 
-def _slo(**place: Spec) -> Spec:
+def _slo(**position: Spec) -> Spec:
     """Return the dashed line of what the SLO promises."""
     tips = tooltips("slo:Q|,.3~r|SLO, seconds")
-    return mark("rule", {"style": "reference"}, {"filter": "isValid(datum.slo)"}, tooltip=tips, **place)
+    return mark("rule", {"style": "reference"}, {"filter": "isValid(datum.slo)"}, tooltip=tips, **position)
 
 
 def _percentile_lines(x: Spec) -> Spec:
-    """Return lines of percentiles with their intervals; what is no percentile is a gap."""
+    """Return lines of percentiles with their intervals, and a gap where a rate has no percentile."""
     tips = tooltips(
         *("model:N", *_STEP_TIPS, "value:Q|,.3~r|seconds", "low:Q|,.3~r", "high:Q|,.3~r"),
         "per_s:Q|,.3~r|answers within the step, per second",
     )
     in_order = {"detail": field("part:N"), "order": field("rate:Q")}
-    known = {"filter": "isValid(datum.low)"}
+    has_interval = {"filter": "isValid(datum.low)"}
     return panels(
         mark("point", _DOT, x=x, y=_seconds("value"), color=SERIES, tooltip=tips),
         mark("line", _LINE, x=x, y=_seconds("value"), color=SERIES, **in_order),
-        mark("rule", {"opacity": 0.5}, known, x=x, y=_seconds("low"), y2=field("high"), color=SERIES),
+        mark("rule", {"opacity": 0.5}, has_interval, x=x, y=_seconds("low"), y2=field("high"), color=SERIES),
         _slo(y=_seconds("slo")),
         height=HEIGHT,
     )
 
 
 _OVER_OFFERED: Final = {
-    "x": _from_zero("offered", "calls per second that were due"),
-    "y": _from_zero("value", "per second"),
+    "x": _zero_based("offered", "calls per second that were due"),
+    "y": _zero_based("value", "per second"),
 }
 _MEASURED: Final = {"filter": "datum.kind == 'measured'"}
 
@@ -335,7 +334,7 @@ _ACCURACY: Final = view(
 
 _OF_COST: Final = {
     "x": _log("rate", RATE),
-    "y": _from_zero("value", "USD per 1,000 answers", "$,~g"),
+    "y": _zero_based("value", "USD per 1,000 answers", "$,~g"),
     "color": SERIES,
 }
 _COST_TIPS: Final = tooltips("series:N", *_STEP_TIPS, "value:Q|$,.4~g|USD per 1,000 answers")

@@ -1,4 +1,4 @@
-"""Places of names beside points, so that none covers another."""
+"""Places of names beside points, chosen so that no name covers another."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -12,9 +12,7 @@ ASIDE: Final = 8.0  # from a point to its name
 BELOW: Final = 11.0  # the middle of a name that stands beside its point, lower or higher
 
 Spot = tuple[float, float]  # pixels from the left and from the top
-Offset = tuple[
-    str, float, float
-]  # which end of a name is so many pixels to the right of a point, and below it
+Offset = tuple[str, float, float]  # the nearer end of a name, and its pixels right of a point and below it
 
 NAMED: Final[Spec] = {  # options of texts whose rows have their offset
     "align": {"expr": "datum.offset[0]"},
@@ -34,12 +32,12 @@ class Box(NamedTuple):
     top: float
     bottom: float
 
-    def meets(self, other: "Box") -> bool:
-        """Return whether both cover a place."""
-        across = self.left < other.right and other.left < self.right
-        return across and self.top < other.bottom and other.top < self.bottom
+    def meets(self, box: "Box") -> bool:
+        """Return whether both cover the same spot."""
+        across = self.left < box.right and box.left < self.right
+        return across and self.top < box.bottom and box.top < self.bottom
 
-    def within(self, frame: "Box") -> bool:
+    def fits(self, frame: "Box") -> bool:
         """Return whether the other covers all of it."""
         across = frame.left <= self.left and self.right <= frame.right
         return across and frame.top <= self.top and self.bottom <= frame.bottom
@@ -57,10 +55,11 @@ def name_offsets(
     """Return for each point where its name stands, or None where it would cover something.
 
     Args:
-        spots: of the points.
-        names: of each; empty: it has none.
-        order: their places, in which they are named.
-        always: of whom the name is shown in any case: far from its point, or over others, if need be.
+        spots: where the points are.
+        names: the name of each point; empty: it has none.
+        order: the indices of the points in the order in which they are named.
+        always: the indices of points whose names are shown in any case: if need be far from the point, or
+            over other points.
         width, height: pixels of the drawing.
     """
     points = [Box(x - POINT, x + POINT, y - POINT, y + POINT) for x, y in spots]
@@ -68,32 +67,37 @@ def name_offsets(
     frame = Box(0, width, 0, height)
     for n in order:
         room = LETTER * len(names[n])
-        free = [*_offsets(spots[n], room, frame, taken, far=n in always)] if names[n] else []
+        free = [*_free_offsets(spots[n], room, frame, taken, far=n in always)] if names[n] else []
         others = [point for m, point in enumerate(points) if m != n]
-        clear = (one for one in free if not any(map(box_of(spots[n], one, room).meets, others)))
+        clear = (offset for offset in free if not any(map(box_of(spots[n], offset, room).meets, others)))
         offsets[n] = next(clear, free[0] if n in always and free else None)
         if offset := offsets[n]:
             taken.append(box_of(spots[n], offset, room))
     return offsets
 
 
-def _offsets(spot: Spot, room: float, frame: Box, taken: Collection[Box], *, far: bool) -> Iterator[Offset]:
-    """Yield where a name is within the drawing and on no other name, the better places first."""
-    for offset in _places(spot[0], room, frame, far=far):
-        box = box_of(spot, offset, room)
-        if box.within(frame) and not any(map(box.meets, taken)):
-            yield offset
+def _free_offsets(
+    spot: Spot, room: float, frame: Box, taken: Collection[Box], *, far: bool
+) -> Iterator[Offset]:
+    """Yield where a name is within the drawing and on no other name, the better places first.
 
-
-def _places(x: float, room: float, frame: Box, *, far: bool) -> Iterator[Offset]:
-    """Yield the places of a name, the better first: above left nothing can be that beats a point."""
-    yield from sorted(_NEAREST, key=lambda one: one[1:] != (-ASIDE, -BELOW)) if far else _NEAREST
+    `far`: also far from the point. Such a point is on the line of the best, so above left of it is nothing
+    that beats it: its name stands there first.
+    """
+    offsets = list(_NEAREST)
     if far:
-        ends = -x, frame.right - x - room  # where a name begins or ends with the drawing
-        below = [way * (BELOW + n * LINE) for n in range(1, int(frame.bottom / LINE)) for way in (-1, 1)]
+        offsets.sort(key=lambda offset: offset[1:] != (-ASIDE, -BELOW))
+        ends = -spot[0], frame.right - spot[0] - room  # where a name begins or ends with the drawing
+        rows = range(1, int(frame.bottom / LINE))
+        below = [sign * (BELOW + n * LINE) for n in rows for sign in (-1, 1)]
         near = ("right", -ASIDE), ("left", min(max(ASIDE, ends[0]), ends[1]))
         for sides in (near, tuple(("left", aside) for aside in ends)):
-            yield from ((end, aside, down) for down in below for end, aside in sides)
+            offsets += [(end, aside, down) for down in below for end, aside in sides]
+
+    for offset in offsets:
+        box = box_of(spot, offset, room)
+        if box.fits(frame) and not any(map(box.meets, taken)):
+            yield offset
 
 
 _NEAREST: Final[Sequence[Offset]] = (
@@ -103,7 +107,7 @@ _NEAREST: Final[Sequence[Offset]] = (
 
 
 def box_of(spot: Spot, offset: Offset, room: float) -> Box:
-    """Return what a name covers that is so many pixels long."""
+    """Return the box that a name covers whose length is `room` pixels."""
     (x, y), (end, aside, below) = spot, offset
     start = x + aside - (room if end == "right" else 0)
     return Box(start, start + room, y + below - LINE / 2, y + below + LINE / 2)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from statistics import fmean
@@ -22,7 +22,7 @@ from asyncbench.page.charts.breaks import (
     placed_cells,
 )
 from asyncbench.page.charts.catalogue import CHARTS
-from asyncbench.page.charts.chart import MOST_LIT, Row, with_style
+from asyncbench.page.charts.chart import MOST_LIT, Row, style_rows
 from asyncbench.page.charts.errors import error_kind_rows, examined_note, outcome_rows, place_rows
 from asyncbench.page.charts.frontier import frontier_cost, frontier_note, frontier_reasoning
 from asyncbench.page.charts.loads import loads_in, uncounted_note
@@ -88,12 +88,12 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Material:
-    """What several pictures are made from; of one moment."""
+    """The views, roster and standings of one moment, from which all pictures are made."""
 
     views: FolderViews
     roster: Asked
     standings: Standings
-    lost: Sequence[str]  # the loud line, where more than 1 % of somebody's trials were lost
+    lost: Sequence[str]  # the warning, where an entrant lost more than 1 % of its trials
 
     def picture(
         self,
@@ -104,17 +104,14 @@ class _Material:
         metric: str = "accuracy",
     ) -> Picture:
         """Return a picture of rows with names and colours; of many lines the best ones keep theirs."""
-        shown = with_style(rows, self.roster, lit=self._lit)
+        lit: set[int] | None = None
+        if len(self.roster.entrants) > MOST_LIT:
+            places = self.roster.entrant_places
+            lines = [line for ranking in self.standings.rankings for line in ranking.lines]
+            best = dict.fromkeys(places[line.run, line.model, line.condition] for line in lines)
+            lit = {*[*best][:MOST_LIT]}
+        shown = style_rows(rows, self.roster, lit=lit)
         return Picture(name=name or slug_of(chart), chart=chart, rows=shown, metric=metric, notes=notes)
-
-    @property
-    def _lit(self) -> set[int] | None:
-        if len(self.roster.entrants) <= MOST_LIT:
-            return None
-        places = self.roster.entrant_places
-        lines = [line for ranking in self.standings.rankings for line in ranking.lines]
-        best = dict.fromkeys(places[line.run, line.model, line.condition] for line in lines)
-        return set([*best][:MOST_LIT])
 
 
 def pictures_of(views: FolderViews) -> Iterator[Picture]:
@@ -126,8 +123,8 @@ def pictures_of(views: FolderViews) -> Iterator[Picture]:
         standings=standings,
         lost=lost_notes(outcomes_of(standings.rankings)),
     )
-    for made in (_rankings, _maps, _breaks, _frontiers, _errors, _over_time):
-        for picture in made(material):
+    for make in (_rankings, _maps, _curves, _error_charts, _call_charts):
+        for picture in make(material):
             if any(row.get("value", 0) is not None for row in picture.rows):
                 yield picture
 
@@ -154,28 +151,25 @@ def _rankings(material: _Material) -> Iterator[Picture]:
 
 
 def _maps(material: _Material) -> Iterator[Picture]:
-    """Yield what each can do: a map for each metric, and accuracy by length."""
+    """Yield a map of entrants and kinds for each metric, and one of accuracy by length."""
     heat = heat_rows(material.views)
     for name, metric in METRICS.items():
-        rows = _best_first(
+        rows: list[Row] = [
             {**row, **dict(zip(("value", "low", "high", "trials"), row["values"][name], strict=True))}
             for row in heat
             if name in row["values"]
-        )
+        ]
+        # First who has the highest values in the mean.
+        by_entrant = rows_by(rows, itemgetter("asked"))
+        means = {entrant: fmean(row["value"] for row in cells) for entrant, cells in by_entrant.items()}
+        rows.sort(key=lambda row: (-means[row["asked"]], row["asked"], row["kind"]))
         slug = "task-map" if name == "accuracy" else f"task-map-{slug_of(name)}"
         yield material.picture("task_map", rows, metric.caption, *material.lost, name=slug, metric=name)
     yield material.picture("length_map", length_rows(material.views))
 
 
-def _best_first(rows: Iterable[Row]) -> list[Row]:
-    """Return rows by their entrants: first who has the highest values in the mean."""
-    groups = rows_by(rows, itemgetter("asked"))
-    means = {place: fmean(row["value"] for row in those) for place, those in groups.items()}
-    cells = (row for those in groups.values() for row in those)
-    return sorted(cells, key=lambda row: (-means[row["asked"]], row["asked"], row["kind"]))
-
-
-def _breaks(material: _Material) -> Iterator[Picture]:
+def _curves(material: _Material) -> Iterator[Picture]:
+    """Yield accuracy against length, then against cost and against reasoning tokens."""
     curves, many = kind_curves(material.views), len(material.roster.entrants)
     notes = ["Trials with a reply, 8 or more a point. Lines: logistic fits; dashed: on another line, or 50 %"]
     if many > MOST_LIT:
@@ -184,20 +178,18 @@ def _breaks(material: _Material) -> Iterator[Picture]:
     note = "Trials with a reply; 95 % CI. A triangle points beyond the lengths that were asked"
     yield material.picture("halves", half_rows(curves), note)
 
-
-def _frontiers(material: _Material) -> Iterator[Picture]:
     cells, roster = placed_cells(material.views), material.roster
     for chart, rows, against in (
         ("frontier_cost", frontier_cost(cells, roster), "cost"),
         ("frontier_reasoning", frontier_reasoning(cells, roster), "reasoning_tokens"),
     ):
-        note = frontier_note(cells, roster, against)
+        compared = frontier_note(cells, roster, against)
         free = any(row["x"] is None for row in rows)
-        notes = [f"With 95 % CI. {FRONT}{FREE * free}", *([note] if note else []), *material.lost]
+        notes = [f"With 95 % CI. {FRONT}{FREE * free}", *([compared] if compared else []), *material.lost]
         yield material.picture(chart, rows, *notes)
 
 
-def _errors(material: _Material) -> Iterator[Picture]:
+def _error_charts(material: _Material) -> Iterator[Picture]:
     groups = [group for group in examined_in(material.views).values() if group.wrong or group.unread]
     by_entrant, _ = error_kind_rows(groups, material.roster)
     yield material.picture("outcomes", outcome_rows(material.views), *material.lost)
@@ -205,7 +197,7 @@ def _errors(material: _Material) -> Iterator[Picture]:
         yield material.picture(chart, rows, CHARTS[chart].purpose, examined_note(groups))
 
 
-def _over_time(material: _Material) -> Iterator[Picture]:
+def _call_charts(material: _Material) -> Iterator[Picture]:
     views, roster = material.views, material.roster
     minutes = minute_rows(views, roster)
     charts = {

@@ -1,6 +1,6 @@
 """The charts of calls: times, throughput, failures and the use of limits.
 
-`asked` of a row is the place of the entrant in `asked_in`; None where a row is of several entrants.
+Column `asked` of a row is the index of the entrant in `asked_in`, or None where a row is of several entrants.
 """
 
 from collections import Counter
@@ -33,11 +33,11 @@ from asyncbench.page.charts.chart import (
 from asyncbench.reports.quota import limits_over_time
 from asyncbench.store.schema import ENTRANT
 
-LULL: Final = 1.5  # times a bin: who begins again later than that after the last one, paused
-MOST_LINES: Final = 6  # that people follow in one panel
-LEAST_POINTS: Final = 3  # of a line: fewer are no course of anything
-TIMED: Final = {"TTFT": "ttft_s", "latency": "latency_s", "queued": "queued_s"}  # by what it is called
-SHARES: Final = (50, 90, 95, 99)  # of the calls, in percent, that took no longer
+LULL: Final = 1.5  # a bin begins a new stretch when it starts this many bin lengths after the last one
+MOST_LINES: Final = 6  # lines that people can follow in one panel
+LEAST_POINTS: Final = 3  # points of a line: fewer show no course
+TIMED: Final = {"TTFT": "ttft_s", "latency": "latency_s", "queued": "queued_s"}  # columns by their names
+SHARES: Final = (50, 90, 95, 99)  # percentiles
 
 # How long answered calls took, by entrant.
 _CALL_TIMES: Final = f"""
@@ -93,8 +93,8 @@ def minute_rows(views: FolderViews, roster: Asked) -> list[Row]:
     rows = _rows_of(views, _ANSWERED, roster)
     if not any(row["p50_s"] is not None for row in rows):
         return []
-    parts = _parts((row["at"], row["seconds"]) for row in rows)
-    return _enough([row | {"part": parts[row["at"]]} for row in rows], ("asked",))
+    stretches = _stretches((row["at"], row["seconds"]) for row in rows)
+    return _long_lines([row | {"part": stretches[row["at"]]} for row in rows], ("asked",))
 
 
 def failure_rows(views: FolderViews, roster: Asked) -> list[Row]:
@@ -104,66 +104,69 @@ def failure_rows(views: FolderViews, roster: Asked) -> list[Row]:
 
 
 def _rows_of(views: FolderViews, query: str, roster: Asked) -> list[Row]:
-    """Return the rows of entrants on the roster, with the place of each, and in which panel it is.
+    """Return the rows of entrants on the roster, each with its entrant and its panel.
 
-    That is one for all, or where they are many each has its own. Open trials have no run and condition where
-    the model has several.
+    All are in one panel, or each entrant has its own where they are many. Rows of open trials of a model with
+    several entrants are left out: they have no run and no condition.
     """
     places = roster.entrant_places
     rows = [({name: row.pop(name) or "" for name in ENTRANT}, row) for row in views.rows(query)]
     placed = [(places[who], row) for entrant, row in rows if (who := (*entrant.values(),)) in places]
-    crowded = len({place for place, _ in placed}) > MOST_LINES
+    crowded = len({entrant for entrant, _ in placed}) > MOST_LINES
     return [
-        {"asked": place, "panel": roster.entrants[place].short if crowded else "", **row}
-        for place, row in placed
+        {"asked": entrant, "panel": roster.entrants[entrant].short if crowded else "", **row}
+        for entrant, row in placed
     ]
 
 
 def limit_rows(views: FolderViews, roster: Asked) -> list[Row]:
     """Return how much of each lane's limits was used over time, and what they are."""
     uses = list(limits_over_time(views))
-    parts = _parts((at, seconds) for at, seconds, _ in uses)
+    stretches = _stretches((began_ms, seconds) for began_ms, seconds, _ in uses)
+
+    # A lane has the name of its model on the page, where each lane is of one entrant.
     models = Counter(entrant.model for entrant in roster.entrants)
     alone = {who.model: n for n, who in enumerate(roster.entrants) if models[who.model] == 1}
     lanes = dict.fromkeys(use.lane for _, _, use in uses)
-    ours = lanes.keys() <= alone.keys()
-    shown = {lane: roster.entrants[alone[lane]].short for lane in lanes} if ours else short_names(lanes)
+    lane_names = short_names(lanes)
+    if lanes.keys() <= alone.keys():
+        lane_names = {lane: roster.entrants[alone[lane]].short for lane in lanes}
     rows = [
         {
             "asked": alone.get(use.lane),
-            "panel": shown[use.lane],
-            "lane": shown[use.lane],
+            "panel": lane_names[use.lane],
+            "lane": lane_names[use.lane],
             "limit": limit,
-            "at": at,
+            "at": began_ms,
             "seconds": seconds,
-            "part": parts[at],
+            "part": stretches[began_ms],
             "used": share,
             "per_minute": 60 * use.allowed[limit] / use.seconds if use.seconds else None,
             "refused": use.refused,
         }
-        for at, seconds, use in uses
+        for began_ms, seconds, use in uses
         for limit, share in use.shares.items()
     ]
-    return _enough(rows, ("lane", "limit"))
+    return _long_lines(rows, ("lane", "limit"))
 
 
-def _enough(rows: Sequence[Row], keys: tuple[str, ...]) -> list[Row]:
+def _long_lines(rows: Sequence[Row], keys: tuple[str, ...]) -> list[Row]:
     """Return the rows of lines with `LEAST_POINTS` or more."""
     points = Counter(tuple(row[key] for key in keys) for row in rows)
     return [row for row in rows if points[tuple(row[key] for key in keys)] >= LEAST_POINTS]
 
 
-def _parts(times: Iterable[tuple[int, float]]) -> dict[int, int]:
-    """Return which part of the work each time is in: where nobody did anything for a while, the next begins.
+def _stretches(bins: Iterable[tuple[int, float]]) -> dict[int, int]:
+    """Return in which stretch of work each bin is, by its start. A pause of calls begins the next stretch.
 
     Args:
-        times: when each stretch begins, in milliseconds, and its length in seconds.
+        bins: when each begins, in milliseconds, and its length in seconds.
     """
-    parts, part, end = dict[int, int](), 0, inf
-    for at, seconds in sorted(set(times)):
-        part += at > end
-        parts[at], end = part, at + 1000 * LULL * seconds
-    return parts
+    stretches, stretch, end = dict[int, int](), 0, inf
+    for began_ms, seconds in sorted(set(bins)):
+        stretch += began_ms > end
+        stretches[began_ms], end = stretch, began_ms + 1000 * LULL * seconds
+    return stretches
 
 
 # Lines have their names at their ends, one under the other where they would meet.
@@ -222,15 +225,20 @@ _MOMENT: Final = "at:T|%d %b %H:%M:%S"
 
 
 def _lines(
-    y: Spec, tips: Sequence[str], place: str, most: Mapping[str, str], *under: Spec, made: Sequence[Spec] = ()
+    y: Spec,
+    tips: Sequence[str],
+    end: str,
+    figures: Mapping[str, str],
+    *under: Spec,
+    made: Sequence[Spec] = (),
 ) -> Spec:
     """Return panels of lines with their names at their ends, and dots where these are few or alone.
 
     Args:
-        y: what they show.
-        tips: of a dot: its model, its time and these.
-        place: an expression of the pixels from the top at which a line ends.
-        most: figures of all rows that it needs.
+        y: the axis of what the lines show.
+        tips: what the tooltip of a dot shows after its model and its time.
+        end: an expression of the pixels from the top at which a line ends.
+        figures: figures of all rows that this expression needs.
         under: layers below the lines.
         made: transforms of all rows, before these figures.
     """
@@ -241,30 +249,30 @@ def _lines(
         *under,
         mark("line", {"strokeWidth": 1.6}, x=_TIME, y=y, **_PARTS),
         mark("point", dot, x=_TIME, y=y, tooltip=tooltip, **_PARTS),
-        _end_names(place),
+        _end_names(end),
         height=HEIGHT,
         transform=[
             grouped(("panel",), lines="distinct(model)"),
             grouped(("panel", "model"), points="count()"),
             grouped(("panel", "model", "part"), alone="count()"),
             *made,
-            grouped((), **most),
+            grouped((), **figures),
         ],
     )
 
 
-def _from_zero(column: str, title: str, tip: str) -> Spec:
+def _zero_based_lines(column: str, title: str, tip: str) -> Spec:
     y = field(
         f"{column}:Q",
         title=title,
         axis={"format": ",~s", "tickCount": 5},
         scale={"domainMin": 0, "nice": False},
     )
-    place = f"datum.most ? {HEIGHT} * (1 - datum.{column} / datum.most) : {HEIGHT}"
-    return _lines(y, [tip], place, {"most": f"max({column})"})
+    end = f"datum.most ? {HEIGHT} * (1 - datum.{column} / datum.most) : {HEIGHT}"
+    return _lines(y, [tip], end, {"most": f"max({column})"})
 
 
-def _end_names(place: str) -> Spec:
+def _end_names(end: str) -> Spec:
     """Return the names of lines at their ends, where a panel has several; none stands on another."""
     by_place = {"sort": [{"field": "place"}], "ignorePeers": True}
     return mark(
@@ -272,7 +280,7 @@ def _end_names(place: str) -> Spec:
         {"align": "left", "baseline": "middle", "dx": GAP, "clip": False},
         grouped(("panel", "model"), own="max(at)"),
         {"filter": "datum.at == datum.own && datum.lines > 1"},
-        *calculated(place=place),
+        *calculated(place=end),
         running(("panel",), by_place, nth="row_number()"),
         *_pushed("datum.place", "max", [None, 0]),
         *_pushed(f"min(datum.place, {HEIGHT})", "min", [0, None]),
@@ -283,14 +291,15 @@ def _end_names(place: str) -> Spec:
     )
 
 
-def _pushed(place: str, op: str, frame: list[int | None]) -> list[Spec]:
+def _pushed(height: str, op: str, frame: list[int | None]) -> list[Spec]:
     """Return transforms that move names apart: each below those above it, or up again above those below it.
 
-    A running maximum of `place - n × LINE` is what the names above push name n down to; likewise upwards.
+    A running maximum of `height - n × LINE` is what the names above push name n down to; a running minimum
+    from below pushes names up again.
     """
     in_order = {"sort": [{"field": "nth"}], "frame": frame, "ignorePeers": True}
     return [
-        *calculated(pushed=f"{place} - {LINE} * datum.nth"),
+        *calculated(pushed=f"{height} - {LINE} * datum.nth"),
         running(("panel",), in_order, free=f"{op}(pushed)"),
         *calculated(place=f"datum.free + {LINE} * datum.nth"),
     ]
@@ -410,14 +419,14 @@ CALL_CHARTS: Final[Mapping[str, Chart]] = {
         purpose="How fast answers came, by the time at which their calls began.",
         nothing=_NO_COURSE,
         columns={**_LINE, "calls_per_minute": "answered calls a minute", "calls": "answered calls"},
-        spec=_from_zero("calls_per_minute", "answered calls per minute", "calls_per_minute:Q|,.1f"),
+        spec=_zero_based_lines("calls_per_minute", "answered calls per minute", "calls_per_minute:Q|,.1f"),
     ),
     "tokens": Chart(
         title="Output tokens over time",
         purpose="How many output tokens came, by the time at which their calls began.",
         nothing=_NO_COURSE,
         columns={**_LINE, "tokens_per_minute": "output tokens a minute", "calls": "answered calls"},
-        spec=_from_zero("tokens_per_minute", "output tokens per minute", "tokens_per_minute:Q|,.0f"),
+        spec=_zero_based_lines("tokens_per_minute", "output tokens per minute", "tokens_per_minute:Q|,.0f"),
     ),
     "failures": Chart(
         title="Failed calls over time",

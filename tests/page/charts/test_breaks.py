@@ -31,7 +31,7 @@ from asyncbench.page.charts.breaks import (
     range_in,
 )
 from asyncbench.page.charts.catalogue import drawn
-from asyncbench.page.charts.chart import DARK, LIGHT, THEMES, colours_of, with_style
+from asyncbench.page.charts.chart import DARK, LIGHT, THEMES, colours_of, style_rows
 
 FALLING = [(1, 20, 20), (2, 18, 20), (3, 10, 20), (4, 2, 20), (5, 0, 20)]  # length, right, trials
 
@@ -270,7 +270,7 @@ def made_asked(models=2, kinds=2):
 
 def test_rows_are_dressed_with_what_their_places_stand_for():
     asked = made_asked()
-    (row,) = with_style([{"asked": 1, "kind": 0, "value": 0.5}], asked, theme="dark", lit=[0])
+    (row,) = style_rows([{"asked": 1, "kind": 0, "value": 0.5}], asked, theme="dark", lit=[0])
     assert row == {
         "asked": 1,
         "kind": 0,
@@ -280,7 +280,7 @@ def test_rows_are_dressed_with_what_their_places_stand_for():
         "task": "task 0",
         "lit": False,
     }
-    (pair,) = with_style([{"a": 1, "b": 0, "tied": True}], asked)
+    (pair,) = style_rows([{"a": 1, "b": 0, "tied": True}], asked)
     told = (pair["pair"], pair["model"], pair["other"], pair["colour"], pair["asked"])
     assert told == ("m1 − m0", "m1", "m0", LIGHT[0], 0)
 
@@ -309,7 +309,7 @@ def drawn_texts(spec):
 @pytest.mark.parametrize("lengths", [[(1, 50, 50), (5, 50, 50)], [(1, 40, 50), (3, 9, 50), (5, 0, 50)]])
 def test_labels_at_the_ends_of_lines_never_meet_and_faint_lines_have_none(lengths):
     asked = made_asked(models=10, kinds=1)
-    rows = with_style(break_rows(curve(lengths, asked=n) for n in range(10)), asked, lit=range(8))
+    rows = style_rows(break_rows(curve(lengths, asked=n) for n in range(10)), asked, lit=range(8))
     labels = [(y, text) for text, _, y in drawn_texts(drawn("curves", rows)) if re.fullmatch(r"m\d", text)]
     assert {text for _, text in labels} == {f"m{n}" for n in range(8)}
     heights = sorted(y for y, _ in labels)
@@ -323,7 +323,7 @@ def test_every_model_has_its_row_of_dots_in_the_order_of_its_rank():
         {"asked": n, "place": place, "value": value, "low": value - 0.1, "high": value + 0.05, "trials": 9}
         for n, place, value in ((2, 1, 0.9), (0, 2, 0.5), (1, 2, 0.49))
     ]
-    texts = drawn_texts(drawn("dots", with_style(rows, asked)))
+    texts = drawn_texts(drawn("dots", style_rows(rows, asked)))
     names = sorted((y, text) for text, _, y in texts if re.search(r"m\d", text))
     assert [text.split() for _, text in names] == [["1", "m2"], ["2", "m0"], ["2", "m1"]]
     assert {"90.0%", "50.0%", "49.0%"} <= {text for text, _, _ in texts}
@@ -333,5 +333,5 @@ def test_a_map_has_a_figure_in_every_cell_and_a_hundred_only_where_all_is_right(
     asked = made_asked()
     shares = {(0, 0): 1.0, (0, 1): 0.996, (1, 0): 0.99, (1, 1): 0.0}
     rows = [{"asked": a, "kind": k, "value": v, "trials": 9} for (k, a), v in shares.items()]
-    texts = [text for text, _, _ in drawn_texts(drawn("task_map", with_style(rows, asked)))]
+    texts = [text for text, _, _ in drawn_texts(drawn("task_map", style_rows(rows, asked)))]
     assert {"100", ">99", "99", "0"} <= {*texts}

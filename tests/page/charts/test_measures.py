@@ -282,7 +282,7 @@ def test_a_run_of_forty_seconds_is_drawn_by_the_second_as_the_view_minutes_has_i
 
 
 def test_lines_over_time_end_where_nothing_ran_for_a_while():
-    assert time_rows._parts([(0, 1.0), (1000, 1.0), (5000, 1.0)]) == {0: 0, 1000: 0, 5000: 1}
+    assert time_rows._stretches([(0, 1.0), (1000, 1.0), (5000, 1.0)]) == {0: 0, 1000: 0, 5000: 1}
     for chart in ("latency", "throughput", "tokens", "quota"):
         lines = [one for one in spec_of(chart)["spec"]["layer"] if one["mark"]["type"] in ("line", "area")]
         assert lines
