@@ -1,4 +1,7 @@
-"""The blocks of the live page, counted in a thread: anew for each snapshot, the first screen first."""
+"""The blocks of the live page, counted in a thread.
+
+Each snapshot of the folders is counted anew, with the blocks of the first screen first.
+"""
 
 import gzip
 import sys
@@ -79,18 +82,13 @@ def run_figures(views: FolderViews) -> RunFigures:
     )
 
 
-def is_running(of: Chosen) -> bool:
-    """Return whether some process is writing to one of the folders."""
-    return any(writer_of(path) is not None for path in of.paths)
-
-
-def progress_of(of: Chosen, figures: RunFigures) -> Values:
+def progress_of(folders: Chosen, figures: RunFigures) -> Values:
     """Return the progress of the sweeps in some folders.
 
     Raises:
         ConfigError, StoreError: a folder cannot be read.
     """
-    statuses = {label: status_of(path) for label, path in of.labels.items()}
+    statuses = {label: status_of(path) for label, path in folders.labels.items()}
     models = [(label, model) for label, status in statuses.items() for model in status.models]
     planned = [model.planned for _, model in models]
     budgets = [
@@ -132,12 +130,12 @@ def _lanes(statuses: Mapping[str, Status], figures: RunFigures) -> Iterator[Valu
     for label, status in statuses.items():
         for lane in status.lanes:
             called = figures.called(label, lane["lane"])
-            of_minute = minutes.get(called, {})
+            minute = minutes.get(called, {})
             yield {
                 "lane": safe(called),
                 "in_flight": lane["in_flight"],
                 "limited_by": safe(lane["limited_by"]),
-                **{name: of_minute.get(name) for name in ("calls_per_minute", "used", "refused")},
+                **{name: minute.get(name) for name in ("calls_per_minute", "used", "refused")},
             }
 
 
@@ -147,8 +145,8 @@ def _lanes(statuses: Mapping[str, Status], figures: RunFigures) -> Iterator[Valu
 FIRST_SCREEN: Final = ("head", "standings", "breaks", "heat")
 EVERY_S: Final = 2.0  # between two checks of the folders
 LESS_OFTEN: Final = 4.0  # the next snapshot waits this many times as long as the last one took to count
-AGAIN_S: Final = 30.0  # after a snapshot that failed, though nothing seems to have changed
-PATIENCE_S: Final = 10.0  # for what is being counted when the server ends
+AGAIN_S: Final = 30.0  # until a snapshot that failed is tried again, though no change was seen
+PATIENCE_S: Final = 10.0  # how long the end of the server waits for a block that is being counted
 OUR_FAULT: Final = "The results could not be counted. The terminal of the server says why."
 
 
@@ -163,7 +161,7 @@ class CountedBlock:
 Blocks = dict[str, CountedBlock | AsyncbenchError]
 
 
-def block_as_json(views: FolderViews, name: str) -> bytes:
+def block_json(views: FolderViews, name: str) -> bytes:
     """Return a block as JSON, or what the folder keeps of it; the first block tells when it was made."""
     if name == "head":
         return encode_json(BLOCKS[name](views) | {"live": True})
@@ -174,7 +172,7 @@ def block_as_json(views: FolderViews, name: str) -> bytes:
 class LiveCounts:
     """The blocks that a server has counted, and the thread that counts them."""
 
-    of: Chosen
+    folders: Chosen
     every_s: float = EVERY_S
     less_often: float = LESS_OFTEN
     again_s: float = AGAIN_S
@@ -191,7 +189,6 @@ class LiveCounts:
     _change: threading.Condition = field(default_factory=threading.Condition)
     _moved: bool = False  # whether parts of the last snapshot are gone
     _ending: bool = False
-    _thread: threading.Thread | None = None
 
     @contextmanager
     def run(self) -> Iterator[None]:
@@ -201,18 +198,26 @@ class LiveCounts:
             ConfigError: a folder is not a results folder; a filter is wrong, or leaves nothing.
             StoreError: one cannot be read.
         """
-        memory, state = LiveMemory(self.of), state_of(self.of.labels)
+        import duckdb
+
+        memory, state = LiveMemory(self.folders), state_of(self.folders.labels)
         snapshot = take_live_snapshot(memory)
         with snapshot.views():  # a wrong folder or filter is an error at once
             pass
-        self._thread = threading.Thread(
+        thread = threading.Thread(
             target=self._count_until_end, args=(memory, snapshot, state), name="counting"
         )
-        self._thread.start()
+        thread.start()
         try:
             yield
         finally:
-            self._end()
+            with self._change:
+                self._ending = True
+                self._change.notify_all()
+            if (views := self._views) is not None:
+                with suppress(duckdb.Error):  # they were closed a moment ago
+                    views.connector.interrupt()
+            thread.join(PATIENCE_S)
 
     def block(self, name: str, within_s: float) -> CountedBlock | AsyncbenchError | float:
         """Return a block; as long as it is not counted, the share of the work that is done.
@@ -255,22 +260,10 @@ class LiveCounts:
         """Whether no more blocks come that a page could wait for."""
         return self._ending or bool(self.trouble)
 
-    def _end(self) -> None:
-        import duckdb
-
-        with self._change:
-            self._ending = True
-            self._change.notify_all()
-        if (views := self._views) is not None:
-            with suppress(duckdb.Error):  # they were closed a moment ago
-                views.connector.interrupt()
-        if self._thread is not None:
-            self._thread.join(PATIENCE_S)
-
     # ── counting thread ──────────────────────────────────────────────────────────────────────────
 
     def _count_until_end(self, memory: LiveMemory, first: LiveSnapshot, state: State) -> None:
-        """Count, and again whenever the folders change, but never most of the time."""
+        """Count, and again whenever the folders change, with a pause that grows with the time of counting."""
         snapshot: LiveSnapshot | None = first
         while not self._ending:
             began = time.monotonic()
@@ -283,9 +276,11 @@ class LiveCounts:
     def _wait_for_change(self, state: State, next_snapshot: float, next_try: float) -> State:
         """Return the state of the folders once a snapshot is due; it is older than the snapshot."""
         while not self._ending:
-            moved = self._wait(self.every_s)
+            with self._change:  # until the next check, or until a part is reported gone
+                self._change.wait_for(lambda: self._ending or self._moved, self.every_s)
+                moved, self._moved = self._moved, False
             self._refresh_progress()
-            now, state_now = time.monotonic(), state_of(self.of.labels)
+            now, state_now = time.monotonic(), state_of(self.folders.labels)
             if (moved or now >= next_snapshot) and state_now != state:
                 return state_now
             if self.trouble and now >= max(next_snapshot, next_try):
@@ -340,23 +335,23 @@ class LiveCounts:
         while names and not self._ending:
             name = next((name for name in self._requested if name in names), names[0])
             names.remove(name)
-            self._requested = [other for other in self._requested if other != name]
-            made = self._make_block(views, name)
+            self._requested = [requested for requested in self._requested if requested != name]
+            block: CountedBlock | AsyncbenchError
+            try:
+                text = block_json(views, name)
+                block = CountedBlock(
+                    gzip.compress(text, 5, mtime=0), blake2b(text, digest_size=12).hexdigest()
+                )
+            except MovedError:
+                raise
+            except AsyncbenchError as error:
+                block = error
             pa.default_memory_pool().release_unused()  # to the system
             with self._change:
-                blocks[name] = made
+                blocks[name] = block
                 self._counted += 1
                 self._change.notify_all()
             self._refresh_progress()
-
-    def _make_block(self, views: FolderViews, name: str) -> CountedBlock | AsyncbenchError:
-        try:
-            text = block_as_json(views, name)
-        except MovedError:
-            raise
-        except AsyncbenchError as error:
-            return error
-        return CountedBlock(gzip.compress(text, 5, mtime=0), blake2b(text, digest_size=12).hexdigest())
 
     def _show(self, snapshot: LiveSnapshot, blocks: Blocks) -> None:
         """Hand a counted snapshot to the pages."""
@@ -373,14 +368,10 @@ class LiveCounts:
     def _refresh_progress(self, *, needed: bool = False) -> None:
         """Read the progress of a run, and once more when it has ended."""
         began = time.monotonic()
-        if began >= self._next_refresh and (needed or self.progress["running"] or is_running(self.of)):
+        if began < self._next_refresh:
+            return
+        written = any(writer_of(path) is not None for path in self.folders.paths)
+        if needed or self.progress["running"] or written:
             with suppress(AsyncbenchError, OSError):
-                self.progress = progress_of(self.of, self._figures)
+                self.progress = progress_of(self.folders, self._figures)
             self._next_refresh = time.monotonic() + self.less_often * (time.monotonic() - began)
-
-    def _wait(self, seconds: float) -> bool:
-        """Wait, at most until a part is reported gone; return whether one was."""
-        with self._change:
-            self._change.wait_for(lambda: self._ending or self._moved, seconds)
-            moved, self._moved = self._moved, False
-            return moved

@@ -1,4 +1,4 @@
-"""The search for a text: a little further each time it is asked for, so that the first hits come at once."""
+"""The search for a text, which goes a little further with each query, so that the first hits come at once."""
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from asyncbench.page.live.trials import FolderInMemory, TrialPart, among, known_problems
+from asyncbench.page.live.trials import FolderInMemory, TrialPart, among, sorted_problems
 from asyncbench.problems.copies import iter_problems
 from asyncbench.store.id_set import Numbers
 from asyncbench.store.reading import AT_ONCE
@@ -33,16 +33,16 @@ class TextSearch:
     each time.
     """
 
-    share = 0.0  # of the rows that were asked for last: how many are searched
+    share = 0.0  # of the rows of the last call of `hits` that are searched
 
     def __init__(self, text: str, paths: Mapping[FolderInMemory, Path]) -> None:
         self._text = text
         self._paths = paths
-        self._hits: dict[Path, Numbers] = {}  # of parts: whether a row holds the text, as far as is known
-        self._problems: dict[FolderInMemory, list[Numbers]] = {}  # fingerprints of those that hold it
-        self._searched: dict[Path, int] = {}  # rows of parts
-        self._going: dict[Path, Steps] = {}  # by part, or by folder
-        self._through: set[Path] = set()  # parts and folders that were searched
+        self._hits: dict[Path, Numbers] = {}  # by part: which rows hold the text, so far
+        self._problems: dict[FolderInMemory, list[Numbers]] = {}  # fingerprints of problems that hold it
+        self._searched: dict[Path, int] = {}  # by part: how many rows were searched
+        self._going: dict[Path, Steps] = {}  # unfinished searches by part, or by folder
+        self._through: set[Path] = set()  # parts and folders whose search is finished
 
     def hits(self, parts: Sequence[TrialPart]) -> list[Numbers]:
         """Search some parts, and the questions of their folders; return which rows hold the text, so far.
@@ -51,21 +51,23 @@ class TextSearch:
             StoreError, ProblemSetError: one cannot be read.
         """
         end = time.monotonic() + SEARCH_S
-        ways = {self._paths[part.folder]: partial(self._search_questions, part.folder) for part in parts}
-        ways |= {path: partial(self._search_part, part, path) for part in parts if (path := part.path)}
-        waiting = [path for path in ways if path not in self._through]
+        searches: dict[Path, Callable[[], Steps]] = {
+            self._paths[part.folder]: partial(self._search_questions, part.folder) for part in parts
+        }
+        searches |= {path: partial(self._search_part, part, path) for part in parts if (path := part.path)}
+        waiting = [path for path in searches if path not in self._through]
 
         def step(n: int) -> None:
             if n < AT_ONCE or time.monotonic() < end:  # a few go on in any case
-                self._step(waiting[n], ways[waiting[n]], end)
+                self._step(waiting[n], searches[waiting[n]], end)
 
         with ThreadPoolExecutor(AT_ONCE) as threads:
             for _ in threads.map(step, range(len(waiting))):
                 pass
         rows = sum(len(part.counting) for part in parts)
         searched = sum(self._searched[part.path] for part in parts if part.path in self._searched)
-        self.share = 1.0 if ways.keys() <= self._through else min(searched / rows, MOST_UNFINISHED)
-        return [self._hits_in(part) for part in parts]
+        self.share = 1.0 if searches.keys() <= self._through else min(searched / rows, MOST_UNFINISHED)
+        return [self._part_hits(part) for part in parts]
 
     def close(self) -> None:
         """Let go of the parts that are open."""
@@ -86,7 +88,7 @@ class TextSearch:
     def _search_part(self, part: TrialPart, path: Path) -> Steps:
         hits, start = self._hits.setdefault(path, np.zeros(len(part.counting), bool)), 0
         for batch in part.snapshot.part_batches("trials", path, _TEXTS, rows=_ROWS):
-            hits[start : start + len(batch)] = self._among(*batch.columns)
+            hits[start : start + len(batch)] = self._matches(*batch.columns)
             start += len(batch)
             self._searched[path] = start
             yield
@@ -94,22 +96,22 @@ class TextSearch:
     def _search_questions(self, folder: FolderInMemory) -> Steps:
         problems = self._problems[folder] = []
         for batch in iter_problems(self._paths[folder], ["problem_id", "question"], batch_rows=_ROWS):
-            matches = pa.array(self._among(batch["question"]))
-            problems.append(known_problems(batch["problem_id"].filter(matches)))
+            matches = pa.array(self._matches(batch["question"]))
+            problems.append(sorted_problems(batch["problem_id"].filter(matches)))
             yield
 
-    def _among(self, *columns: Any) -> Numbers:
-        """Return whether one of some columns of a row holds the text, in any case."""
+    def _matches(self, *columns: Any) -> Numbers:
+        """Return for each row whether any of the columns holds the text, in any case."""
         any_case = self._text.upper() != self._text.lower()
-        each = (pc.match_substring(column, self._text, ignore_case=any_case) for column in columns)
-        hits: Numbers = np.logical_or.reduce([pc.fill_null(one, False).to_numpy(False) for one in each])
+        matches = (pc.match_substring(column, self._text, ignore_case=any_case) for column in columns)
+        hits: Numbers = np.logical_or.reduce([pc.fill_null(rows, False).to_numpy(False) for rows in matches])
         return hits
 
-    def _hits_in(self, part: TrialPart) -> Numbers:
-        """Return which rows of a part hold the text, as far as is known."""
-        hits = part.with_id(self._text)
+    def _part_hits(self, part: TrialPart) -> Numbers:
+        """Return which rows of a part hold the text, as far as it was searched."""
+        hits = part.match_ids(self._text)
         if part.path is None:
-            hits |= self._among(*part.snapshot.journalled["trials"].select(_TEXTS).columns)
+            hits |= self._matches(*part.snapshot.journalled["trials"].select(_TEXTS).columns)
         elif part.path in self._hits:
             hits |= self._hits[part.path]
         problems = self._problems.get(part.folder)

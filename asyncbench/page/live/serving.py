@@ -8,7 +8,7 @@ import socket
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -20,7 +20,7 @@ from aiohttp.typedefs import Handler, Middleware
 from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.errors import AsyncbenchError, ConfigError
 from asyncbench.page.blocks import BLOCKS, specs_block
-from asyncbench.page.live.counting import EVERY_S, LESS_OFTEN, CountedBlock, LiveCounts
+from asyncbench.page.live.counting import EVERY_S, LESS_OFTEN, LiveCounts
 from asyncbench.page.live.snapshots import NotCountedError
 from asyncbench.page.live.trials import parsed
 from asyncbench.page.writing import LIVE_POLICY, served_files
@@ -43,7 +43,7 @@ _HEADERS: Final = {
 _STRANGER: Final = "Open the address that `asyncbench view` printed in its terminal.\n"
 _USED: Final = "This address was opened before, and opens once. Run `asyncbench view` again for another.\n"
 # No redirect: a browser that a file led here sends the strict cookie only where a page of ours leads.
-_ON_TO_THE_PAGE: Final = '<!doctype html><meta http-equiv="refresh" content="0; url=/">\n'
+_REDIRECT: Final = '<!doctype html><meta http-equiv="refresh" content="0; url=/">\n'
 _LOOPBACK: Final = ("127.0.0.1", "localhost")
 
 
@@ -67,16 +67,15 @@ class Guard:
             return web.Response(status=403, text="This server answers to 127.0.0.1 and localhost alone.\n")
         if request.method != "GET":
             return web.Response(status=405, text="This server only shows.\n", headers={"Allow": "GET"})
-        known = _equal(request.cookies.get(self._cookie, ""), self._session)
+        has_cookie = _equal(request.cookies.get(self._cookie, ""), self._session)
         if request.path == "/" and _equal(request.query.get("token", ""), self._token):
-            return self._welcome() if known or not self._used else web.Response(status=403, text=_USED)
-        return None if known else web.Response(status=403, text=_STRANGER)
-
-    def _welcome(self) -> web.StreamResponse:
-        self._used = True
-        welcome = web.Response(text=_ON_TO_THE_PAGE, content_type="text/html")
-        welcome.set_cookie(self._cookie, self._session, httponly=True, samesite="Strict", path="/")
-        return welcome
+            if self._used and not has_cookie:
+                return web.Response(status=403, text=_USED)
+            self._used = True
+            welcome = web.Response(text=_REDIRECT, content_type="text/html")
+            welcome.set_cookie(self._cookie, self._session, httponly=True, samesite="Strict", path="/")
+            return welcome
+        return None if has_cookie else web.Response(status=403, text=_STRANGER)
 
 
 def _equal(token: str, ours: str) -> bool:
@@ -159,7 +158,12 @@ class LivePage:
             return _json({"counting": block}, status=202)
         if isinstance(block, AsyncbenchError):
             return _refused(500, str(block))
-        return _sent(block, request)
+        tag = f'"{block.tag}"'
+        headers = {"ETag": tag, "Cache-Control": ASKED_FOR}
+        if request.headers.get("If-None-Match") == tag:
+            return web.Response(status=304, headers=headers)
+        headers["Content-Encoding"] = "gzip"
+        return web.Response(body=block.content, headers=headers, content_type="application/json")
 
     async def _trials(self, request: web.Request) -> web.Response:
         query = parsed(request.query)
@@ -201,63 +205,47 @@ def _refused(status: int, words: str) -> web.Response:
     return web.Response(status=status, text=f"{safe(words, most=len(words))}\n")
 
 
-def _sent(block: CountedBlock, request: web.Request) -> web.Response:
-    tag = f'"{block.tag}"'
-    if request.headers.get("If-None-Match") == tag:
-        return web.Response(status=304, headers={"ETag": tag, "Cache-Control": ASKED_FOR})
-    headers = {"ETag": tag, "Cache-Control": ASKED_FOR, "Content-Encoding": "gzip"}
-    return web.Response(body=block.content, headers=headers, content_type="application/json")
-
-
 # ── start and end ────────────────────────────────────────────────────────────────────────────────
 
 
 @asynccontextmanager
 async def live_page(
-    of: Chosen, *, port: int = 0, every_s: float = EVERY_S, less_often: float = LESS_OFTEN
+    folders: Chosen, *, port: int = 0, every_s: float = EVERY_S, less_often: float = LESS_OFTEN
 ) -> AsyncIterator[str]:
     """Serve the page of results folders for as long as the block lasts; yields its first address.
 
     Args:
-        of: the folders, and which trials count.
-        port: 0: a free one.
-        every_s: between two checks of the folders.
+        folders: the results folders, and which trials count.
+        port: the port to listen on; 0: a free one.
+        every_s: seconds between two checks of the folders.
         less_often: they are counted again after this many times as long as counting them took.
 
     Raises:
         ConfigError: a folder is not a results folder, a filter leaves nothing, or the port is taken.
         StoreError: a folder cannot be read.
     """
-    counting = LiveCounts(of, every_s, less_often)
-    with counting.run():
-        page = LivePage(counting)
+    counting = LiveCounts(folders, every_s, less_often)
+    with counting.run(), closing(LivePage(counting)) as page:
         try:
-            async with _listening(page, port) as address:
-                yield address
+            listener = socket.create_server((HOST, port))
+        except (OSError, OverflowError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise ConfigError(
+                f"cannot listen on port {port}: {why}. Choose another --port, or none"
+            ) from error
+        guard = Guard(listener.getsockname()[1])
+        app = web.Application(middlewares=[guarded(guard)])
+        app.add_routes(page.routes())
+        runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, logger=_NO_LOG, shutdown_timeout=GRACE_S
+        )
+        await runner.setup()
+        try:
+            await web.SockSite(runner, listener).start()
+            yield guard.address
         finally:
-            page.close()
-
-
-@asynccontextmanager
-async def _listening(page: LivePage, port: int) -> AsyncIterator[str]:
-    try:
-        listener = socket.create_server((HOST, port))
-    except (OSError, OverflowError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise ConfigError(f"cannot listen on port {port}: {why}. Choose another --port, or none") from error
-    guard = Guard(listener.getsockname()[1])
-    app = web.Application(middlewares=[guarded(guard)])
-    app.add_routes(page.routes())
-    runner = web.AppRunner(
-        app, access_log=None, handle_signals=False, logger=_NO_LOG, shutdown_timeout=GRACE_S
-    )
-    await runner.setup()
-    try:
-        await web.SockSite(runner, listener).start()
-        yield guard.address
-    finally:
-        await runner.cleanup()
-        listener.close()
+            await runner.cleanup()
+            listener.close()
 
 
 async def serve_view(
@@ -292,11 +280,11 @@ async def serve_view(
         ConfigError: The folder is not a results folder, a filter leaves nothing, or the port is taken.
         StoreError: The folder cannot be read.
     """
-    of = chosen(folder, suite=suite, task=task, models=models, where=where)
+    folders = chosen(folder, suite=suite, task=task, models=models, where=where)
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     with ExitStack() as until_ended:
-        async with live_page(of, port=port) as address:
-            print(f"{of}: {address}\nCtrl-C ends the server.", flush=True)  # noqa: T201  what it is for
+        async with live_page(folders, port=port) as address:
+            print(f"{folders}: {address}\nCtrl-C ends the server.", flush=True)  # noqa: T201  what it is for
             until_ended.enter_context(_signals(stop.set))
             if open_browser:
                 redirect = until_ended.enter_context(_redirect_to(address))

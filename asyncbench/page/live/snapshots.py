@@ -30,11 +30,11 @@ from asyncbench.store.manifest import folders_of
 from asyncbench.store.reading import AT_ONCE, narrowed, sibling_parts, take_snapshot
 from asyncbench.store.snapshot import Snapshot
 
-State = tuple[object, ...]  # of folders: differs where what they hold does
+State = tuple[object, ...]  # of folders: two states differ where the contents of a folder do
 
 MOST_OF_A_QUESTION: Final = 200  # answers that are shown side by side
 MOST_PROBLEMS: Final = 1_000  # that were shown, whose rows are kept: a page turned back shows them at once
-MOST_SEARCHES: Final = 2  # that go on, or whose pages are turned: each may hold a part open in each thread
+MOST_SEARCHES: Final = 2  # searches in memory: each may hold a part open in each thread
 EXAMINED_WORDS: Final = "{:,} wrong answers were examined for their kind of error. Only these are found."
 
 
@@ -45,20 +45,22 @@ class NotCountedError(AsyncbenchError):
 class LiveMemory:
     """The trials of folders that stay in memory from snapshot to snapshot."""
 
-    def __init__(self, of: Chosen) -> None:
-        self.of = of
+    def __init__(self, chosen: Chosen) -> None:
+        self.chosen = chosen
         self.registers = Registers()
         self.folders = [
-            FolderInMemory(label, f"{label}/" * of.several, self.registers) for label in of.labels
+            FolderInMemory(label, f"{label}/" * chosen.several, self.registers) for label in chosen.labels
         ]
         self._searches: dict[tuple[object, ...], TextSearch] = {}  # the last one last
 
     def search_for(self, text: str) -> TextSearch:
         """Return the search for a text, which goes on where it was; other problem sets are searched anew."""
-        sets = [path / "problems" for path in self.of.paths]
+        sets = [path / "problems" for path in self.chosen.paths]
         key = (text, *(path.stat().st_mtime_ns for path in sets if path.exists()))
-        known = self._searches.pop(key, None)
-        self._searches[key] = known or TextSearch(text, dict(zip(self.folders, self.of.paths, strict=True)))
+        search = self._searches.pop(key, None)
+        if search is None:
+            search = TextSearch(text, dict(zip(self.folders, self.chosen.paths, strict=True)))
+        self._searches[key] = search
         while len(self._searches) > MOST_SEARCHES:
             self._searches.pop(next(iter(self._searches))).close()
         return self._searches[key]
@@ -72,7 +74,7 @@ class LiveSnapshot:
     snapshots: tuple[Snapshot, ...]
     names: Names = field(default_factory=dict)
     roster: Asked | None = None  # None: not counted yet
-    index: TrialIndex | None = None  # likewise
+    index: TrialIndex | None = None  # None: its trials are not read yet
     examined: Sequence[ExaminedAnswer] | None = None  # None: not counted yet
     _problems: dict[str, list[Row]] = field(default_factory=dict)  # that were shown, by id
     compared: bool = False  # whether it is known where graders differ
@@ -80,7 +82,7 @@ class LiveSnapshot:
     @contextmanager
     def views(self) -> Iterator[FolderViews]:
         """Open the views of this moment, for the thread that asks."""
-        with open_views(self.memory.of, *self.snapshots, keeps=True) as views:
+        with open_views(self.memory.chosen, *self.snapshots, keeps=True) as views:
             yield views
 
     def read_index(self, views: FolderViews, roster: Asked) -> None:
@@ -109,7 +111,7 @@ class LiveSnapshot:
             NotCountedError: nobody knows yet of what kind errors are, or where graders differ.
         """
         index = self._read()
-        if query.of_errors and self.examined is None:
+        if query.needs_errors and self.examined is None:
             raise NotCountedError("wrong answers are being examined for their kind of error")
         if query.disagree and not self.compared:
             raise NotCountedError("graders are being compared")
@@ -120,7 +122,7 @@ class LiveSnapshot:
         pages = pages_of(total)
         page = min(query.page, pages)
         listing = {"found": total, "of": index.trials, "page": page, "pages": pages, "rows": rows}
-        if query.of_errors:
+        if query.needs_errors:
             listing["note"] = EXAMINED_WORDS.format(len(self.examined or ()))
         return listing | {"searched": search.share if search else 1.0}
 
@@ -133,11 +135,11 @@ class LiveSnapshot:
         return None
 
     def question(self, problem_id: str, entrants: Sequence[int] = ()) -> Values:
-        """Return answers to one problem whole, in the order of the page; `of`: how many there are.
+        """Return whole answers to one problem, in the order of the page; `of`: how many there are.
 
-        `entrants`: the answers of these alone, by their places.
+        With `entrants`, by their indices, only their answers are returned.
         """
-        total, places = self._read().of_question(problem_id, MOST_OF_A_QUESTION, entrants)
+        total, places = self._read().find_answers(problem_id, MOST_OF_A_QUESTION, entrants)
         with self.open_few(places) as (views, ids):
             trials = whole_trials(views, ids)
         trials.sort(key=lambda trial: (trial["asked"] or 0, trial["repeat"], trial["id"]))
@@ -147,36 +149,27 @@ class LiveSnapshot:
     def open_few(self, places: Sequence[TrialPlace]) -> Iterator[tuple[FolderViews, list[str]]]:
         """Open views of a few trials, read from their rows alone; yields the views and the ids."""
         parts = self._read().parts
-        rows = {part: sorted(row for its, row in places if its == part) for part, _ in places}
+        rows = {part: sorted(row for trial_part, row in places if trial_part == part) for part, _ in places}
         with ThreadPoolExecutor(AT_ONCE) as threads:
             ids = dict(zip(rows, threads.map(lambda part: parts[part].ids(rows[part]), rows), strict=True))
-        few = [
-            self._narrowed(snapshot, folder, rows, ids)
-            for folder, snapshot in zip(self.memory.folders, self.snapshots, strict=True)
-        ]
+
+        # Of each folder only the rows of these trials, and of their grades, are left.
+        few = list[Snapshot]()
+        for folder, snapshot in zip(self.memory.folders, self.snapshots, strict=True):
+            folder_parts = [part for part in rows if parts[part].folder is folder]
+            trials = {path: rows[part] for part in folder_parts if (path := parts[part].path) is not None}
+            folder_ids = [trial_id for part in folder_parts for trial_id in ids[part]]
+            grades = folder.grades_of(sibling_parts(snapshot, "grades", trials), folder_ids)
+            few.append(narrowed(snapshot, folder_ids, trials, grades))
+
         if len(self._problems) > MOST_PROBLEMS:
             self._problems = {}
-        with open_views(Chosen(paths=self.memory.of.paths), *few, known=self.names) as views:
+        with open_views(Chosen(paths=self.memory.chosen.paths), *few, known=self.names) as views:
             views.made[asked_in.__name__] = self.roster  # not the entrants of these few trials
             views.made[PROBLEMS] = self._problems
             names = {part: dict(zip(rows[part], ids[part], strict=True)) for part in rows}
             yield views, [f"{parts[part].folder.prefix}{names[part][row]}" for part, row in places]
         pa.default_memory_pool().release_unused()  # to the system
-
-    def _narrowed(
-        self,
-        snapshot: Snapshot,
-        folder: FolderInMemory,
-        rows: Mapping[int, Sequence[int]],
-        ids: Mapping[int, Sequence[str]],
-    ) -> Snapshot:
-        """Return a folder with those of some rows, and of their ids, by part, that are its own."""
-        parts = {part: at for part in rows if (at := self._read().parts[part]).folder is folder}
-        trials = {at.path: rows[part] for part, at in parts.items() if at.path is not None}
-        own = [trial_id for part in parts for trial_id in ids[part]]
-        return narrowed(
-            snapshot, own, trials, folder.grades_of(sibling_parts(snapshot, "grades", trials), own)
-        )
 
     def _read(self) -> TrialIndex:
         if self.index is None:
@@ -186,8 +179,8 @@ class LiveSnapshot:
     def read_grades(self) -> None:
         """Read where the grades of each trial are, and on which trials graders differ."""
         for folder, snapshot in zip(self.memory.folders, self.snapshots, strict=True):
-            own = [part for part in self._read().parts if part.folder is folder]
-            folder.read_grades(snapshot, own)
+            parts = [part for part in self._read().parts if part.folder is folder]
+            folder.read_grades(snapshot, parts)
         self.compared = True
 
 
@@ -198,23 +191,22 @@ def take_live_snapshot(memory: LiveMemory) -> LiveSnapshot:
         ConfigError: one is not a results folder.
         StoreError: one cannot be read.
     """
-    return LiveSnapshot(memory=memory, snapshots=tuple(map(take_snapshot, memory.of.paths)))
+    return LiveSnapshot(memory=memory, snapshots=tuple(map(take_snapshot, memory.chosen.paths)))
 
 
 def state_of(folders: Mapping[str, Path]) -> State:
-    """Return a value that changes when a folder does, read without any rows; () of one that is gone."""
-    return tuple(_state(path) for path in folders.values())
+    """Return a value that changes when a folder does, read without any rows; () of a folder that is gone."""
+    return tuple(_folder_state(folder) for folder in folders.values())
 
 
-def _state(folder: Path) -> tuple[object, ...]:
-    """Return the state of a folder and of its workers' folders."""
+def _folder_state(folder: Path) -> tuple[object, ...]:
+    """Return the state of a folder and its workers' folders: their manifests, and the sizes of segments."""
+    states = list[object]()
     try:
-        return tuple(map(_state_alone, folders_of(folder)))
+        for path in folders_of(folder):
+            manifest = (path / "manifest.json").stat()
+            journal = sorted((file.name, file.stat().st_size) for file in (path / "journal").iterdir())
+            states.append((manifest.st_mtime_ns, manifest.st_size, *journal))
     except (OSError, AsyncbenchError):  # a segment was sealed a moment ago, or the folder is gone
         return () if not folder.exists() else (None,)
-
-
-def _state_alone(folder: Path) -> tuple[object, ...]:
-    manifest = (folder / "manifest.json").stat()
-    journal = sorted((path.name, path.stat().st_size) for path in (folder / "journal").iterdir())
-    return manifest.st_mtime_ns, manifest.st_size, *journal
+    return tuple(states)

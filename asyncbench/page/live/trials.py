@@ -42,9 +42,9 @@ Key = tuple[str, ...]  # the values of an entrant, a kind or an outcome
 Register = defaultdict[Key, int]  # values and their numbers, in the order in which they were met
 
 
-def register(known: Iterable[Key] = ()) -> Register:
-    """Return a register, in which a value that is asked for has a number."""
-    values = Register(None, {value: number for number, value in enumerate(known)})
+def register(first: Iterable[Key] = ()) -> Register:
+    """Return a register, which gives each new value that is looked up the next number."""
+    values = Register(None, {value: number for number, value in enumerate(first)})
     values.default_factory = values.__len__
     return values
 
@@ -72,20 +72,20 @@ class RowsInMemory:
     problem: Numbers  # fingerprints of ids
     hexadecimal: bool  # whether all ids begin as ours do
     at_rest: Numbers  # True or False: whether it is no answer to a load
-    differs: Numbers  # likewise: whether graders differ; False until their grades are read
+    differs: Numbers  # True or False: whether graders differ; False until their grades are read
 
 
 def rows_in_memory(rows: pa.Table, registers: Registers, label: str) -> RowsInMemory:
     """Return rows of `trials` as numbers; `label`: what their folder is called."""
-    at = rows["finished_at"].cast(pa.int64()).to_numpy() // 1000
-    since, ids = int(at.min()) if len(at) else 0, rows["trial_id"]
+    finished_ms = rows["finished_at"].cast(pa.int64()).to_numpy() // 1000
+    since, ids = int(finished_ms.min()) if len(finished_ms) else 0, rows["trial_id"]
     return RowsInMemory(
         entrant=_numbered(rows.select(ENTRANT), registers.entrants, label),
         kind=_numbered(rows.select(KIND), registers.kinds),
         outcome=_numbered(rows.select(["outcome"]), registers.outcomes).astype(np.int8),
         length=_narrow(pc.fill_null(rows["length"], UNKNOWN).to_numpy()),
         since=since,
-        at=_narrow(at - since),
+        at=_narrow(finished_ms - since),
         trial=id_numbers(ids),
         problem=fingerprints(rows["problem_id"]),
         hexadecimal=bool(_HEXADECIMAL[_first_letters(ids)].all()),
@@ -120,18 +120,21 @@ def _first_letters(ids: IdColumn) -> Numbers:
 
 def _numbered(rows: pa.Table, register: Register, *first: str) -> Numbers:
     """Return the number of each row's values in a register."""
-    together = np.zeros(len(rows), np.int64)
+    # One code for the values of all columns together.
+    combined = np.zeros(len(rows), np.int64)
     columns: list[Any] = [column.combine_chunks() for column in rows.columns]
     for column in columns:
-        together *= len(column.dictionary) + 1
-        together += pc.fill_null(column.indices, len(column.dictionary)).to_numpy()
-    codes: Any = pa.array(together).dictionary_encode()
-    which, at = codes.indices.to_numpy(), np.zeros(len(codes.dictionary), np.int64)
-    at[which] = np.arange(len(which))
-    values = [column.take(pa.array(at)).to_pylist() for column in columns]
-    numbers = [register[*first, *(value or "" for value in met)] for met in zip(*values, strict=True)]
-    every: Numbers = np.array(numbers, np.int16)[which]
-    return every
+        combined *= len(column.dictionary) + 1
+        combined += pc.fill_null(column.indices, len(column.dictionary)).to_numpy()
+
+    # Each combination is looked up once, with the values of one row that has it.
+    codes: Any = pa.array(combined).dictionary_encode()
+    row_codes, example_rows = codes.indices.to_numpy(), np.zeros(len(codes.dictionary), np.int64)
+    example_rows[row_codes] = np.arange(len(row_codes))
+    examples = [column.take(pa.array(example_rows)).to_pylist() for column in columns]
+    numbers = [register[*first, *(value or "" for value in key)] for key in zip(*examples, strict=True)]
+    by_row: Numbers = np.array(numbers, np.int16)[row_codes]
+    return by_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,17 +155,17 @@ class TrialPart:
             table = self.snapshot.read_part("trials", self.path, ["trial_id"], places=rows)
         return table["trial_id"].to_pylist()
 
-    def with_id(self, text: str) -> Numbers:
-        """Return whether a row's id begins with a text."""
+    def match_ids(self, text: str) -> Numbers:
+        """Return for each row whether its id begins with a text."""
         text = text.removeprefix(self.folder.prefix)
-        sure = self.rows.hexadecimal
-        if sure and not all(_HEXADECIMAL[letter] for letter in text.encode()):
+        hexadecimal = self.rows.hexadecimal
+        if hexadecimal and not all(_HEXADECIMAL[letter] for letter in text.encode()):
             return np.zeros(len(self.counting), bool)
-        least = int(known_ids([text])[0] & ~_HALF)
-        most = least + (1 << 4 * (16 - min(len(text.encode()), _DIGITS))) - 1
-        matches: Numbers = (self.rows.trial >= least) & (self.rows.trial <= most)
+        first = int(sorted_ids([text])[0] & ~_HALF)
+        last = first + (1 << 4 * (16 - min(len(text.encode()), _DIGITS))) - 1
+        matches: Numbers = (self.rows.trial >= first) & (self.rows.trial <= last)
         rows = np.flatnonzero(matches)
-        if len(rows) and not (sure and len(text) <= _DIGITS):
+        if len(rows) and not (hexadecimal and len(text) <= _DIGITS):  # the number does not tell all of the id
             matches[rows] = [name.startswith(text) for name in self.ids(rows.tolist())]
         return matches
 
@@ -175,9 +178,9 @@ class GradedTrials:
     starts: Numbers  # rows, and the end of the last one
 
     def rows_of(self, halves: Numbers) -> list[int]:
-        """Return the rows of some trials, and maybe of others."""
-        at = np.flatnonzero(np.isin(self.halves, halves))
-        ends = zip(self.starts[at].tolist(), self.starts[at + 1].tolist(), strict=True)
+        """Return the rows of some trials; also those of trials whose numbers have the same halves."""
+        indices = np.flatnonzero(np.isin(self.halves, halves))
+        ends = zip(self.starts[indices].tolist(), self.starts[indices + 1].tolist(), strict=True)
         return [row for start, end in ends for row in range(start, end)]
 
 
@@ -199,40 +202,42 @@ class FolderInMemory:
 
     def read_trials(self, snapshot: Snapshot) -> list[TrialPart]:
         """Return the rows of each part, and of the journal, with which of them count."""
-        if not self._graded.keys() <= {*snapshot.files["grades"]}:  # others take their places
+        if not self._graded.keys() <= {*snapshot.files["grades"]}:  # parts were joined into others
             self._graded, self._parts = {}, {}
-        rows = {
-            path: self._parts.get(path) or self._read(snapshot, path) for path in snapshot.files["trials"]
-        }
-        self._parts = rows
+
+        rows_by_path: dict[Path | None, RowsInMemory] = {}
+        for path in snapshot.files["trials"]:
+            rows = self._parts.get(path)
+            if rows is None:
+                pa.default_memory_pool().release_unused()
+                table = snapshot.read_part("trials", path, _COLUMNS, coded=_CODED)
+                rows = rows_in_memory(table, self._registers, self.label)
+            rows_by_path[path] = rows
+        self._parts = {path: rows for path, rows in rows_by_path.items() if path}
+        journalled = _journalled(snapshot, "trials", _COLUMNS)
+        rows_by_path[None] = rows_in_memory(journalled, self._registers, self.label)
+
+        # Only trials at rest count, and none that are gone.
         gone = snapshot.uncounted("trials")
-        fresh = rows_in_memory(_coded(snapshot, "trials", _COLUMNS), self._registers, self.label)
-        return [
-            TrialPart(
-                folder=self,
-                snapshot=snapshot,
-                path=path,
-                rows=its,
-                counting=_without(its, gone[path] if path else ()),
-            )
-            for path, its in [*rows.items(), (None, fresh)]
-        ]
+        parts = list[TrialPart]()
+        for part_path, rows in rows_by_path.items():
+            counting = rows.at_rest
+            if len(gone_ids := gone[part_path] if part_path else ()):
+                counting = counting & ~among(rows.trial, sorted_ids(gone_ids))
+            part = TrialPart(folder=self, snapshot=snapshot, path=part_path, rows=rows, counting=counting)
+            parts.append(part)
+        return parts
 
-    def _read(self, snapshot: Snapshot, part: Path) -> RowsInMemory:
-        pa.default_memory_pool().release_unused()
-        read = snapshot.read_part("trials", part, _COLUMNS, coded=_CODED)
-        return rows_in_memory(read, self._registers, self.label)
-
-    def known(self, ids: Any) -> Numbers:
+    def id_numbers(self, ids: Any) -> Numbers:
         """Return the numbers, ascending, of those ids of the views that may be of this folder."""
         ids = pa.array(ids, pa.string())
-        own = ids.filter(pc.starts_with(ids, self.prefix))
-        return known_ids(pc.utf8_slice_codeunits(own, len(self.prefix)))
+        folder_ids = ids.filter(pc.starts_with(ids, self.prefix))
+        return sorted_ids(pc.utf8_slice_codeunits(folder_ids, len(self.prefix)))
 
     def read_grades(self, snapshot: Snapshot, parts: Sequence[TrialPart]) -> None:
         """Read which trials each part of `grades` holds, and mark the rows of trials on which graders differ.
 
-        So no trial's grades are searched for.
+        With these rows at hand, no query has to search for the grades of a trial.
         """
         gone = snapshot.uncounted("grades")
         for path in snapshot.files["grades"]:
@@ -243,23 +248,24 @@ class FolderInMemory:
                 self._mark(ids, grades, gone[path], [part.rows for part in parts if part.path in siblings])
                 self._graded[path] = graded_trials(ids)
                 pa.default_memory_pool().release_unused()
-        fresh = _coded(snapshot, "grades", _GRADES)
-        of_journal = [part.rows for part in parts if part.path is None]
-        self._mark(id_numbers(fresh["trial_id"]), fresh, (), of_journal)
+        fresh = _journalled(snapshot, "grades", _GRADES)
+        journal_rows = [part.rows for part in parts if part.path is None]
+        self._mark(id_numbers(fresh["trial_id"]), fresh, (), journal_rows)
 
     def _mark(self, ids: Numbers, grades: pa.Table, gone: Any, parts: Sequence[RowsInMemory]) -> None:
-        """Mark the trials on which one of some grades, without those of trials that are gone, differs."""
+        """Mark the trials of which a counted grade differs from the headline; `gone`: uncounted trials."""
         outcome = _numbered(grades.select(["outcome"]), self._registers.outcomes)
-        other = ~grades["headline"].to_numpy() & ~among(ids, known_ids(gone))
-        ids, outcome = ids[other], outcome[other]
+        compared = ~grades["headline"].to_numpy() & ~among(ids, sorted_ids(gone))
+        ids, outcome = ids[compared], outcome[compared]
         for rows in (rows for rows in parts if len(rows.trial)):
             order = np.argsort(rows.trial)
-            at = order[np.searchsorted(rows.trial, ids, sorter=order) % len(order)]
-            rows.differs[at[(rows.trial[at] == ids) & (rows.outcome[at] != outcome)]] = True
+            indices = order[np.searchsorted(rows.trial, ids, sorter=order) % len(order)]
+            differing = (rows.trial[indices] == ids) & (rows.outcome[indices] != outcome)
+            rows.differs[indices[differing]] = True
 
     def grades_of(self, parts: Iterable[Path], ids: Sequence[str]) -> dict[Path, Sequence[int]] | None:
-        """Return the rows of trials in parts of `grades`, and maybe others; None: nobody knows yet."""
-        wanted, by_part = known_ids(ids).astype(np.uint32), dict[Path, Sequence[int]]()
+        """Return the rows of trials in parts of `grades`, and maybe others; None: they are not read yet."""
+        wanted, by_part = sorted_ids(ids).astype(np.uint32), dict[Path, Sequence[int]]()
         for part in parts:
             if part not in self._graded:
                 return None
@@ -268,34 +274,29 @@ class FolderInMemory:
         return by_part
 
 
-def _coded(snapshot: Snapshot, table: str, columns: Sequence[str]) -> pa.Table:
-    """Return columns of what only the journal holds, as those of a part are read."""
+def _journalled(snapshot: Snapshot, table: str, columns: Sequence[str]) -> pa.Table:
+    """Return columns of the rows that only the journal holds, in the types of a part."""
     fresh = snapshot.journalled[table].select(columns)
     return fresh.cast(with_codes(fresh.schema, _CODED)).unify_dictionaries()
 
 
-def _without(rows: RowsInMemory, gone: Any) -> Numbers:
-    """Return which rows count: those at rest, without those of trials that are gone."""
-    return rows.at_rest & ~among(rows.trial, known_ids(gone)) if len(gone) else rows.at_rest
-
-
-def known_ids(ids: Any) -> Numbers:
+def sorted_ids(ids: Any) -> Numbers:
     """Return the numbers of some ids of trials, ascending."""
     return np.sort(id_numbers(pa.chunked_array([ids], pa.string())))
 
 
-def known_problems(ids: Any) -> Numbers:
+def sorted_problems(ids: Any) -> Numbers:
     """Return the fingerprints of some ids of problems, ascending."""
     return np.sort(fingerprints(pa.chunked_array([ids], pa.string())))
 
 
-def among(numbers: Numbers, known: Numbers) -> Numbers:
-    """Return which of some numbers are among others, which ascend."""
+def among(numbers: Numbers, ascending: Numbers) -> Numbers:
+    """Return for each number whether it is among others, which have to ascend."""
     inside: Numbers
-    if len(known) < len(numbers):
-        inside = pc.is_in(pa.array(numbers), value_set=pa.array(known)).to_numpy(zero_copy_only=False)
-    else:  # a table of the others would have to be made for each part
-        inside = known[np.searchsorted(known, numbers) % max(1, len(known))] == numbers
+    if len(ascending) < len(numbers):
+        inside = pc.is_in(pa.array(numbers), value_set=pa.array(ascending)).to_numpy(zero_copy_only=False)
+    else:  # a hash table of the others would have to be made for each part
+        inside = ascending[np.searchsorted(ascending, numbers) % max(1, len(ascending))] == numbers
     return inside
 
 
@@ -308,11 +309,11 @@ ENDS: Final = ("first", "last")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialQuery:
-    """Which trials are asked for; what is empty or None leaves none out."""
+    """Which trials are asked for; a field that is empty or None leaves none out."""
 
-    entrants: tuple[int, ...] = ()  # places among the entrants of the page
-    versus: int | None = None  # the place of one whose answer to the same question is right where this is not
-    kind: tuple[int, ...] = ()  # places among the kinds
+    entrants: tuple[int, ...] = ()  # indices among the entrants of the page
+    versus: int | None = None  # an entrant: only questions on which either is right and the other is not
+    kind: tuple[int, ...] = ()  # indices among the kinds of the page
     outcome: tuple[str, ...] = ()
     lengths: tuple[int | None, int | None] = (None, None)  # from, to
     finished: tuple[int | None, int | None] = (None, None)  # milliseconds since 1970, UTC: since, until
@@ -326,8 +327,8 @@ class TrialQuery:
     page: int = 1
 
     @property
-    def of_errors(self) -> bool:
-        """Whether only answers that were examined can match."""
+    def needs_errors(self) -> bool:
+        """Whether only answers whose errors were examined can match."""
         return bool(self.error) or self.position is not None
 
 
@@ -389,21 +390,21 @@ class TrialIndex:
         kind = np.min_scalar_type(-(len(WRONG_FIRST) + 1) * entrants * kinds * lengths)
         key = np.empty(self.starts[-1], kind)
         for part, start in zip(self.parts, self.starts, strict=False):
-            rows, its = part.rows, key[start : start + len(part.counting)]
-            its[:] = ranks[rows.outcome]
-            for values, most in (
+            rows, part_key = part.rows, key[start : start + len(part.counting)]
+            part_key[:] = ranks[rows.outcome]
+            for values, count in (
                 (self.entrants[rows.entrant], entrants),
                 (self.kinds[rows.kind], kinds),
                 (rows.length.astype(kind) + 1, lengths),
             ):
-                its *= most
-                its += values.astype(kind)
+                part_key *= count
+                part_key += values.astype(kind)
         self.order = np.argsort(key, kind="stable").astype(np.int32)
 
     def keep_only(self, ids: Any) -> None:
         """Let only trials with one of these ids count."""
         self.parts = [
-            replace(part, counting=part.counting & among(part.rows.trial, part.folder.known(ids)))
+            replace(part, counting=part.counting & among(part.rows.trial, part.folder.id_numbers(ids)))
             for part in self.parts
         ]
 
@@ -414,7 +415,7 @@ class TrialIndex:
     def find(
         self, query: TrialQuery, examined: Sequence[ExaminedAnswer] = (), search: Search | None = None
     ) -> tuple[int, list[TrialPlace]]:
-        """Return how many trials a query asks for, and those of its page; beyond the last comes the last one.
+        """Return how many trials a query asks for, and those of its page, or of the last page instead.
 
         Args:
             query: which trials.
@@ -425,42 +426,42 @@ class TrialIndex:
         first = (min(query.page, pages_of(len(places))) - 1) * A_PAGE
         return len(places), self._parts_of(places[first : first + A_PAGE])
 
-    def of_question(
+    def find_answers(
         self, problem_id: str, most: int, entrants: Sequence[int] = ()
     ) -> tuple[int, list[TrialPlace]]:
-        """Return how many answers to a problem there are, and at most so many: as many of each entrant.
+        """Return how many answers to a problem there are, and `most` of them: equally many of each entrant.
 
-        `entrants`: of these alone, by their places on the page.
+        With `entrants`, by their indices on the page, only their answers are counted and returned.
         """
-        places = self._parts_of(self._places(TrialQuery(question=problem_id, entrants=tuple(entrants))))
+        trials = self._parts_of(self._places(TrialQuery(question=problem_id, entrants=tuple(entrants))))
         turns = Counter[int]()
         by_turn = list[tuple[int, TrialPlace]]()
-        for place in places:
-            entrant = self.entrant_at(place)
-            by_turn.append((turns[entrant], place))
+        for trial in trials:
+            entrant = self.entrant_of(trial)
+            by_turn.append((turns[entrant], trial))
             turns[entrant] += 1
-        return len(places), [place for _, place in sorted(by_turn)[:most]]
+        return len(trials), [trial for _, trial in sorted(by_turn)[:most]]
 
-    def entrant_at(self, place: TrialPlace) -> int:
-        """Return the entrant of a trial, by its place on the page."""
-        part, row = place
+    def entrant_of(self, trial: TrialPlace) -> int:
+        """Return the entrant of a trial, by its index on the page."""
+        part, row = trial
         return int(self.entrants[self.parts[part].rows.entrant[row]])
 
     def answers_to(self, problem_id: str) -> tuple[int, int]:
         """Return how many answers to a problem there are, and of how many entrants."""
         places = self._parts_of(self._places(TrialQuery(question=problem_id)))
-        return len(places), len({*map(self.entrant_at, places)})
+        return len(places), len({*map(self.entrant_of, places)})
 
     def right_on(self, entrant: int) -> tuple[Numbers, Numbers]:
         """Return the problems that an entrant mostly answered right, and the others that it was asked."""
-        own = [
+        answers = [
             (part.rows, part.counting & (self.entrants[part.rows.entrant] == entrant)) for part in self.parts
         ]
-        right = np.concatenate([self._are_right(rows)[its] for rows, its in own])
-        problems, at = np.unique(
-            np.concatenate([rows.problem[its] for rows, its in own]), return_inverse=True
+        right = np.concatenate([self._are_right(rows)[selected] for rows, selected in answers])
+        problems, indices = np.unique(
+            np.concatenate([rows.problem[selected] for rows, selected in answers]), return_inverse=True
         )
-        mostly = 2 * np.bincount(at, right) >= np.bincount(at)
+        mostly = 2 * np.bincount(indices, right) >= np.bincount(indices)
         return problems[mostly], problems[~mostly]
 
     def _are_right(self, rows: RowsInMemory) -> Numbers:
@@ -470,24 +471,26 @@ class TrialIndex:
     def _places(
         self, query: TrialQuery, examined: Sequence[ExaminedAnswer] = (), search: Search | None = None
     ) -> Numbers:
-        """Return the places of the trials that match a query, when one part comes after the other."""
-        ids = [answer.trial_id for answer in examined if query.of_errors and _is_asked(query, answer)]
-        folders = {part.folder for part in self.parts} if query.of_errors else ()
-        erring = {folder: folder.known(ids) for folder in folders}
+        """Return the row numbers of the trials that match a query, counted through all parts."""
+        erring: dict[FolderInMemory, Numbers] = {}
+        if query.needs_errors:
+            ids = [answer.trial_id for answer in examined if _has_error(query, answer)]
+            erring = {folder: folder.id_numbers(ids) for folder in {part.folder for part in self.parts}}
+
         matches = [
             np.logical_and.reduce([part.counting, *self._conditions(part, query, erring)])
             for part in self.parts
         ]
         if query.versus is not None:
-            right, others = self.right_on(query.versus)
-            for n in _some(matches):
-                its = self.parts[n].rows
+            right, wrong = self.right_on(query.versus)
+            for n in _matching(matches):
+                rows = self.parts[n].rows
                 matches[n] &= np.where(
-                    self._are_right(its), among(its.problem, others), among(its.problem, right)
+                    self._are_right(rows), among(rows.problem, wrong), among(rows.problem, right)
                 )
         if search:
-            some = _some(matches)
-            for n, hits in zip(some, search([self.parts[n] for n in some]), strict=True):
+            searched = _matching(matches)
+            for n, hits in zip(searched, search([self.parts[n] for n in searched]), strict=True):
                 matches[n] &= hits
         places: Numbers = self.order[np.concatenate(matches)[self.order]]
         return places
@@ -520,20 +523,20 @@ class TrialIndex:
         if query.disagree:
             yield rows.differs
         if query.question:
-            yield among(rows.problem, known_problems([query.question]))
+            yield among(rows.problem, sorted_problems([query.question]))
         if query.trial:
-            yield among(rows.trial, part.folder.known([query.trial]))
+            yield among(rows.trial, part.folder.id_numbers([query.trial]))
         if part.folder in erring:
             yield among(rows.trial, erring[part.folder])
 
 
-def _some(matches: Sequence[Numbers]) -> list[int]:
-    """Return which of some parts have a row that matches."""
+def _matching(matches: Sequence[Numbers]) -> list[int]:
+    """Return the indices of the parts that have a row that matches."""
     return [n for n, rows in enumerate(matches) if rows.any()]
 
 
 def places_in(values: Iterable[Key], places: Mapping[Any, int]) -> Numbers:
-    """Return the place of each value; the last place and one more where it has none."""
+    """Return the index of each value on the page; the last index and one more where it has none."""
     return np.array([places.get(value, len(places)) for value in values] or [0], np.int64)
 
 
@@ -542,7 +545,7 @@ def pages_of(trials: int) -> int:
     return max(1, -(-trials // A_PAGE))
 
 
-def _is_asked(query: TrialQuery, answer: ExaminedAnswer) -> bool:
-    at = query.position
+def _has_error(query: TrialQuery, answer: ExaminedAnswer) -> bool:
+    """Return whether an answer has the kind of error, and the wrong digit, that a query asks for."""
     wrong = answer.wrong_from_left if query.end == "first" else answer.wrong_from_right
-    return query.error in ("", answer.kind) and (at is None or at in wrong)
+    return query.error in ("", answer.kind) and (query.position is None or query.position in wrong)
