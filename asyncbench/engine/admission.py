@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Final
@@ -11,7 +12,14 @@ from asyncbench.engine.guessed_limit import BIN_S, LOST_S, GuessedLimit
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import WORTH_TELLING_S, Gate, Pause, Wait
 from asyncbench.engine.telemetry import LoopLag, Minutes
-from asyncbench.engine.throttle import OF_IN_FLIGHT, RAREST_PROBE_S, OverloadDetector, Throttle
+from asyncbench.engine.throttle import (
+    FIRST_PROBE_S,
+    OF_IN_FLIGHT,
+    RAREST_PROBE_S,
+    OverloadDetector,
+    Throttle,
+    UnansweredRuns,
+)
 from asyncbench.engine.trial_queue import ONE_CALL, PendingTrial
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import MOST_IN_FLIGHT, Attempt, Limits, Reply, waits
@@ -172,6 +180,7 @@ NOTIFY_EVERY_S: Final = 600.0  # pauses of one cause: a person need not hear of 
 LONGEST_PAUSE_S: Final = 25 * 3600.0  # a day's limit is back by then; what takes longer is for another run
 LONG_WAIT_S: Final = 600.0  # of a Retry-After: it is about the lane
 LONGEST_OUTAGE_S: Final = 4 * 3600.0  # of a provider that had answered before
+SOON_AGAIN_S: Final = 30.0  # after an outage: a server that breaks down again may bear no more
 NEVER_S: Final = 60.0  # of a pause before any answer of a server that can be reached
 
 ONE_TOO_MANY: Final = frozenset({ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED})
@@ -195,6 +204,7 @@ class Admission:
     gate: Gate = field(init=False)
     slots: Slots = field(init=False)
     throttle: Throttle = field(default_factory=Throttle)
+    started: int = 0  # calls so far
     in_flight: int = 0
     highest: int = 0  # in flight so far
     _guess: GuessedLimit = field(default_factory=GuessedLimit)  # of a limit that nobody tells
@@ -203,6 +213,12 @@ class Admission:
     _there_s: float = -math.inf  # until when the provider was there: it said no, or how long to wait
     _notified_s: dict[str, float] = field(default_factory=dict)  # by cause of a pause: its last notice
     _held_in_flight: int = 0  # when everything was refused last: at the start of a pause, or at a probe
+    _is_outage: bool = False  # in the latest pause calls failed otherwise than for being too many
+    _back_s: float = -math.inf  # when the latest outage was over
+    _unanswered: UnansweredRuns = field(default_factory=UnansweredRuns)
+    _failing_s: float | None = None  # when the first of the latest calls was sent that failed; None: none did
+    _has_broken: bool = False  # one of them failed otherwise than for being too many
+    _before_failures: tuple[OverloadDetector, GuessedLimit] | None = None  # as they were before that
     _pause_notified: bool = False  # of the present one
     _overload_notified: bool = False  # that answers break off
 
@@ -236,7 +252,7 @@ class Admission:
     def sit_out(self, seconds: float) -> None:
         """Leave a pause by a person out of all times and rates: nothing was to be sent for so long."""
         self.throttle.sit_out(seconds)
-        self._starts.clear()
+        self._shift_starts(seconds)
 
     def depth(self) -> int:
         """Return how many trials of a model may wait, so that none waits for the file: two rounds at most."""
@@ -277,7 +293,8 @@ class Admission:
         at_s = self.now_s()
         self.in_flight += 1
         model.counters.in_flight += 1
-        pending.in_flight = self.in_flight
+        self.started += 1
+        pending.number, pending.in_flight = self.started, self.in_flight
         self._starts.append(at_s)
         model.warm_up.started(at_s)
         pending.is_probe = self.throttle.probing = self.throttle.closed
@@ -312,7 +329,10 @@ class Admission:
             self.slots.refused()
             self._respect_wait(model, error, at_s)
         paused = self.throttle.closed
-        if not paused and kind not in ONE_TOO_MANY and not (error and error.before_call):
+        self._follow_failures(pending, kind, at_s)
+        of_now = pending.sent_s >= self.throttle.opened_s and pending.number not in self._unanswered
+        made = not (error and error.before_call)
+        if made and of_now and not paused and kind not in ONE_TOO_MANY:
             self._note_overload(pending, at_s, broke=kind in BROKEN_OFF)
         self._judge(pending, error, at_s)
         if paused and not self.throttle.closed:
@@ -360,6 +380,32 @@ class Admission:
             why = f"only {model.alias}, because {request}. asyncbench tries it again now and then"
             self._record_pause(Pause(model.alias, why), at_s)
 
+    def _follow_failures(self, pending: PendingTrial, kind: ErrorKind | None, at_s: float) -> None:
+        """Keep what is known before calls fail, and go back to it when their failures were an outage."""
+        if kind in ONE_TOO_MANY | BROKEN | BROKEN_OFF:
+            if self._failing_s is None:
+                self._failing_s, self._has_broken = pending.sent_s, False
+                self._before_failures = copy(self.slots.overload), copy(self._guess)
+            self._has_broken |= kind not in ONE_TOO_MANY
+            return
+
+        ends_run = self._unanswered.answered(pending.number, pending.sent_s)
+        if self._failing_s is None or pending.sent_s < self._failing_s:
+            return
+        if ends_run and self._has_broken and not self.throttle.closed:
+            self._go_back(at_s, self._failing_s)
+        self._failing_s = None
+
+    def _go_back(self, at_s: float, failing_s: float) -> None:
+        """Go on as before calls began to fail: an outage says nothing of what the provider bears.
+
+        One that follows soon after another may: the provider breaks down whenever it is asked so much.
+        """
+        if self._before_failures and failing_s >= self._back_s + SOON_AGAIN_S:
+            self.slots.overload, self._guess = self._before_failures
+            self._back_s = at_s
+        self._guess.interrupted(at_s)
+
     def _note_overload(self, pending: PendingTrial, at_s: float, *, broke: bool) -> None:
         """Take in whether an answer broke off: with fewer calls in flight it may not."""
         overload = self.slots.overload
@@ -385,6 +431,7 @@ class Admission:
             soon = not self.gate.limited and throttle.for_refusals and throttle.closed_for(at_s) < LOST_S
             throttle.probe_failed(at_s, wait_s=wait_s, rarest_s=SOON_S if soon else RAREST_PROBE_S)
             self._held_in_flight = self.in_flight
+            self._is_outage |= kind is not ErrorKind.RATE_LIMITED
             self._lose_patience(error, at_s)
         elif is_probe:
             self._reopen(at_s)
@@ -397,7 +444,7 @@ class Admission:
         else:
             throttle.answered(pending.sent_s, at_s)
         if error is not None and begins:
-            self._guess.closed(at_s)
+            self._is_outage = not throttle.for_refusals or kind is not ErrorKind.RATE_LIMITED
             self._held_in_flight = self.in_flight
             self._pause_notified = False
             self._record_long_pause(error, at_s)
@@ -444,11 +491,20 @@ class Admission:
         return max(0.0, seconds)
 
     def _reopen(self, at_s: float) -> None:
-        """End a pause."""
-        if self.throttle.for_refusals and not self._freed:
-            self._guess.reopened(at_s, provider_named=self.throttle.provider_named)
-        self.throttle.probe_answered(at_s)
-        self._starts.clear()  # a pause is no rate
+        """End a pause. One for refusals alone tells of a limit: what had been admitted before it."""
+        throttle, paused_s = self.throttle, self.throttle.closed_for(at_s)
+        if self._is_outage:
+            long = throttle.failed_for_s >= FIRST_PROBE_S
+            self._go_back(at_s, at_s - paused_s if long else -math.inf)
+            throttle.sit_out(paused_s)
+        elif not self._freed:
+            self._guess.reopened(at_s, held_s=paused_s, provider_named=throttle.provider_named)
+        throttle.probe_answered(at_s)
+        self._shift_starts(paused_s)
+
+    def _shift_starts(self, seconds: float) -> None:
+        """Leave a pause that is just over out of the rate of calls."""
+        self._starts = deque((start_s + seconds for start_s in self._starts), maxlen=REMEMBERED)
 
     @property
     def _freed(self) -> bool:

@@ -75,11 +75,21 @@ class RecentCalls:
 
     def refuse(self, sent_s: float) -> None:
         """Take in that one was not admitted."""
-        number = int(sent_s / BIN_S)
-        latest = (one for one in reversed(self._bins) if one.number <= number)
-        if (one := next(latest, None)) is not None and one.number == number:
-            one.refused += 1
+        if latest := self._find_bin(sent_s):
+            latest.refused += 1
             self.admitted -= 1
+
+    def leave_out(self, sent_s: float) -> None:
+        """Count a call no longer, of which nobody knows whether it was admitted."""
+        if latest := self._find_bin(sent_s):
+            latest.sent -= 1
+            self.admitted -= 1
+
+    def _find_bin(self, sent_s: float) -> _Bin | None:
+        """Return the bin of a call, unless it was forgotten."""
+        number = int(sent_s / BIN_S)
+        latest = next((each for each in reversed(self._bins) if each.number <= number), None)
+        return latest if latest is not None and latest.number == number else None
 
     def forget(self, at_s: float) -> None:
         """Forget what was sent more than a minute ago."""
@@ -126,8 +136,8 @@ class GuessedLimit:
     _full: int = 0  # admitted in the minute before the latest refusal
     _before_probe: int = 0  # and before the latest probe
     _delay_s: float = 0.0  # until a refusal is there, lately at most
-    _closed_s: float = 0.0
     _grew: bool = False  # the present measurement began with a pace that had grown
+    _resumed_s: float = -math.inf  # when the latest outage was over
     _window_s: float = -math.inf  # until when a window may be counting what was sent before a pause
     _doubted_s: float = -math.inf  # when a pause last was no reason to give up what was found
     _falls: int = 0  # times in a row that a lower pace was refused, too
@@ -152,7 +162,7 @@ class GuessedLimit:
 
     def broke(self, sent_s: float) -> None:
         """Take in that a call came to nothing: nobody knows whether it was admitted."""
-        self._calls.refuse(sent_s)
+        self._calls.leave_out(sent_s)
 
     def refused(self, sent_s: float, at_s: float) -> None:
         """Take in that a call was one too many."""
@@ -175,15 +185,12 @@ class GuessedLimit:
             self._grew &= self._measures
             self._correct(at_s)
 
-    def closed(self, at_s: float) -> None:
-        """Take in that everything is refused, so that nothing more is sent."""
-        self._closed_s = at_s
-        if self._rpm == math.inf:
-            self._measure(at_s)
+    def interrupted(self, at_s: float) -> None:
+        """Take in that an outage is over, which is no time in which calls were admitted."""
+        self._empty_s = self._since_s = self._resumed_s = at_s
 
-    def reopened(self, at_s: float, *, provider_named: bool) -> None:
-        """Take in that a call was admitted again, just when the provider said so or at some time."""
-        held_s = at_s - self._closed_s
+    def reopened(self, at_s: float, *, held_s: float, provider_named: bool) -> None:
+        """Take in that a call was admitted again after so long, just when the provider said so or not."""
         if held_s > LOST_S and not self.kept:
             self._rpm = math.inf
         if held_s > LOST_S or (held_s < HELD_S and not self.kept):
@@ -303,9 +310,11 @@ class GuessedLimit:
                 self._give_up(refused / sent, at_s)
 
     def _rate(self, at_s: float) -> float:
-        """Return how many calls started lately; without end if it was about what the pace says."""
+        """Return how many calls a minute started lately; without end if it was about what the pace says."""
         pace = self._rpm * self._growth
-        seconds = min(MINUTE_S, max(SHORTEST_S, 10 * MINUTE_S / pace))
+        seconds = min(MINUTE_S, max(SHORTEST_S, 10 * MINUTE_S / pace), at_s - self._resumed_s)
+        if seconds < SHORTEST_S:
+            return math.inf
         rate = self._calls.counted(at_s - seconds)[0] / seconds * MINUTE_S
         return math.inf if rate > ASKED * pace else rate
 

@@ -7,7 +7,8 @@ answers off when it has too many gets fewer calls at once.
 """
 
 import math
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 from typing import Final
 
 from asyncbench.engine.limits import respected_wait_s
@@ -51,8 +52,10 @@ class Throttle:
     probe_sent_s: float = -math.inf  # when the latest left
     streak_s: float = -math.inf  # when the first of the latest calls in a row was sent that came to nothing
     streak: int = 0  # how many these are
+    _failed_s: float = -math.inf  # when the latest was sent of them, and of the probes since
     _refused_streak: int = 0  # those of them that were refused
-    _opened_s: float = -math.inf
+    opened_s: float = -math.inf  # when the latest pause was over
+    _admitted_s: float = -math.inf  # when the latest call was sent that was admitted
     _closed_s: float = -math.inf
     _wait_s: float = FIRST_PROBE_S
     _refused_probes: int = 0  # of the present pause, and what it began with
@@ -81,8 +84,9 @@ class Throttle:
         self._top, self._cut_s, self._answers, self._refusals = 1.0, at_s, 0.0, 0.0
 
     def sit_out(self, seconds: float) -> None:
-        """Leave a pause by a person out of the time for which the lane was closed."""
+        """Leave a pause by a person, or an outage, out of all times that go on."""
         self._closed_s += seconds
+        self._resigned_until_s += seconds
 
     def rare(self, at_s: float) -> bool:
         """Whether hardly any call was refused lately."""
@@ -95,6 +99,11 @@ class Throttle:
     def admits(self, at_s: float) -> bool:
         """Whether a call may be made at all: an open lane's, or a probe whose time has come."""
         return not self.closed or (not self.probing and at_s >= self.probe_due_s)
+
+    @property
+    def failed_for_s(self) -> float:
+        """The seconds in which the calls were sent that came to nothing, up to the latest probe that did."""
+        return self._failed_s - self.streak_s
 
     def closed_for(self, at_s: float) -> float:
         """Return how long nothing has been admitted, seconds."""
@@ -116,14 +125,19 @@ class Throttle:
 
     def admitted(self, sent_s: float) -> None:
         """Take in that a call was admitted; one from before all that came to nothing says nothing of now."""
-        if sent_s >= max(self._opened_s, self.streak_s):
+        self._admitted_s = max(self._admitted_s, sent_s)
+        if sent_s >= max(self.opened_s, self.streak_s):
             self.streak = self._refused_streak = 0
+
+    def _tells_of_now(self, sent_s: float) -> bool:
+        """Whether a call that failed was sent after the latest pause, and after any that was admitted."""
+        return sent_s >= max(self.opened_s, self._admitted_s)
 
     def probe_answered(self, at_s: float) -> None:
         """Take in that a probe was answered: the pause is over."""
         self.closed = self.probing = False
         self.streak = self._refused_streak = 0
-        self._opened_s, self._wait_s = at_s, FIRST_PROBE_S
+        self.opened_s, self._wait_s = at_s, FIRST_PROBE_S
 
     def refused(
         self,
@@ -146,16 +160,16 @@ class Throttle:
         counts = per_s < math.inf and self._count(sent_s, refused=True)
         if counts and not (uneven and self.rare(at_s)) and (self._answers >= ENOUGH or self._refusals >= 3):
             self._cut(at_s, per_s)
-        self._refused_streak += sent_s >= self._opened_s
+        self._refused_streak += self._tells_of_now(sent_s)
         return self.broke(sent_s, at_s, wait_s=wait_s, in_flight=in_flight)
 
     def broke(self, sent_s: float, at_s: float, *, wait_s: float | None = None, in_flight: int = 0) -> bool:
         """Take in that a call came to nothing, by whatever fault; return whether this begins a pause."""
-        if self.closed:
+        if self.closed or not self._tells_of_now(sent_s):
             return False
         if not self.streak:
             self.streak_s = sent_s
-        self.streak += sent_s >= self._opened_s
+        self.streak, self._failed_s = self.streak + 1, sent_s
         if self.streak < max(CLOSES_AT, in_flight // OF_IN_FLIGHT):
             return False
         return self.close(at_s, wait_s=wait_s, for_refusals=self._refused_streak >= self.streak)
@@ -164,17 +178,19 @@ class Throttle:
         """Begin a pause; return whether it was none before."""
         if self.closed:
             return False
-        settled = at_s - self._opened_s > SETTLED_S * self._stretch
+        settled = at_s - self.opened_s > SETTLED_S * self._stretch
         if settled and at_s - self._cut_s < GROW_AFTER_S * self._stretch:
             # Undo the cuts that the pause began with: when nothing is admitted, no share would be.
             self._top, self._cut_s = self._before, at_s
+        if not self.streak:
+            self.streak_s = self._failed_s = at_s
         self.closed, self._closed_s, self.for_refusals, self._refused_probes = True, at_s, for_refusals, 0
         self._schedule_probe(at_s, wait_s)
         return True
 
     def probe_failed(self, at_s: float, *, wait_s: float | None, rarest_s: float = RAREST_PROBE_S) -> None:
         """Take in that a probe came to nothing: the next leaves later."""
-        self.probing = False
+        self.probing, self._failed_s = False, self.probe_sent_s
         self._wait_s = min(rarest_s, self._wait_s * 2)
         self._schedule_probe(at_s, wait_s)
 
@@ -221,6 +237,44 @@ class Throttle:
 
 
 # ── The bound on calls in flight, for a server that breaks answers off
+
+
+LONG_RUN: Final = 8  # calls in a row without an answer: an overloaded server answers some of them
+MOST_RUNS: Final = 16  # that are remembered
+
+
+@dataclass(slots=True)
+class UnansweredRuns:
+    """Runs of calls, in the order they were sent, of which none was answered though a later call was.
+
+    For example, a server hangs for 44 seconds and then answers again. The 400 calls sent in that time end by
+    their time limits a minute later. They tell of that outage and not of the calls that are in flight now.
+    """
+
+    _latest: int = 0  # the number of the latest call that was answered
+    _latest_s: float = 0.0  # when it was sent
+    _runs: deque[range] = field(default_factory=lambda: deque(maxlen=MOST_RUNS))  # numbers of calls
+
+    def answered(self, number: int, sent_s: float) -> bool:
+        """Take in that the call of this number was answered; return whether it is the first after a run."""
+        if number > self._latest:
+            run, seconds = range(self._latest + 1, number), sent_s - self._latest_s
+            self._latest, self._latest_s = number, sent_s
+            ends_run = len(run) >= LONG_RUN and seconds >= FIRST_PROBE_S
+            if ends_run:
+                self._runs.append(run)
+            return ends_run
+
+        around = next((run for run in self._runs if number in run), None)
+        if around is not None:
+            self._runs.remove(around)
+            halves = range(around.start, number), range(number + 1, around.stop)
+            self._runs.extend(half for half in halves if len(half) >= LONG_RUN)
+        return False
+
+    def __contains__(self, number: int) -> bool:
+        """Whether the call of this number was sent while nothing was answered."""
+        return any(number in run for run in self._runs)
 
 
 TOLERATED: Final = 0.05  # of all calls: connections break now and then, however few there are

@@ -54,6 +54,7 @@ class PendingTrial:
     cost_usd: float | None = 0.0  # of all attempts; None if that of any is unknown
     since_s: float = 0.0  # its time runs from here: the first attempt, or the end of its lane's last pause
     sent_s: float = 0.0  # the latest attempt
+    number: int = 0  # of the latest attempt among the calls of the lane, from 1
     in_flight: int = 0  # of the lane, when the latest attempt was sent
     reserved: Amounts = field(default=ONE_CALL)
     hold: Hold = NOTHING  # of money, for the latest attempt

@@ -66,9 +66,9 @@ def held(calls: int, *, for_s: float, told: bool = False) -> GuessedLimit:
     for n in range(calls):
         guess.sent(10 * n / calls)
     refuse_all(guess, ENOUGH, 10.0)
-    guess.closed(10.0)
+
     guess.sent(10.0 + for_s, is_probe=True)
-    guess.reopened(10.1 + for_s, provider_named=told)
+    guess.reopened(10.1 + for_s, held_s=0.1 + for_s, provider_named=told)
     return guess
 
 
@@ -141,8 +141,8 @@ def test_a_limit_that_is_known_is_kept_over_a_storm():
     before = lane.guess.pace(lane.at_s)
     assert before is not None
     refuse_all(lane.guess, 50, lane.at_s)
-    lane.guess.closed(lane.at_s)
-    lane.guess.reopened(lane.at_s + 40.0, provider_named=False)
+
+    lane.guess.reopened(lane.at_s + 40.0, held_s=40.0, provider_named=False)
     after = lane.guess.pace(lane.at_s + 40.0)
     assert after is not None
     assert after >= 0.95 * before
