@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 FREED = """
+import ctypes
 import sys
 import numpy as np
-from pathlib import Path
 from asyncbench.commands.reading import return_freed_memory
 
 if sys.argv[1:]:
@@ -23,7 +23,15 @@ for _ in range(50):
     arrays.append(np.ones(4 << 20, np.uint8))
     small.append(bytearray(2000))  # stays, so that the heap cannot shrink
 arrays.clear()
-print(int(Path("/proc/self/statm").read_text().split()[1]) * 4096)
+
+
+class Mallinfo2(ctypes.Structure):
+    _fields_ = [("arena", ctypes.c_size_t), ("others", ctypes.c_size_t * 9)]
+
+
+mallinfo2 = ctypes.CDLL(None).mallinfo2
+mallinfo2.restype = Mallinfo2
+print(mallinfo2().arena)  # bytes; what stands in memory depends on what else the system does
 """
 SHOW = "import asyncbench, pyarrow; print(pyarrow.default_memory_pool().backend_name)"
 VARIABLE = "ARROW_DEFAULT_MEMORY_POOL"

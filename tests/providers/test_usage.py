@@ -189,7 +189,7 @@ def test_output_is_never_less_than_the_completion_nor_than_the_total_leaves(prom
     assert usage.output_tokens == max(completion, beyond)
 
 
-@given(prompt=COUNTS, answer=COUNTS, reasoning=COUNTS)
+@given(prompt=COUNTS.filter(bool), answer=COUNTS, reasoning=COUNTS)  # an input of 0 is no count
 def test_reasoning_counts_once_whether_it_stands_within_the_completion_or_beside_it(
     prompt, answer, reasoning
 ):
