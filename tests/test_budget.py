@@ -252,6 +252,7 @@ def test_the_budget_that_is_named_takes_the_rest_to_its_end_and_the_least_is_nam
     assert run(asked, budget_usd=most).exit is Exit.COMPLETE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("max_tokens", [64, 60_000])
 def test_the_budget_that_is_named_has_room_for_another_call(tmp_path, problems, server, max_tokens):
     out = tmp_path / "out"

@@ -66,6 +66,7 @@ def counted(calls):
     return Count(len(answered), *tokens), sum(call["cost_usd"] for call in answered)
 
 
+@pytest.mark.long
 def test_a_night_over_five_doors_counts_what_the_servers_count(clouds, problems, tmp_path):
     clouds.revokes_at = 60  # in the middle, all that was lent ends
     summary = run(night(clouds, problems, tmp_path), limit=40)
@@ -87,6 +88,7 @@ def test_a_night_over_five_doors_counts_what_the_servers_count(clouds, problems,
     assert b"PL4NTED" not in held
 
 
+@pytest.mark.long
 def test_a_budget_over_five_doors_is_held(clouds, problems, tmp_path):
     summary = run(night(clouds, problems, tmp_path, budget_usd=0.02))
     spent = sum(usd(name, count) for name, count in clouds.counts.items())

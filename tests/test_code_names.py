@@ -107,6 +107,7 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string
 
 
+@pytest.mark.long
 def test_names_in_docstrings_and_comments_are_those_of_the_code():
     stale = [
         f"{path.relative_to(ROOT)}:{line}: `{name}`"

@@ -44,6 +44,7 @@ def asked(out, sets, *conditions, models=("simulated/oracle",), **keys):
     return asyncio.run(run_sweep(sweep(out, sets, *models, conditions=list(conditions)), **keys))
 
 
+@pytest.mark.long
 def test_each_condition_asks_the_suites_it_is_for_and_says_so_in_the_results(tmp_path, sets, talk):
     out = tmp_path / "out"
     summary = asked(
@@ -165,6 +166,7 @@ def test_a_condition_that_does_not_suit_its_models_is_refused(models, condition,
     assert said in str(caught.value)
 
 
+@pytest.mark.long
 def test_padding_is_counted_by_the_server_and_changes_no_answer(tmp_path, sets):
     out = tmp_path / "out"
     asked(out, sets, {"name": "plain"}, {"name": "padded", "context": "4k"})
@@ -197,6 +199,7 @@ def test_the_folder_knows_what_was_planned(tmp_path, sets, talk):
     assert len(set(rows["problem_id"].to_pylist())) == 20
 
 
+@pytest.mark.long
 def test_a_condition_that_is_taken_out_keeps_the_plan_it_had(tmp_path):
     problems, out = tmp_path / "few.parquet", tmp_path / "out"
     generate("llm_arithmetic", problems, seed=1, depths="5-6", trials=2)
@@ -295,6 +298,7 @@ def test_two_system_prompts_for_one_request_are_refused(tmp_path, sets):
         asked(tmp_path / "out", sets, brief, plain, models=[model])
 
 
+@pytest.mark.long
 def test_a_system_prompt_and_one_of_a_condition_for_other_suites_go_together(tmp_path, sets):
     model = {"model": "simulated/oracle", "system": "/no_think", "problems": [str(sets[0])]}
     brief = {"name": "brief", "system": "be brief", "suites": ["string_reversal"]}

@@ -112,6 +112,7 @@ WORDED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flags", [*SAID, *WORDED])
 def test_a_flag_says_what_its_key_says(tmp_path, flags):
     import yaml
@@ -257,6 +258,7 @@ def test_questions_of_your_own_need_no_sweep_file(tmp_path):
     assert (wrong.returncode, "guess" in wrong.stderr) == (2, True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suite", [name for name, suite in SUITES.items() if suite.generate])
 def test_each_parameter_of_a_suite_is_a_flag_that_its_help_shows(suite):
     shown = asyncbench_here("run", "--suite", suite, "--help").stdout

@@ -228,6 +228,7 @@ def test_a_reply_without_text_is_not_given_to_the_function(home):
     assert (one.outcome, one.reason) == (Outcome.NO_ANSWER, "empty")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "raised", first_rows(1, ["SystemExit(0)", "KeyboardInterrupt", "asyncio.CancelledError"])
 )

@@ -78,6 +78,7 @@ def path_options() -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("command", "option"), path_options())
 def test_no_command_takes_a_name_for_something_else(command, option, home):
     before = sorted(home.rglob("*"))

@@ -114,6 +114,7 @@ def recorded(request):
     return request.getfixturevalue(request.param)
 
 
+@pytest.mark.long
 def test_the_recorded_runs_give_the_published_table_to_the_digit(recorded, published):
     table = overview(report(recorded, "--markdown"))
     assert len(table) == len(published) == 26

@@ -49,6 +49,7 @@ def test_the_readme_names_every_column():
     assert set(re.findall(r"`(\w+)`", table[: table.index("\n\n")])) >= set(FACTS.names)
 
 
+@pytest.mark.long
 def test_the_script_makes_the_same_file_again(golden):
     prices = golden / "llm_arithmetic" / "prices.csv"
     assert facts(rows(golden), prices).equals(pq.read_table(FILE))
@@ -113,6 +114,7 @@ def test_a_replayed_model_gets_its_own_problems_tokens_and_outcomes(replayed):
         assert Counter(mine["outcome"].to_pylist()) == Counter(rows["outcome"].to_pylist())
 
 
+@pytest.mark.long
 def test_models_without_a_common_problem_are_ranked_by_unpaired_tests(replayed):
     standings = counted(replayed, standings_of)
     (ranking,) = standings.rankings

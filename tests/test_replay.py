@@ -76,6 +76,7 @@ def test_answers_of_another_folder_are_other_trials(tmp_path, recorded):
         assert (counters.done, counters.done_before) == (144, 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "folder", "said"),
     [

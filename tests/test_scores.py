@@ -90,6 +90,7 @@ def run(folder, grader: str):
     return asyncio.run(ab.run_sweep(folder / "own.yaml"))
 
 
+@pytest.mark.long
 def test_scores_go_from_the_run_to_the_grades_and_the_report(tmp_path):
     summary = run(tmp_path, "points")
     rows = ab.read_grades(tmp_path / "out").to_pylist()

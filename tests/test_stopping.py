@@ -365,6 +365,7 @@ def test_the_report_tells_what_is_planned_asked_skipped_and_open(asking, tmp_pat
     assert row.split()[2:6] == [str(PLANNED), "76", "24", str(PLANNED - 100)]
 
 
+@pytest.mark.long
 def test_a_plan_counts_nothing_that_was_skipped(stopped):
     _, planned = stopped
     one, _ = plan(planned).models

@@ -135,6 +135,7 @@ def late_twice(answer: bytes) -> Iterable[bytes | float]:
     return answer, 0.01, answer
 
 
+@pytest.mark.long
 @EVERY_ADAPTER
 async def test_a_server_that_serves_one_connection_at_a_time_waits_for_no_idle_one(
     tmp_path, provider, monkeypatch
@@ -167,6 +168,7 @@ async def test_a_server_that_was_caught_answering_twice_gets_no_used_connection(
     assert sum("answers twice" in line for line in screen.lines) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "extra",
     [b"", b"\r\n", b"\r\n\r\n", IDLE_408, b"HTTP/1.0 408 Request Time-out\r\n\r\n", INTERIM],
@@ -269,6 +271,7 @@ async def test_an_answer_that_comes_twice_is_never_the_answer_to_the_next_questi
     assert [(question, reply) for question, reply in pairs if question != reply] == []
 
 
+@pytest.mark.long
 @EVERY_ADAPTER
 async def test_a_408_on_an_idle_connection_costs_no_attempt(tmp_path, provider):
     async with echoing(idle_408) as server:
@@ -356,6 +359,7 @@ SHARED_IDS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("naming", SHARED_IDS)
 @EVERY_ADAPTER
 async def test_an_id_that_answers_share_makes_none_of_them_a_repetition(

@@ -85,6 +85,7 @@ def test_replies_in_another_form_are_graded_right_and_stored_as_they_came(
     assert ab.grade(problem, row["reply_text"], digits=forms)[0].exact_match
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("style", ["chat", "completion"])
 def test_worked_examples_of_the_suite_are_in_the_same_form_and_words(tmp_path, sets, server, style):
     condition = {

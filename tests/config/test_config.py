@@ -625,6 +625,7 @@ BOMB = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [{NINE.format(i - 1)}]\n" for i i
 CHAIN = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 200))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -35,6 +35,7 @@ def test_a_sweep_of_the_past_with_such_a_price_is_read_as_without_one(price, tmp
     assert [model.price.output for model in priced_models(path)] == [1_000_000.0]  # type: ignore[union-attr]  # it has one
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("price", "is_known"),
     [("1e308", False), ("1000001", False), ("1000000", True), ("0", True)],  # the table has no NaN or -1

@@ -256,6 +256,7 @@ def schema():
     return Draft202012Validator(sweep_schema())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)
 def test_the_schema_accepts_every_ready_made_sweep(schema, path):
     schema.validate(yaml.safe_load(path.read_text()))

@@ -62,6 +62,7 @@ def _line_of(file):
     return next(i for i, line in enumerate(file.read_text().splitlines(), 1) if line.startswith("workers"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("typed", ["65", "-1", "1.5", "٢", "two", ""])
 @pytest.mark.parametrize("command", ["run", "load"])
 def test_a_number_that_is_typed_is_refused_by_the_name_of_its_option(tmp_path, command, typed):

@@ -60,6 +60,7 @@ def test_every_key_with_keys_below_it_has_its_place_on_a_page():
     assert sorted(key for keys in SWEEP_PAGES.values() for key in keys) == sorted(keys_below())
 
 
+@pytest.mark.long
 def test_every_key_of_a_sweep_file_says_what_it_means():
     schema = sweep_schema()
     levels = {"": schema, **schema["$defs"]}

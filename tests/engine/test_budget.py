@@ -443,6 +443,7 @@ def test_the_next_start_reads_from_the_folder_what_was_spent(seed, tmp_path):
     assert budget_nights.broken(seed, tmp_path / "out") == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("seed", "share"), [(1, 0.1), (1, 0.3), (3, 0.2)])
 def test_beside_a_slow_model_of_unsteady_costs_a_quick_one_gets_no_farther(seed, share):
     alike = replace(CHEAP, limits=Limits(concurrency=20))
@@ -492,6 +493,7 @@ def a_result_less(one: Played) -> None:
     one.kept[:] = [event for event in one.kept if not hasattr(event, "trial")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tamper", "rule"),
     [

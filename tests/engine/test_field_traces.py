@@ -66,6 +66,7 @@ def test_field_lesson_13_a_limit_of_6000_that_is_1800_for_a_while_is_followed_bo
     assert played.ended_s <= (146 if told else 190)  # 143 at best (3,000 + 2,700 + 2,300 calls), 1 alone
 
 
+@pytest.mark.long
 def test_field_lesson_13_thousands_of_calls_take_as_long_as_their_limit_says():
     plan = Scenario(trials=838, configured=Limits(rpm=5_000), real={"requests": 5_000.0}, latency="lognormal")
     played = play(plan)[0]
@@ -184,6 +185,7 @@ def broke_after(calls: int, kind: ErrorKind, **details) -> Desk:
     return Broke()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("one_lane", [False, True], ids=["lanes of their own", "one lane"])
 @pytest.mark.parametrize("answered", [0, 100])
 def test_field_lesson_16_an_empty_account_costs_few_calls_and_the_others_go_on(answered, one_lane):

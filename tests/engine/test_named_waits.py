@@ -14,6 +14,7 @@ DOWN_S = 60.0
 HANDFUL = 25  # calls
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED])
 @pytest.mark.parametrize("named_s", [None, 0.001, 0.2, 1.0, 20.0])
 def test_a_minute_of_refusals_costs_a_handful_of_calls_and_no_trial_whatever_wait_is_named(named_s, kind):

@@ -27,11 +27,13 @@ def test_whatever_happens_in_a_night_the_rules_hold(first):
     hold(nights.broken, range(first, first + A_TEST))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", FOUND)
 def test_a_rule_that_was_broken_once_holds(seed):
     hold(nights.broken, [seed])
 
 
+@pytest.mark.long
 def test_the_night_of_a_seed():
     hold(nights.broken, [SEED])
 
@@ -122,6 +124,7 @@ def a_lane_that_came_back_late(one: Played) -> None:
     one.plan = replace(one.plan, spells=(nights.Spell(begins_s=-900.0, ends_s=-600.0, kind=None),))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tamper", "rule"),
     [
@@ -259,6 +262,7 @@ def test_a_limit_that_nobody_tells_is_found(limit_model, retry_after):
     assert played.statuses["ok"] / minutes >= 0.6 * UNTOLD.real["requests"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", first_rows(1, [0, 5, 6]))  # three of the worst
 @pytest.mark.parametrize("concurrency", [None, 60])
 def test_failures_that_are_about_no_limit_do_not_slow_a_night_down(concurrency, seed):

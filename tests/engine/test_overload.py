@@ -43,6 +43,7 @@ def asked(server: Server, count: int, concurrency: int | None, *, attempts: int 
     return night_of(server.ask, count, model)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("concurrency", [None, 8, 32, 200])
 @pytest.mark.parametrize("bears", [1, 2, 6])
 def test_a_server_that_bears_few_calls_is_asked_few_at_a_time(bears, concurrency):
@@ -81,6 +82,7 @@ def test_most_of_what_it_bears_is_used_and_little_breaks():
     assert server.broken < 0.1 * 3_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", BREAKS)
 def test_where_the_more_calls_the_more_break_there_are_fewer(kind):
     rng = random.Random(1)
@@ -90,6 +92,7 @@ def test_where_the_more_calls_the_more_break_there_are_fewer(kind):
     assert sum(late) / len(late) < 32
 
 
+@pytest.mark.long
 def test_it_climbs_again_when_the_server_bears_more():
     server = Server(lambda in_flight: in_flight > 3 and len(server.seen) < 300)
     asked(server, 3_000, 40)

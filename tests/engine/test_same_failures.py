@@ -46,6 +46,7 @@ def outcomes(night: Night) -> tuple[int, int, str | None]:
     return len(graded) - failed, failed, night.lanes[0].clients[0].counters.suspended
 
 
+@pytest.mark.long
 @each_row("answered", [0, 3, 1_000])
 @each_row("concurrency", [1, 4, 40])
 @each_row("status", [400, 412, 418, 422])

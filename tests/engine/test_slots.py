@@ -81,6 +81,7 @@ def test_it_climbs_no_further_than_calls_fill_the_slots(slots):
     assert set(served(slots, 1_000, 1.0, answers=2_000, filled=False)) == {FIRST}
 
 
+@pytest.mark.long
 def test_it_never_climbs_beyond_the_most_that_a_lane_may_have(slots):
     assert max(served(slots, 1e9, 1.0, answers=100_000)) == MOST_IN_FLIGHT
 
@@ -91,6 +92,7 @@ def test_it_steps_back_when_somebody_else_uses_the_server(slots):
     assert min(served(slots, 20, 1.0, answers=20_000)) < before / 2
 
 
+@pytest.mark.long
 def test_it_comes_back_when_the_server_is_free_again(slots):
     served(slots, 200, 1.0, answers=20_000)
     served(slots, 20, 1.0, answers=20_000)

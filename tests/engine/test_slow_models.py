@@ -13,6 +13,7 @@ TOLD = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("told", TOLD)
 @pytest.mark.parametrize("calls", [200, pytest.param(5_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("latency_s", [20.0, 60.0, 120.0])
@@ -60,6 +61,7 @@ def test_all_that_is_asked_before_a_late_refusal_is_refused_once():
     assert 0 < played(case).refused < 2 * case.calls
 
 
+@pytest.mark.long
 def test_where_most_calls_wait_inside_the_server_fewer_are_sent():
     late = played(Case(latency_s=5.0, calls=5_000, at_once=50, queues=True))
     assert late.of_ideal >= 0.95

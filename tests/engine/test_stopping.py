@@ -51,6 +51,7 @@ def test_its_bounds_are_those_worked_out_by_hand():
     assert low + high == pytest.approx(1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", SHARES)
 def test_looked_at_after_every_answer_it_holds_the_truth_in_nineteen_of_twenty_sequences(share):
     rng = random.Random(f"test {share}")

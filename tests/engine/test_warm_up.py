@@ -52,6 +52,7 @@ def suspended(night: Night) -> dict[str, str | None]:
 # ── before the first proof ───────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("group", [False, True], ids=["lanes of their own", "one lane"])
 @pytest.mark.parametrize("kind", [ErrorKind.AUTH, ErrorKind.NO_SUCH_MODEL])
 def test_a_dead_key_costs_a_few_calls_however_wide_its_lane(kind, group):
@@ -61,6 +62,7 @@ def test_a_dead_key_costs_a_few_calls_however_wide_its_lane(kind, group):
     assert len(night.results) == calls["live"] == 500
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [ErrorKind.BAD_REQUEST, ErrorKind.TOO_LONG, ErrorKind.BLOCKED])
 def test_a_refusal_of_what_was_asked_shows_that_the_key_is_good(kind):
     night = night_of(("m", failing(kind, times=1)))
@@ -81,6 +83,7 @@ def test_a_server_that_is_not_there_is_given_up_soon_unless_it_is_to_be_waited_f
     assert least_s < night.seconds < most_s
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [ErrorKind.SERVER_ERROR, ErrorKind.UNREACHABLE, *REFUSALS])
 def test_failures_that_prove_nothing_keep_it_narrow(kind):
     desk = Desk(latency_s=0.3)

@@ -41,6 +41,7 @@ def test_all_trials_are_there_where_there_is_room(night):
     assert sample["rule"].startswith("The page has all 504 trials.")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("most", [100, 103, 300])
 def test_else_all_answers_to_some_questions_equally_many_of_each_kind_and_model(night, most):
     rows, sample = rows_of(night), sample_on(night, most=most, most_of_more=most)
@@ -124,6 +125,7 @@ def test_an_alignment_is_of_the_whole_answer_and_none_where_nothing_was_read(nig
         assert {op for op, _, _ in trial["aligned"]} == {"same"} or row["outcome"] != "correct"
 
 
+@pytest.mark.long
 def test_a_question_shows_the_answers_of_everybody_in_their_order(night):
     rows = rows_of(night)
     asked = Counter(row["problem_id"] for row in rows)

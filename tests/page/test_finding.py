@@ -119,6 +119,7 @@ def test_lost_trials_are_told_where_they_could_change_a_rank(tmp_path):
     )
 
 
+@pytest.mark.long
 def test_one_model_alone_is_told_by_what_it_can_do_and_where_it_breaks(tmp_path):
     told = found_in(
         tmp_path,

@@ -37,6 +37,7 @@ def matrix(tmp_path):
     return asked, sources_by_model(asked, asked.models, places)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", [None, 1, 37])
 @pytest.mark.parametrize("every", [0, 2, 3, 1], ids=["fresh", "half", "a third", "complete"])
 def test_trials_are_counted_as_one_by_one(matrix, limit, every):
@@ -73,6 +74,7 @@ def test_trials_are_counted_as_one_by_one(matrix, limit, every):
         assert known == {trial.trial_id for trial in some} & (finished - skipped)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", [None, 1, 37])
 @pytest.mark.parametrize("every", [1, 2, 7])
 def test_trials_that_are_closed_by_columns_are_those_that_are_skipped_one_by_one(matrix, limit, every):

@@ -263,6 +263,7 @@ def test_a_comma_before_decimals_holds_in_the_file_and_in_replies(decimal_commas
     assert one.exact_match
 
 
+@pytest.mark.long
 def test_the_mark_before_decimals_may_be_given_to_a_command(decimal_commas, tmp_path):
     out = tmp_path / "out"
     told = succeeded(asyncbench_here("problems", "inspect", decimal_commas, "--decimal", ",")).stdout

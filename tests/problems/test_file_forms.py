@@ -128,6 +128,7 @@ READ = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", READ)
 def test_a_file_of_any_form_gives_its_rows(name, tmp_path):
     path = tmp_path / name

@@ -27,6 +27,7 @@ class Crossing(aiohttp.BytesPayload):
         await super().write_with_length(writer, content_length)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
 async def test_a_request_of_which_no_byte_came_before_the_server_closed_is_made_again(certified, tls):
     ours, theirs = certified if tls else (None, False)

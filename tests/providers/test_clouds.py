@@ -78,6 +78,7 @@ def without_credentials(monkeypatch):
     monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential")
 
 
+@pytest.mark.long
 @CLOUDS
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_cloud_lets_in_who_signs_or_brings_a_token_of_its_chain(clouds, at, cloud, stream):

@@ -25,6 +25,7 @@ EVERY = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "api", "stream"), EVERY)
 async def test_both_doors_put_the_same_on_the_wire(server, opened, name, api, stream):
     server.manner = answering(body=REPLIES[api], content_type="application/json")

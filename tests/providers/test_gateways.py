@@ -159,6 +159,7 @@ ONE_FILE = {"cert_env": "CERT"}
 TWO_FILES = {"cert_env": "CERT", "key_env": "CERT_KEY", "password_env": "CERT_PASSWORD"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda adapter: adapter.name)
 async def test_a_server_that_asks_for_a_certificate_is_shown_ours(gateway, pems, opened, adapter):
     gateway.manner = answering(body=adapter.body)

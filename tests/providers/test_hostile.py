@@ -36,6 +36,7 @@ async def test_an_odd_answer_is_kept_or_fails_as_one_call(adapter, server, opene
     assert not wrong
 
 
+@pytest.mark.long
 async def test_what_does_not_end_is_hung_up_on_and_may_have_been_billed(adapter, server, opened):
     provider = opened(adapter.provider(server.url, most_bytes=20_000))
     assert ENDLESS
@@ -61,6 +62,7 @@ async def test_a_body_of_the_most_bytes_is_read_and_one_of_more_is_not(adapter, 
     assert "`max_reply_mb`" in str(error)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "note"),
     [

@@ -156,6 +156,7 @@ LONGER_THAN_THE_KERNEL_TAKES = "x" * 16_000_000
 large = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
 
 
+@pytest.mark.long
 @large
 async def test_a_request_that_the_kernel_never_took_whole_is_made_again(server, used):
     """The server closed while it was written: nobody has read it."""

@@ -242,6 +242,7 @@ def batches_of(vendor, url, key):
     return GoogleBatches(endpoint, ContentsWire(), time.time, "m")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", LINES)
 @WITH_EACH_KEY
 async def test_nothing_of_a_batch_keeps_it(vendor, server, tmp_path, key):

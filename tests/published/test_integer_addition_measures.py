@@ -28,6 +28,7 @@ def examples(folder):
     return keep(folder, *made), rows
 
 
+@pytest.mark.long
 def test_each_example_of_a_failure_is_counted_as_what_the_page_calls_it(folder):
     found, rows = examples(folder)
     lines = {line.model: line for line in integer_addition_report_on(found).lines}

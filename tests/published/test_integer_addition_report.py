@@ -102,6 +102,7 @@ def test_the_published_rate_leaves_failed_calls_out_and_the_other_counts_them(fo
     assert line.success_rate_of_tries == 3 / 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("runs", "planned"),
     [
@@ -140,6 +141,7 @@ def test_the_length_of_reasoning_is_that_of_the_replies_that_show_any(folder):
     assert only_line(folder).reasoning_p50_characters == 4
 
 
+@pytest.mark.long
 def test_every_fail_has_its_reason(folder):
     keep(folder, *answered(folder, "2", "+3", "5", "The sum is 5", " ", None, None))
 
@@ -179,6 +181,7 @@ def test_notes_say_of_how_many_planned_trials_nothing_is_recorded(folder):
     assert "4 more were planned, but not recorded." in integer_addition_report_on(folder).as_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("others", "left_out", "said"),
     [
@@ -247,6 +250,7 @@ def test_trials_of_other_suites_do_not_count(folder):
     assert only_line(folder).trials == 1
 
 
+@pytest.mark.long
 def test_a_task_of_which_nothing_was_recorded_is_shown(folder):
     runs = {"night": plan(integer_addition=1, string_reversal=5, nupa=9)}
     keep(folder, *answered(folder, "2"), runs=runs)
@@ -257,6 +261,7 @@ def test_a_task_of_which_nothing_was_recorded_is_shown(folder):
     assert row_of(integer_addition_report_on(folder).as_text(), "m ")[1:6] == ["5", "0", "0", "-", "0.00%"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("asked_as", "names"),
     [
@@ -340,6 +345,7 @@ def test_the_size_of_a_bin_stands_above_it_and_its_share_says_of_how_many(folder
     assert carries[2].split() == ["m", "50.00%", "of", "2", "0.00%", "of", "2"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "operands",
     [
@@ -356,6 +362,7 @@ def test_carries_are_unknown_where_operands_make_no_sum_of_two_whole_numbers(fol
     assert (one["first"], one["results"]) == (None, 1)
 
 
+@pytest.mark.long
 def test_carries_are_unknown_where_the_problem_file_is_missing_and_the_notes_say_so(folder):
     kept = answered(folder, "2", "3")
     keep(folder, *kept, replace(kept[0], trial=replace(kept[0].trial, trial_id="again", repeat=1)))

@@ -64,6 +64,7 @@ def test_padding_is_a_slope_for_each_published_pair(drawn, printed, picture, col
     assert sorted([ends["0k"], ends["4k"]] for ends in found.values()) == sorted(wanted)
 
 
+@pytest.mark.long
 def test_efforts_are_joined_against_dollars_and_tokens(drawn, printed):
     for name, key, column in (
         ("l-2-effort-cost", "cost_usd", "cost, USD"),
@@ -245,6 +246,7 @@ def test_every_cell_of_the_heatmaps_is_that_of_the_recorded_classes(golden, by_l
         assert found == {cell: classes[(*cell, of_class)] / count for cell, count in trials.items()}
 
 
+@pytest.mark.long
 def test_the_distribution_of_errors_is_that_of_the_recorded_ones(golden, by_layered):
     run = "gpt-4.1-nano-2025-04-14_2025-05-11_16-04"
     errors = sorted(
@@ -280,6 +282,7 @@ def asked(texts, *, alias, model_id="m", condition=None, run="sweep", **params):
     ]
 
 
+@pytest.mark.long
 def test_what_a_sweep_varied_is_read_from_its_columns(tmp_path):
     padded = Condition(name="padded", described={"context": "2k"})
     results = [
@@ -382,6 +385,7 @@ def test_folders_that_share_nothing_are_set_beside_each_other(tmp_path):
     assert points_of(pictures_of(folders)) == {("effort", "m"): ["high", "low"]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("one", "other"),
     [({"provider": "x"}, {"provider": "y"}), ({"run": "x"}, {"run": "y"})],

@@ -235,6 +235,7 @@ def assert_same_numbers(cells, printed):
     assert float(ours[dollars.index(True)]) == pytest.approx(float(printed["cost_usd"]), abs=1.01e-6)
 
 
+@pytest.mark.long
 def test_the_table_of_all_depths_is_shown_with_dates_and_absolute_errors(earlier):
     rows, parts = earlier
     sheet = parts["All depths, in the order of the runs. Avg Error is absolute, over Dev"]
@@ -291,6 +292,7 @@ def test_format_adherence_is_the_share_of_replies_that_are_the_number_alone(gold
     assert 0 < bare.total() < replies.total()
 
 
+@pytest.mark.long
 def test_incomplete_runs_are_left_out_of_the_overall_grid(report, text, published):
     _, others = merged(report.rows)
     assert {row.run for row in others} == {
@@ -519,6 +521,7 @@ def test_simulated_results_say_so_in_every_form(tmp_path):
 USED = Usage(input_tokens=10, output_tokens=1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("costs", "source", "note"),
     [

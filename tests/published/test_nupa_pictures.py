@@ -97,6 +97,7 @@ def means(recorded, key):
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_bar_and_cell_of_a_figure_is_the_mean_of_the_recorded_answers(recorded, imported, name):
     figure = FIGURES[name]

@@ -139,6 +139,7 @@ def test_a_terminal_shows_colours_and_a_pipe_the_same_figures_plain(folder, monk
     assert without == plain.splitlines()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [60, 40, 30])
 def test_a_narrow_screen_has_every_share(tmp_path, width):
     name = "provider/a-model-with-a-rather-long-name"

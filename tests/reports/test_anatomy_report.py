@@ -255,6 +255,7 @@ def test_a_right_answer_pays_for_the_wrong_ones(folder):
     assert bad.format_ok.trials == 40  # a call that failed has no form
 
 
+@pytest.mark.long
 def test_where_costs_are_unknown_a_right_answer_costs_at_least_what_is_known(problems, tmp_path):
     costs = [0.001, 0.001, None, None]
     results = [

@@ -39,6 +39,7 @@ def test_which_is_named_first_changes_the_signs_alone(folder):
     assert "a is better than b by 12.0 points" in compare_on("b", "a", folder).as_text(width=200)
 
 
+@pytest.mark.long
 def test_questions_where_they_differ_are_shown_both_ways(folder):
     comparison = compare_on("a", "b", folder, examples=2)
     first = comparison.found.only_a[0]
@@ -54,6 +55,7 @@ def test_questions_where_they_differ_are_shown_both_ways(folder):
     assert text.count("expected") == 4
 
 
+@pytest.mark.long
 def test_answers_stand_right_below_each_other(folder):
     lines = compare_on("a", "b", folder, examples=1).as_text(width=80).splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith("  expected"))
@@ -267,6 +269,7 @@ def test_problems_that_one_was_asked_are_left_out_and_counted(tmp_path):
     assert "Left out are the problems that only one of them was asked: A 2, B 0." in text
 
 
+@pytest.mark.long
 def test_lost_trials_are_said_loudly(tmp_path):
     folder = folder_of(tmp_path, [Asked(model="a", outcomes="+++"), Asked(model="b", outcomes="+tx")])
     assert "b 33.3%-100.0% (1 truncated, 1 failed, 66.7%)" in compare_on("a", "b", folder).as_text(width=300)
@@ -286,6 +289,7 @@ def test_models_with_nothing_in_common_are_compared_unpaired_only(tmp_path):
     assert "Problems that both were asked" not in comparison.as_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("names", "options", "complaint"),
     [

@@ -100,6 +100,7 @@ def test_reasoning_is_a_part_of_the_output_and_cached_tokens_of_the_input(tmp_pa
     assert "Input read from caches: 20.0%." in report.as_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "call",
     [
@@ -147,6 +148,7 @@ def test_a_trial_asked_in_a_batch_and_then_in_real_time_is_priced_by_call(tmp_pa
 # ── what was for nothing, and what is not known ──────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_failed_and_lost_calls_are_told_with_what_was_set_aside_for_the_unknown(tmp_path):
     busy = Call(status="overloaded", cost_usd=0.0)
     cut = Call(status="timeout", cost_usd=None, reserved_usd=0.75)
@@ -177,6 +179,7 @@ def unknown_of(report):
     return {one["cause"]: (one["calls"], one["reserved_usd"], one["unbounded"]) for one in report.unknown}
 
 
+@pytest.mark.long
 def test_the_price_covers_a_share_of_the_tokens_not_of_the_calls(tmp_path):
     large = replace(TOKENS, input_tokens=12_000)
     report = counted(
@@ -215,6 +218,7 @@ def test_a_right_answer_costs_all_that_was_spent_on_right_and_wrong_ones(tmp_pat
     assert (one.correct, one.usd_a_correct) == (2, 3.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("cost", "shown"), [(1.0, "-"), (None, "unknown")])
 def test_the_price_of_a_right_answer_is_unknown_only_where_no_cost_is_known(tmp_path, cost, shown):
     report = counted(folder_of(tmp_path, trials(2, Call(cost_usd=cost, text="5"))), cost_report_of)
@@ -354,6 +358,7 @@ def test_a_sweep_that_was_stopped_early_is_told_so_and_not_judged(tmp_path):
     assert "2 of 3, 1 skipped" in report.as_text(width=300)
 
 
+@pytest.mark.long
 def test_an_actual_of_which_a_part_is_unknown_is_not_judged(tmp_path):
     folder = folder_of(tmp_path, trials(1), trials(1, Call(usage=Usage(), cost_usd=None)))
     report = counted(with_forecasts(folder, forecast(2, 1, low=5_000, high=9_000)), cost_report_of)
@@ -361,6 +366,7 @@ def test_an_actual_of_which_a_part_is_unknown_is_not_judged(tmp_path):
     assert "≥ " in report.as_text(width=200)
 
 
+@pytest.mark.long
 def test_a_forecast_of_a_sweep_that_has_changed_since_is_left_out(tmp_path):
     of_less = forecast(9, 1, low=1, high=2)
     now = forecast(2, 2, low=500, high=2_500)
@@ -383,6 +389,7 @@ def test_each_cap_is_shown_with_what_counts_against_it(tmp_path):
     assert "sweep s $1.0000 up to $0.2500 of 1 calls $5.0000 25.0%" in shown
 
 
+@pytest.mark.long
 def test_a_cap_that_counts_calls_priced_later_says_of_none_that_it_has_no_bound(tmp_path):
     folder = folder_of(tmp_path, trials(1, Call(cost_usd=None), Call(cost_usd=1.0)))
     with Store.open(folder, sweep="s") as store:
@@ -426,6 +433,7 @@ def untold_of(report):
     return [tuple(one[column] for column in columns) for one in report.untold]
 
 
+@pytest.mark.long
 def test_tokens_that_nobody_told_are_estimated_by_the_model_s_other_replies_and_are_in_no_sum(tmp_path):
     hidden = Usage(input_tokens=100, output_tokens=40 + 7, reasoning_tokens=7)
     told = trials(1, Call(usage=hidden, text="x" * 80))
@@ -467,6 +475,7 @@ def priced_by(folder, *, models):
     return counted(folder, cost_report_of)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "entry",
     [

@@ -71,6 +71,7 @@ def test_all_models_together_count_a_problem_once(night):
     assert together["high"]["problems"] == 12
 
 
+@pytest.mark.long
 def test_a_wording_is_compared_likewise(night):
     lines = lines_of(night, "condition")
     assert [line["value"] for line in lines] == ["plain", "terse"] * 10

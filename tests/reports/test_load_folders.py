@@ -34,6 +34,7 @@ def test_a_report_of_a_load_alone_is_that_of_its_steps(loaded):
     assert ab.report(loaded).as_text() == ab.report(loaded, "load").as_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("style", ["morning", "standings", "heatmap", "anatomy", "quota"])
 def test_styles_that_leave_loads_out_say_so_and_which_does_not(loaded, style):
     text = ab.report(loaded, style).as_text(width=300)

@@ -98,6 +98,7 @@ def test_calls_on_connections_that_the_server_had_closed_have_columns_of_their_o
     assert [figures[name] for name in ("resent", "lost", "failed")] == [1, 1, 2]
 
 
+@pytest.mark.long
 def test_a_report_opens_with_the_highest_rate_and_what_stopped_the_next(folder):
     text = ab.report(folder, "load").as_text(width=200)
     assert text.startswith("small: kept the SLO up to 40/s.")
@@ -109,6 +110,7 @@ def test_a_report_opens_with_the_highest_rate_and_what_stopped_the_next(folder):
     assert "TPOT: (latency − TTFT) / (output tokens − 1), without" in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 160])
 def test_no_line_is_too_wide_and_each_table_names_its_steps(folder, width):
     text = ab.report(folder, "load").as_text(width=width)
@@ -251,6 +253,7 @@ def test_answers_that_came_too_late_and_one_caller_are_said_so(tmp_path):
     assert "2 callers: 100.0% of the calls were refused (429); 0 answers" in text
 
 
+@pytest.mark.long
 def test_what_a_refusal_ended_before_any_call_counted_is_no_crash(tmp_path):
     """Of a load that a 401 ended, calls of the warm-up are all that there is."""
     *calls, _ = step(80, [None] * 4, first=1000)

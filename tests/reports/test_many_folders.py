@@ -88,12 +88,14 @@ def test_the_json_has_the_folder_of_each_model(nights):
     }
 
 
+@pytest.mark.long
 def test_folders_with_one_last_name_are_told_apart_by_their_paths(tmp_path):
     paths = [folder_of(tmp_path / name / "out", [Asked(model="m", outcomes="+-")]) for name in "ab"]
     names = {line.name for line in counted(paths, standings_of).rankings[0].lines}
     assert names == {f"m in {path}" for path in paths}
 
 
+@pytest.mark.long
 def test_a_model_that_is_called_like_one_with_its_folder_stays_apart(tmp_path):
     a = folder_of(tmp_path / "a", [Asked(model="m", outcomes="+-"), Asked(model="m in b", outcomes="+-")])
     b = folder_of(tmp_path / "b", [Asked(model="m", outcomes="+-")])
@@ -299,6 +301,7 @@ def test_the_pictures_of_a_published_style_are_of_two_folders(filtered, style):
     assert f"a in {suite}" in written.replace("\\", "")
 
 
+@pytest.mark.long
 def test_what_a_filter_leaves_is_what_sql_counts(nights):
     report = data(ab.report(nights[1], where="length <= 3 AND task = 'add'", models=["mini"]))
     lines = {line["suite"]: line["trials"] for line in report["suites"]}
@@ -312,6 +315,7 @@ def test_calls_are_those_of_the_trials_that_are_left(nights):
     assert report["whole"]["calls"] == 40
 
 
+@pytest.mark.long
 def test_a_condition_may_ask_for_problems(nights):
     where = "problem_id IN (SELECT problem_id FROM problems WHERE length = 2)"
     assert data(ab.report(nights[0], where=where))["suites"][0]["trials"] == 10
@@ -324,6 +328,7 @@ def test_a_comparison_is_filtered(nights):
     assert "--where length = 1" in found.as_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("given", "said"),
     [

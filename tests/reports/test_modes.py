@@ -79,6 +79,7 @@ def test_the_view_of_cost_counts_both_and_tells_the_part_of_batches(folder):
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("report", [overview_of, standings_of, quota_of])
 def test_reports_name_who_was_asked_in_batches_in_text_and_json(folder, report):
     found = counted(folder, report)
@@ -104,6 +105,7 @@ def test_the_page_says_it_and_shows_no_times_of_batches(folder):
     }
 
 
+@pytest.mark.long
 def test_the_morning_says_how_many_requests_were_in_batches(folder):
     assert "6 of 13 requests were in batches." in counted(folder, run_overview_of).as_text()
 
@@ -124,6 +126,7 @@ def test_durations_of_integer_addition_are_those_of_calls_in_real_time(tmp_path)
     assert "Durations are those of the calls in real time." in report.as_text()
 
 
+@pytest.mark.long
 def test_a_folder_from_before_there_were_batches_reads_as_one_of_real_time(tmp_path):
     folder = folder_of(tmp_path / "f", [Asked(model="now", outcomes="+-")])
     (part,) = part_files(folder, "attempts")

@@ -53,6 +53,7 @@ def test_it_says_who_is_better_what_it_cost_and_what_needs_attention(folder):
     assert f"asyncbench view {folder}" in wide
 
 
+@pytest.mark.long
 def test_whose_replies_were_all_cut_has_no_rank_and_is_told_what_to_raise(tmp_path):
     answers = [
         Asked(model=name, outcomes=own) for name, own in (("a", "+++-"), ("b", "+--+"), ("cut", "tttt"))
@@ -63,6 +64,7 @@ def test_whose_replies_were_all_cut_has_no_rank_and_is_told_what_to_raise(tmp_pa
     assert "over 1 % lost" not in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("planned", "words"), [(2, "1 of 2 trials"), (1, "1 trial"), (0, "1 trial")])
 def test_trials_that_left_the_sweep_are_not_part_of_fewer(tmp_path, planned, words):
     plan: dict[str, object] = {"a": {"plain": {"nupa": {"add": planned}}}}
@@ -104,6 +106,7 @@ def test_headings_and_warnings_are_folded_and_not_cut(many, width):
     assert lost.endswith("! over 1 % lost: 10 more")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [60, 100, 300])
 def test_a_shell_takes_the_lines_of_a_command_together_whatever_is_in_it(tmp_path, width):
     names = [f"it's a {'long ' * n}name\\" for n in (12, 9)]
@@ -128,6 +131,7 @@ BEST_OTHER_MODEL = [("b", "y", 2), ("b", "x", 10), ("a", "x", 20), ("a", "y", 19
 PLACE_BETWEEN_CONDITIONS = [("a", "x", 20), ("a", "y", 19), ("a", "z", 2)], ["a (y)", "a (z)"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("asked", "pair"), [BEST_OTHER_MODEL, PLACE_BETWEEN_CONDITIONS])
 def test_the_leader_and_the_best_other_model_or_conditions_of_one_are_to_be_compared(tmp_path, asked, pair):
     answers = [

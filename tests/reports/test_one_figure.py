@@ -168,6 +168,7 @@ def disagreements(figures: Iterator[Figure]) -> list[str]:
     return [f"{key}: {places}" for key, places in by_figure.items() if len({*places.values()}) > 1]
 
 
+@pytest.mark.long
 async def test_whoever_tells_a_figure_tells_the_same(night):
     folder, summary = night
     assert disagreements(figures_of(folder)) == []

@@ -57,6 +57,7 @@ def test_a_lane_is_bound_by_what_it_waited_for_most_but_for_work(tmp_path):
     assert "waiting: concurrency" not in shown  # nothing was
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("limits", "cause", "word"),
     [

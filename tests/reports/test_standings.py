@@ -192,6 +192,7 @@ def test_a_model_that_was_stopped_early_is_ranked_on_what_it_was_asked(tmp_path)
     assert "weighs less than planned" in standings.as_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "given",
     [{"rule": "{saturated: 0.01}"}, {"rule": "null"}, {"skips": range(8, 19)}],
@@ -233,6 +234,7 @@ def test_suites_are_ranked_each_and_together_by_whom_all_were_asked(tmp_path):
     assert found[0].lines[0].at_50 is None  # lengths of two suites are not one
 
 
+@pytest.mark.long
 def test_conditions_and_repeats_count_as_what_they_are(tmp_path):
     answers = [
         Asked(model=model, outcomes=outcomes, condition=condition, repeat=repeat)
@@ -378,6 +380,7 @@ def test_who_was_asked_once_takes_no_repeats_from_the_others(tmp_path):
     assert (found["a"].share, found["b"].at_k) == (0.5, ())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", [0, 1], ids=["all of them once", "each in another repeat"])
 def test_problems_asked_once_have_no_pass_at_k(tmp_path, first):
     answers = [Asked(model="a", outcomes="+-"), Asked(model="a", outcomes="+", first=2, repeat=first)]
@@ -387,6 +390,7 @@ def test_problems_asked_once_have_no_pass_at_k(tmp_path, first):
     assert "pass" not in standings.as_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("report", [overview_of, standings_of])
 def test_more_than_one_percent_lost_is_said_loudly(tmp_path, report):
     folder = folder_of(

@@ -47,6 +47,7 @@ def test_what_is_no_threshold_is_refused(text, said):
         ReportThreshold.parse(text)
 
 
+@pytest.mark.long
 def test_a_threshold_for_a_model_that_is_not_there_is_refused(folder):
     done = asyncbench_here("report", folder, "--fail-under", "other: accuracy >= 0.5")
     assert done.returncode == 2

@@ -87,6 +87,7 @@ def test_each_problem_stands_once_and_every_trial_finds_it(tmp_path, history):
     assert ab.regrade_folder(out, write=True).kept == ()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("history", HISTORIES)
 def test_a_regrade_goes_by_the_question_and_the_grader_that_the_sweep_names_now(tmp_path, history):
     for file in HISTORIES[history]:
@@ -111,6 +112,7 @@ NOTES: Mapping[str, list[str]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("history", NOTES)
 def test_whoever_shows_grades_of_another_grader_says_so(tmp_path, history):
     for file in HISTORIES[history]:
@@ -127,6 +129,7 @@ def test_whoever_shows_grades_of_another_grader_says_so(tmp_path, history):
     assert json.loads(ab.report(out).as_json())["outgraded"] == []
 
 
+@pytest.mark.long
 def test_the_documented_join_has_each_trial_once_in_pandas_duckdb_and_polars(tmp_path, monkeypatch):
     for file in HISTORIES["two corrected questions"]:
         out = asked(tmp_path, file)

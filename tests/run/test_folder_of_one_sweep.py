@@ -135,6 +135,7 @@ EDITS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("edit", "new"), EDITS.values(), ids=EDITS)
 def test_an_edited_sweep_goes_on_in_its_folder_and_asks_what_is_new(tmp_path, edit, new):
     out = tmp_path / "out"
@@ -144,6 +145,7 @@ def test_an_edited_sweep_goes_on_in_its_folder_and_asks_what_is_new(tmp_path, ed
     assert sum(one.attempts for one in summary.models.values()) == new
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("edit", [{"seed": 3}, {"tries": 1}, {"max_digits": 3}], ids=str)
 def test_other_problems_of_a_suite_are_another_sweep(tmp_path, edit):
     out = tmp_path / "out"

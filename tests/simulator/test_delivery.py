@@ -90,6 +90,7 @@ def test_pieces_within_a_tick_are_written_together(pieces):
     assert len(writes) <= 1 / TICK_S + 2
 
 
+@pytest.mark.long
 @given(st.integers(0, 40), st.floats(0, 10), st.floats(0, 10))
 def test_nothing_is_lost_early_or_out_of_order(pieces, ttft_s, rest_s):
     stream = broadcast(pieces, ttft_s=ttft_s, latency_s=ttft_s + rest_s)

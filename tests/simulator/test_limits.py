@@ -134,6 +134,7 @@ def fits_bucket(taken, amount, at_s):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("limit", "fits"),
     [
@@ -171,6 +172,7 @@ def test_amounts_of_any_size_come_to_no_more_than_the_rate(name, steps, per_minu
     assert taken  # the first is always admitted
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LIMIT_MODELS)
 @pytest.mark.parametrize("per_minute", [20, 600, 6000])
 def test_an_even_caller_at_the_rate_is_never_refused_by_any_model(name, per_minute):

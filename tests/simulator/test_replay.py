@@ -123,6 +123,7 @@ async def test_twins_in_flight_get_different_records(replaying, wire):
     assert {text for (text,) in found} == {str(n) for n in range(20)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", sorted(set(FaultKind) - {FaultKind.STALL} - COMPLETE - OF_STREAMS))
 async def test_a_fault_gives_the_record_back(replaying, wire, kind):
     client = await replaying(took("a"), took("b", repeat=1), faults=(parse_fault(f"{kind}=0.9"),))

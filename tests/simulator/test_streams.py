@@ -81,6 +81,7 @@ STREAMED = {"stream": True, "stream_options": {"include_usage": True}}
 # ── the same answer ──────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chunks", [None, 1, 2])
 @pytest.mark.parametrize("most", [1, 2, 40, 500])
 @pytest.mark.parametrize("thinks", [False, True], ids=["plain", "thinking"])
@@ -261,6 +262,7 @@ async def met(simulator, kind, wire, *, stream=True, **fields):
     return await client.ask(LONG, wire=wire, stream=stream, **fields), await client.stats()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", sorted(OF_STREAMS))
 async def test_a_fault_of_streams_spares_a_whole_answer(simulator, wire, kind):
     client = await simulator(faults=(parse_fault(f"{kind}=1"),))

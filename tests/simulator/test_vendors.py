@@ -46,6 +46,7 @@ def deltas(response):
 # ── every provider ───────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 async def test_every_provider_is_read_by_openai_s_sdk(simulator, like):
     client = await simulator(like=like, keep_alive=False)
     async with openai.AsyncOpenAI(base_url=f"{client.url}/v1", api_key="k", max_retries=0) as sdk:

@@ -43,6 +43,7 @@ def test_the_tables_have_their_schemas(folder):
     assert set(read_trials(folder)["model"].to_pylist()) == {"large", "small"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "filters",
     [

@@ -1,6 +1,7 @@
 """A table falls into its groups, whatever order Arrow counts them in."""
 
 import pyarrow as pa
+import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from asyncbench.store.sealing import groups_of
@@ -9,6 +10,7 @@ from asyncbench.store.sealing import groups_of
 SWAPPED = ["simulated-anthropic/noisy-2", "simulated-http/noisy-4", "simulated-http/noisy-5"]
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.text(max_size=9)), max_size=60))
 @example([("a", name) for name in SWAPPED])

@@ -79,6 +79,7 @@ def moved(path):
     return path.rename(path.with_name("part-000077.parquet"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", first_rows(1, ["trials", "grades", "attempts"]))
 @pytest.mark.parametrize("how", [removed, copied, replaced, moved])
 def test_a_part_that_is_gone_another_or_too_many_is_refused_by_every_reader(folder, table, how):

@@ -47,6 +47,7 @@ def test_batches_have_the_columns_and_rows_asked_for(folder):
     assert (len(found), found.column_names) == (3, columns)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("read", [*READ, *ITERATE])
 def test_a_column_that_is_not_there_is_named_with_those_that_are(folder, read):
     with pytest.raises(ConfigError, match=r"has no column 'modle'\. Its columns: .*\w_id"):
@@ -59,6 +60,7 @@ def test_a_text_instead_of_a_list_of_columns_is_refused(folder, read):
         read(folder, "model")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "filters",
     [

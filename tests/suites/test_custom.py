@@ -242,6 +242,7 @@ REPEATED = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("grader", ["exact", "number", "choice"])
 @pytest.mark.parametrize("repeated", first_rows(2, REPEATED))
 def test_no_reply_takes_long(grader, repeated):

@@ -100,6 +100,7 @@ def test_replies_are_read_in_the_form(digits, reply, read):
     assert plain(reply, digits) == read
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("digits", [(form,) for form in DIGIT_FORMS])
 @pytest.mark.parametrize("hostile", ["1 " * 200_000, "a" * 400_000, "1," * 200_000, "1," + "234," * 99_999])
 def test_no_reply_takes_long_to_read(digits, hostile):

@@ -240,6 +240,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("repeated", "end"), HOSTILE.values(), ids=HOSTILE)
 def test_no_reply_takes_long_to_read(repeated, end):
     text = "1" + (repeated * LONG)[:LONG] + end
@@ -250,6 +251,7 @@ def test_no_reply_takes_long_to_read(repeated, end):
     assert all(number is None or number.is_finite() for number in numbers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "box"),
     [

@@ -147,6 +147,7 @@ def test_problems_come_one_at_a_time():
 # The grades
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("data", ["golden", pytest.param("texts", marks=pytest.mark.long)])
 def test_every_recorded_reply_is_graded_as_published(request, data):
     for row in rows(request.getfixturevalue(data)):

@@ -36,6 +36,7 @@ def test_a_rehearsal_is_asked_in_these_words():
     assert draft.expected == text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("suite", "shortest", "longest"), [("string_reversal", 3, 30), ("string_rehearsal", 10, 600)]
 )

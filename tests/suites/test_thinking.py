@@ -264,6 +264,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("piece", HOSTILE)
 @pytest.mark.parametrize(
     "start",

@@ -47,6 +47,7 @@ def values(folder, query):
     return [tuple(row.values()) for row in sql(folder, query).to_pylist()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", READERS)
 def test_a_view_holds_what_its_reader_reads(folder, table):
     read = READERS[table](folder)
@@ -55,6 +56,7 @@ def test_a_view_holds_what_its_reader_reads(folder, table):
     assert sorted(map(str, found.to_pylist())) == sorted(map(str, read.to_pylist()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", READERS)
 def test_a_new_folder_has_empty_views_of_the_same_columns(tmp_path, table):
     Store.open(tmp_path, sweep="night").close()
@@ -62,6 +64,7 @@ def test_a_new_folder_has_empty_views_of_the_same_columns(tmp_path, table):
     assert (found.num_rows, found.column_names) == (0, READERS[table](tmp_path).column_names)
 
 
+@pytest.mark.long
 def test_what_only_the_journal_holds_is_seen_and_what_it_answers_again_counts_once(tmp_path):
     add(tmp_path, *answered(1), *refused(2))
     with Store.open(tmp_path, sweep="night", again={Outcome.FAILED}) as store:
@@ -114,6 +117,7 @@ def test_problems_join_the_trials_that_asked_them(folder):
     assert values(folder, query) == [(6,)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("query", "said"),
     [
@@ -137,6 +141,7 @@ def test_what_cannot_be_answered_is_told_in_one_line(folder, query, said, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_damaged_part_is_named_where_the_query_looks_at_it(tmp_path):
     fill(tmp_path, sums(1, 2), right)
     (part,) = (tmp_path / "trials").rglob("*.parquet")
@@ -198,6 +203,7 @@ ODD_TEXTS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reader", ["python", "pandas", "duckdb", "polars"])
 def test_what_others_read_in_the_csv_are_the_texts_that_were_written(reader, folder, tmp_path):
     values = ", ".join(f"('{base64.b64encode(text.encode()).decode()}')" for text in ODD_TEXTS)
@@ -289,6 +295,7 @@ def taken(answer, form):
     return out.getvalue().split()[1:]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["as_table", "as_text", "write_csv", "write_json"])
 def test_parts_that_are_replaced_before_the_rows_are_taken_are_looked_for_again(nights, form):
     wanted = sorted(map(str, read_trials(nights)["trial_id"].to_pylist()))

@@ -170,6 +170,7 @@ def test_a_query_changes_nothing_and_reads_nothing_but_the_folder(around, name):
     assert variable_of_ours is GLOBAL_OF_OURS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["COPY", "a COPY behind a NUL", "INSERT", "read_csv", "getenv"])
 def test_the_command_refuses_such_a_query_in_one_line(around, name):
     before, query = tree(around), escape(name, around)
@@ -206,6 +207,7 @@ def test_a_query_can_use_every_function_that_only_computes(night):
         assert sql(night, f"FROM {name}{arguments}").num_rows > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "query",
     [

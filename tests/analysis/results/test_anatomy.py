@@ -565,6 +565,7 @@ def part(called, left_out):
     return 1 - sum(called[kind] for kind in left_out) / called.total()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "part",
     [

@@ -172,6 +172,7 @@ def test_while_a_journal_holds_rows_nothing_is_kept(folder):
     assert not states(killed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "how", ["flipped", "folder", *(pytest.param(how, marks=pytest.mark.long) for how in ("cut", "empty"))]
 )
@@ -191,6 +192,7 @@ def test_counts_that_are_not_as_they_were_written_are_made_again(folder, how):
     assert said(folder, QUICK) == of_rows
 
 
+@pytest.mark.long
 def test_one_result_that_is_gone_is_counted_again(folder):
     with nothing_kept():
         of_rows = said(folder, ["standings"])

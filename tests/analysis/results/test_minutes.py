@@ -58,6 +58,7 @@ def test_calls_are_counted_in_the_minute_in_which_they_began(minutes):
     assert last.at == AT_MS + 3_600_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("span_s", "bin_s"), [(0, 1), (40, 1), (90, 2), (599, 10), (3599, 60), (7199, 60), (7200, 120)]
 )
@@ -90,6 +91,7 @@ def test_models_stand_apart_and_each_in_the_order_of_time(minutes):
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hours", [3, 12, 50, 24 * 400])
 def test_a_long_night_has_longer_bins_and_never_too_many(hours, minutes):
     rows = [{"after_s": 3600 * hours * n / 999} for n in range(1000)]

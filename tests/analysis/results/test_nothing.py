@@ -66,6 +66,7 @@ def some(tmp_path_factory):
     return folder_of(tmp_path_factory.mktemp("some") / "some", [Asked(model="m", outcomes="+-")])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("style", OF_SUITES)
 def test_a_benchmark_s_style_tells_what_else_the_folder_holds(other, style, form):
@@ -75,6 +76,7 @@ def test_a_benchmark_s_style_tells_what_else_the_folder_holds(other, style, form
     assert "only of custom. Leave" in said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("style", [style for style in NAMES if style not in OF_SUITES])
 def test_where_there_is_something_nothing_is_null(some, style):
     nothing = json.loads(shown(some, style, "--json"))["nothing"]

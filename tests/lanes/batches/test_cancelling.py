@@ -99,6 +99,7 @@ def test_a_batch_that_had_ended_is_collected_though_it_is_cancelled(night, vendo
     assert {batch["status"] for batch in asked.truth} == {"completed"}
 
 
+@pytest.mark.long
 def test_parts_that_were_never_sent_are_given_back(night):
     asked = night(OPENAI, "pool_full=1:100000", batch={"max_requests": 7})
     asked.dies_after(2000, limit=MANY)
@@ -163,6 +164,7 @@ def in_doubt(night, **keys):
     return asked, part.key
 
 
+@pytest.mark.long
 def test_an_abandoned_part_is_not_asked_until_somebody_wants_it(night):
     asked, key = in_doubt(night)
     found = asked.cancel(key)
@@ -175,6 +177,7 @@ def test_an_abandoned_part_is_not_asked_until_somebody_wants_it(night):
     assert len(asked.answers) == 6
 
 
+@pytest.mark.long
 def test_a_part_without_a_trace_is_sent_again_for_who_wants_it_and_its_reserve_stays(night):
     asked, key = in_doubt(night)
     before = cap_of(asked.run(limit=6)).doubted
@@ -186,12 +189,14 @@ def test_a_part_without_a_trace_is_sent_again_for_who_wants_it_and_its_reserve_s
     assert any("paid twice" in line for line in asked.screen.lines)
 
 
+@pytest.mark.long
 def test_trials_beside_a_part_in_doubt_do_not_wait_for_its_money(night):
     asked, _ = in_doubt(night)
     asked.raw["budget_usd"] = 1.1 * cap_of(asked.run(limit=6)).doubted / 1e12
     assert asked.run(limit=MANY).exit is Exit.BUDGET
 
 
+@pytest.mark.long
 def test_a_part_is_not_sent_again_beyond_the_budget(night):
     asked, key = in_doubt(night)
     asked.raw["budget_usd"] = 1.1 * cap_of(asked.run(limit=6)).doubted / 1e12
@@ -226,6 +231,7 @@ def cancel(asked, *words, answer=None):
     return CliRunner().invoke(app, ["cancel", str(asked.out), *words], input=answer)
 
 
+@pytest.mark.long
 def test_the_command_asks_first_and_says_what_is_billed(going_on):
     refused = cancel(going_on, answer="n\n")
     assert refused.exit_code == 3  # as batches are still open
@@ -257,6 +263,7 @@ def test_an_empty_name_of_a_part_is_refused_before_anything_is_done(going_on, ty
     assert {part.cancelled_at for part in going_on.parts} == {None}
 
 
+@pytest.mark.long
 def test_a_provider_that_cannot_be_reached_is_named_with_the_time(night):
     asked = half_done(night, OPENAI)
     with socket.create_server(("127.0.0.1", 0)) as nobody:
@@ -270,6 +277,7 @@ def test_a_provider_that_cannot_be_reached_is_named_with_the_time(night):
     assert "answered" not in found.as_text()
 
 
+@pytest.mark.long
 def test_the_command_cancels_without_a_question_and_tells_scripts_what_came_of_it(going_on):
     done = cancel(going_on, "--yes", "--json")
     told = json.loads(done.stdout)
@@ -279,6 +287,7 @@ def test_the_command_cancels_without_a_question_and_tells_scripts_what_came_of_i
     assert told["still_open"] == []
 
 
+@pytest.mark.long
 def test_python_cancels_and_gives_up_likewise(going_on):
     with pytest.raises(ConfigError, match="no such part"):
         asyncio.run(ab.cancel_batches(going_on.out, abandon=["0" * 16]))

@@ -25,6 +25,7 @@ def outcomes(asked, model):
     return [row["status"] for row in asked.attempts if row["model"] == model]
 
 
+@pytest.mark.long
 def test_a_download_that_does_not_fit_is_put_off_alone(night, monkeypatch):
     asked = night(OPENAI, play={"latency_s": 1})
     with_real_time(asked)
@@ -37,6 +38,7 @@ def test_a_download_that_does_not_fit_is_put_off_alone(night, monkeypatch):
     assert sorted(asked.billed.values()) == 4 * [1]
 
 
+@pytest.mark.long
 def test_a_ledger_that_cannot_be_written_lets_calls_in_flight_end(night, monkeypatch):
     asked = night(OPENAI, play={"latency_s": 1})
     with_real_time(asked)

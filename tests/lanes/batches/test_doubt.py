@@ -15,17 +15,20 @@ from tests.world.batches import VENDORS, Forwarded
 OPENAI, ANTHROPIC = VENDORS
 
 
+@pytest.mark.long
 def test_a_create_that_nobody_handled_is_made_again_once_a_late_one_must_fail(night):
     asked = night(OPENAI, "create_dropped=#1")
     asked.completes(limit=6)
     assert sorted(part.step for part in asked.parts) == [Step.CLEANED, Step.NEVER_CREATED]
 
 
+@pytest.mark.long
 def test_a_create_that_comes_after_all_looks_finds_no_file(night):
     asked = night(OPENAI, "create_late=#1:1000")  # the last look is at 900 s, the file gone then
     asked.completes(limit=6)
 
 
+@pytest.mark.long
 def test_a_nameless_batch_without_a_trace_is_not_sent_again(night):
     asked = night(ANTHROPIC, "create_dropped=#1")
     summary = asked.run(limit=6)
@@ -57,6 +60,7 @@ def test_a_nameless_batch_is_known_by_its_results_and_a_foreign_one_is_struck_ou
     other.completes(limit=6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_open_batches_of_another_key_are_told_at_once(night, vendor):
     asked = night(vendor, play={"latency_s": 5000})
@@ -68,6 +72,7 @@ def test_open_batches_of_another_key_are_told_at_once(night, vendor):
     asked.completes(limit=6, env={"KEY": "key@one"})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])
 @pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_a_key_of_another_workspace_proves_nothing(night, monkeypatch, vendor, told):
@@ -107,6 +112,7 @@ class UntilCreated(Forwarded):
         await super().sleep(seconds)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])
 def test_the_second_model_of_a_key_concludes_nothing_with_another_or_an_unknown_one(night, monkeypatch, told):
     asked = night(ANTHROPIC, "create_reply_dropped=#1", batch={"on_doubt": "resubmit"})
@@ -129,6 +135,7 @@ def test_the_second_model_of_a_key_concludes_nothing_with_another_or_an_unknown_
     assert len(asked.answers) == 4
 
 
+@pytest.mark.long
 def test_of_two_batches_of_one_part_the_second_is_cancelled(night):
     asked = night(OPENAI, "create_twice=#1", play={"latency_s": 4000})
     assert asked.run(limit=6).exit is Exit.COMPLETE
@@ -136,6 +143,7 @@ def test_of_two_batches_of_one_part_the_second_is_cancelled(night):
     assert any("two batches of the same part" in line for line in asked.screen.lines)
 
 
+@pytest.mark.long
 def test_of_two_batches_of_one_part_both_reserves_are_kept_until_both_have_ended(night):
     asked = priced(night(OPENAI, "create_twice=#1", play={"latency_s": 4000}), budget_usd=1)
     asked.dies_after(100, limit=6)  # both are open when it dies

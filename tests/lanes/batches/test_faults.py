@@ -59,6 +59,7 @@ def test_a_fault_costs_no_answer_and_no_money(night, vendor, fault):
     assert {row["mode"] for row in asked.attempts} == {"batch"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_lines_that_belong_to_no_request_are_kept_in_one_file_of_the_batch(night, vendor):
     asked = night(vendor, "line_twice=#2", "line_foreign=#3,4", "line_broken=#5")

@@ -79,6 +79,7 @@ def test_answers_are_not_taken_over_beside_open_batches_with_trials_of_the_sweep
     assert Counter(row["mode"] for row in again.attempts) == {"batch": 72 - 26}
 
 
+@pytest.mark.long
 def test_answers_are_not_taken_over_beside_abandoned_batches_with_trials_of_the_sweep(night):
     asked = night(ANTHROPIC, "create_dropped=#1")
     assert asked.run(limit=4).exit is Exit.UNFINISHED
@@ -94,6 +95,7 @@ def test_answers_are_not_taken_over_beside_abandoned_batches_with_trials_of_the_
     assert again.attempts == []
 
 
+@pytest.mark.long
 def test_what_is_in_an_open_batch_is_not_taken_over_from_elsewhere(night):
     asked = interrupted(night, OPENAI)
     done = night(OPENAI, model=asked.model)
@@ -135,6 +137,7 @@ def test_a_merged_folder_keeps_what_a_second_batch_of_a_part_may_have_cost(night
     assert (cap.reserved, cap.doubted, cap.spent) == (before.reserved, before.doubted, before.spent)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("vendor", "step"), [(OPENAI, "uploaded"), (ANTHROPIC, "prepared")])
 def test_a_part_that_was_not_sent_is_given_back_when_its_trials_have_left_the_sweep(night, vendor, step):
     asked = priced(night(vendor), budget_usd=1)

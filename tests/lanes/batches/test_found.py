@@ -30,6 +30,7 @@ def test_a_trial_in_a_batch_is_not_asked_under_another_alias(night):
     check(asked, limit=12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_of_downloads_that_all_lack_something_the_fullest_is_taken(night, vendor):
     # The last line can never be read, so that each download lacks it; the last one lacks nearly all.
@@ -39,6 +40,7 @@ def test_of_downloads_that_all_lack_something_the_fullest_is_taken(night, vendor
     assert sorted(asked.billed.values()) == [1, 1, 1, 1, 1, 2]  # whose answer nobody could read
 
 
+@pytest.mark.long
 def test_a_cut_answer_is_missed_among_lines_that_were_not_run(night):
     faults = ("expires=#1:0.5", "line_foreign=#6", "content_wrong_length=#1")
     asked = night(OPENAI, *faults, batch={"rounds": 4}, play={"speedup": 60})
@@ -52,6 +54,7 @@ def test_a_run_ends_though_a_batch_in_doubt_holds_all_of_the_pool(night):
     assert asked.billed == dict.fromkeys(asked.answers, 1)
 
 
+@pytest.mark.long
 def test_a_part_that_is_larger_than_the_pool_is_packed_anew(night):
     asked = night(OPENAI, play={"enqueued_tokens": 100}, batch={"max_requests": 20})
     assert asked.run(limit=12).exit is Exit.COMPLETE
@@ -62,6 +65,7 @@ def test_a_part_that_is_larger_than_the_pool_is_packed_anew(night):
     assert Step.NEVER_CREATED in {part.step for part in asked.parts}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step_s", [7200.0, -7200.0])
 def test_a_clock_that_is_set_before_a_create_hides_no_batch(night, monkeypatch, step_s):
     asked = night(ANTHROPIC, "create_reply_dropped=#1")
@@ -84,6 +88,7 @@ def test_a_clock_that_is_set_before_a_create_hides_no_batch(night, monkeypatch, 
     check(asked, limit=6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", ["line_foreign=#1", "line_broken=#1"])
 def test_a_nameless_batch_is_known_by_any_line_of_its_results(night, first):
     asked = night(ANTHROPIC, "create_reply_dropped=#1", first, batch={"rounds": 4})

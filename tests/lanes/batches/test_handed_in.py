@@ -51,6 +51,7 @@ def files_of(night, vendor):
     return files
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_results_fetched_by_hand_end_a_batch_that_the_provider_deleted(night, vendor):
     asked = night(vendor, "line_too_long=0.1", play=SLOW, batch={"max_requests": 40})
@@ -68,6 +69,7 @@ def test_results_fetched_by_hand_end_a_batch_that_the_provider_deleted(night, ve
     assert {part.step for part in asked.parts} == {Step.CLEANED}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("abandoned", [False, True], ids=["that waits", "that was abandoned"])
 def test_results_fetched_by_hand_settle_a_doubt(night, abandoned):
     asked = night(ANTHROPIC, "create_reply_dropped=#1", "unlisted=#1:1e7")
@@ -103,6 +105,7 @@ def test_files_may_come_one_after_the_other_and_what_lacks_a_line_is_asked_again
     assert sorted(row["status"] for row in asked.attempts) == ["lost", *6 * ["ok"]]
 
 
+@pytest.mark.long
 def test_a_part_of_the_results_is_completed_by_the_provider_and_nothing_is_paid_twice(night):
     asked = night(OPENAI, play=SLOW)
     asked.dies_after(SOON_S, limit=6)
@@ -113,6 +116,7 @@ def test_a_part_of_the_results_is_completed_by_the_provider_and_nothing_is_paid_
     assert [row["status"] for row in asked.attempts] == 6 * ["ok"]
 
 
+@pytest.mark.long
 def test_what_is_no_result_of_an_open_batch_is_refused_and_the_batch_stays_as_it_is(night):
     asked = night(OPENAI, play=SLOW)
     asked.dies_after(SOON_S, limit=6)

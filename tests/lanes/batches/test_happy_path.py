@@ -20,6 +20,7 @@ def test_batches_bring_the_answers_of_real_time_and_each_is_paid_once(night, ven
     assert {part.step for part in asked.parts} == {Step.CLEANED}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_row_says_of_which_batch_it_is_and_tells_no_time_of_its_own(night, vendor):
     asked = night(vendor)
@@ -33,6 +34,7 @@ def test_a_row_says_of_which_batch_it_is_and_tells_no_time_of_its_own(night, ven
         assert {row[name] for name in measured} == {None}
 
 
+@pytest.mark.long
 def test_what_was_answered_in_a_batch_is_not_asked_in_real_time(night):
     asked = night("simulated")
     asked.run()

@@ -31,12 +31,14 @@ def test_a_small_pool_is_learnt_from_its_refusals(night):
     asked.completes(limit=36)
 
 
+@pytest.mark.long
 def test_a_pool_that_is_known_is_never_overrun(night):
     asked = night(OPENAI, play={"enqueued_tokens": 300}, batch={"enqueued_tokens": 250})
     assert asked.run(limit=36).exit is Exit.COMPLETE
     assert {batch["status"] for batch in asked.truth} == {"completed"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_what_batches_leave_is_asked_in_real_time_after_its_rounds(night, vendor):
     asked = night(vendor, "expires=1:0.5", batch={"rounds": 1}, play={"speedup": 60})
@@ -61,6 +63,7 @@ def test_without_a_fallback_the_rest_stays_open_for_the_next_run(night):
     assert {row["mode"] for row in asked.attempts} == {"batch"}
 
 
+@pytest.mark.long
 def test_a_request_that_the_batch_lost_is_asked_again_and_its_cost_is_unknown(night):
     asked = night(OPENAI, "line_lost=#2", batch={"max_requests": 6, "rounds": 3})
     asked.raw["models"][0]["price"] = {"input": 1, "output": 1}
@@ -106,6 +109,7 @@ def test_a_budget_holds_whole_parts_and_gets_back_what_they_did_not_cost(night, 
     asked.completes()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_a_budget_a_third_of_the_plan_is_kept_and_leaves_the_rest_for_more_money(night, vendor):
     asked = priced(night(vendor, batch={"max_requests": 10}))
@@ -146,6 +150,7 @@ def test_a_small_part_waits_for_the_money_of_those_that_are_under_way(night):
     assert set(sizes[:-3]) == {9}
 
 
+@pytest.mark.long
 def test_what_is_out_counts_for_the_budget_of_the_next_run(night):
     asked = priced(night(OPENAI), budget_usd=1)
     asked.dies_after(30, limit=10)
@@ -158,6 +163,7 @@ def test_what_is_out_counts_for_the_budget_of_the_next_run(night):
     assert len(asked.truth) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{"models": ["b"]}, {"detach": True}], ids=["asked alone", "left"])
 def test_a_model_does_not_wait_for_money_that_another_one_s_batches_hold(night, options):
     asked = priced(night(OPENAI, play={"latency_s": 40_000}), budget_usd=1)
@@ -170,6 +176,7 @@ def test_a_model_does_not_wait_for_money_that_another_one_s_batches_hold(night, 
     assert [part.open for part in asked.parts] == [True]
 
 
+@pytest.mark.long
 def test_no_quota_in_a_line_suspends_the_model_and_keeps_the_other_answers(night):
     asked = night(OPENAI, "line_no_quota=#3", batch={"max_requests": 6})
     summary = asked.run(limit=6)
@@ -180,6 +187,7 @@ def test_no_quota_in_a_line_suspends_the_model_and_keeps_the_other_answers(night
     assert asked.run(limit=6).exit is Exit.COMPLETE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
@@ -211,6 +219,7 @@ class Interrupting(Forwarded):
             self._after_s = math.inf
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_ctrl_c_leaves_batches_and_the_next_run_collects_them(night, server, vendor):
     asked = night(vendor)
@@ -221,6 +230,7 @@ def test_ctrl_c_leaves_batches_and_the_next_run_collects_them(night, server, ven
     assert len(asked.truth) == 1
 
 
+@pytest.mark.long
 def test_a_trial_in_a_batch_is_asked_in_no_other_way(night, server):
     asked = night(OPENAI)
     asked.run(limit=12, clock=Interrupting(server, 30))
@@ -230,6 +240,7 @@ def test_a_trial_in_a_batch_is_asked_in_no_other_way(night, server):
     assert asked.answers == asked.undisturbed(limit=20)
 
 
+@pytest.mark.long
 def test_an_answer_that_is_asked_for_again_is_replaced(night):
     asked = night(OPENAI)
     asked.run(limit=12)

@@ -61,6 +61,7 @@ def test_a_run_that_detaches_sends_everything_and_the_next_one_collects_it(night
     assert len(asked.answers) == 36
 
 
+@pytest.mark.long
 def test_who_detaches_waits_until_accepted_batches_have_made_room_for_the_rest(night):
     asked = night(OPENAI)
     asked.raw["models"][0]["system"] = 110_000 * "x"  # 27,500 tokens: the first batch takes two requests
@@ -108,6 +109,7 @@ def test_ctrl_c_says_which_batches_go_on_and_how_to_collect_them(night, server):
 # ── status ───────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_status_shows_batches_without_asking_anybody_and_without_writing(night):
     asked = priced(night(OPENAI, batch={"max_requests": 8}), budget_usd=1)
     asked.run(limit=16, detach=True)
@@ -130,6 +132,7 @@ def test_status_shows_batches_without_asking_anybody_and_without_writing(night):
     assert status_of(asked.out).models[0].in_batches == 0
 
 
+@pytest.mark.long
 def test_status_tells_how_a_batch_went_on_while_it_was_looked_at(night):
     asked = night(OPENAI, play={"latency_s": 4_000})
     asked.dies_after(30, limit=20)
@@ -202,6 +205,7 @@ def told_by(asked, **options):
     return [(told["what"], told["text"], len(told["batches"])) for told in messages]
 
 
+@pytest.mark.long
 def test_people_are_told_once_that_all_batches_are_sent(night):
     asked = night(OPENAI, batch={"max_requests": 6})
     [(what, text, batches)] = told_by(asked, limit=12, detach=True)
@@ -212,6 +216,7 @@ def test_people_are_told_once_that_all_batches_are_sent(night):
     assert told_by(asked, limit=12) == []
 
 
+@pytest.mark.long
 def test_people_are_told_of_a_batch_that_ended_early_and_of_a_doubt(night):
     asked = night(OPENAI, "expires=#1:0.5", play={"speedup": 60})
     [(what, text, _)] = told_by(asked, limit=12)
@@ -222,6 +227,7 @@ def test_people_are_told_of_a_batch_that_ended_early_and_of_a_doubt(night):
     assert (what, doubtful.parts[0].key in text) == ("doubt", True)
 
 
+@pytest.mark.long
 def test_people_are_told_that_results_are_deleted_soon(night, server):
     asked = night(OPENAI, "file_expired=#1", batch={"fallback": "none"})
     asked.run(limit=6)  # its results are not found

@@ -37,6 +37,7 @@ def test_a_model_says_its_mode_before_its_provider_and_that_before_the_sweep():
     ]
 
 
+@pytest.mark.long
 def test_a_mode_for_all_models_wins_over_their_own_and_asks_no_trial_again(night):
     asked = night("simulated", mode="realtime")
     assert asked.run(limit=12).exit is Exit.COMPLETE
@@ -48,6 +49,7 @@ def test_a_mode_for_all_models_wins_over_their_own_and_asks_no_trial_again(night
     assert [model.mode for model in load_sweep(asked.out / "sweep.yaml").models] == ["batch"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", ["after line prepared 1", "after line submitted 1"])
 def test_what_batches_leave_to_a_run_in_real_time_is_asked_there(night, point):
     faults = ("simulated", "expires=1:0.5")

@@ -42,6 +42,7 @@ def test_each_request_costs_the_batch_price_whatever_tier_its_reply_names(night,
     assert report.whole.spent.usd_by_kind["not_split"] == 0  # priced again, it comes to the same
 
 
+@pytest.mark.long
 def test_half_the_price_reserves_half_and_so_twice_as_much_fits_into_a_budget(night):
     held = {}
     for price in (HALF, FULL):
@@ -51,6 +52,7 @@ def test_half_the_price_reserves_half_and_so_twice_as_much_fits_into_a_budget(ni
     assert held[True] == pytest.approx(held[False] / 2)
 
 
+@pytest.mark.long
 def test_what_batches_leave_to_real_time_is_held_and_charged_at_the_full_price(night):
     unfinished = night("simulated", "expires=1:0.5", batch={"rounds": 1}, play={"speedup": 60})
     asked = priced(unfinished, HALF, budget_usd=1.0)
@@ -102,6 +104,7 @@ def open_part(night, *faults, **keys):
     return asked, part
 
 
+@pytest.mark.long
 def test_what_is_out_from_before_there_was_a_budget_counts_with_the_most_that_it_may_cost(night):
     asked, part = open_part(night)
     most = [row["most_usd"] or 0 for row in manifest_rows(BatchLedger(asked.out).path(part, "manifest"))]
@@ -117,6 +120,7 @@ def test_what_is_out_from_before_there_was_a_budget_counts_with_the_most_that_it
     assert asked.ledger.caps[0].reserved == 0
 
 
+@pytest.mark.long
 def test_what_left_the_sweep_before_it_was_sent_gives_its_reserve_back(night):
     asked, part = open_part(night, "create_dropped=#1", budget_usd=1.0)
     assert part.reserved_usd
@@ -127,6 +131,7 @@ def test_what_left_the_sweep_before_it_was_sent_gives_its_reserve_back(night):
     assert asked.ledger.caps[0].reserved == 0
 
 
+@pytest.mark.long
 def test_each_further_batch_of_a_part_is_set_aside_and_settled_by_itself(night):
     with (started := night("simulated")).watched():
         priced(started, HALF, budget_usd=1.0).raw["models"][0]["params"]["simulate"]["batch"] |= SLOW
@@ -146,6 +151,7 @@ def test_each_further_batch_of_a_part_is_set_aside_and_settled_by_itself(night):
     ledger.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch", [{}, {"batch": 0.5}], ids=["no batch price", "half"])
 def test_a_price_without_one_for_batches_is_told_once(night, batch):
     asked = priced(night(VENDORS[0]), {"input": 1, "output": 2, **batch})

@@ -14,6 +14,7 @@ from tests.world.batches import VENDORS
 OPENAI, ANTHROPIC = VENDORS
 
 
+@pytest.mark.long
 def test_a_part_that_never_fits_into_the_pool_is_sent_in_smaller_ones(night):
     asked = night(OPENAI, play={"enqueued_tokens": 400})
     asked.completes(limit=36)
@@ -24,6 +25,7 @@ def test_a_part_that_never_fits_into_the_pool_is_sent_in_smaller_ones(night):
     assert asked.answers == asked.undisturbed(limit=36)
 
 
+@pytest.mark.long
 def test_models_of_one_key_share_the_queue_of_requests(night):
     asked = night(ANTHROPIC, play={"waiting_requests": 20}, batch={"max_requests": 12})
     twin = dict(asked.raw["models"][0], alias="twin", model=f"{ANTHROPIC}/oracle")
@@ -43,6 +45,7 @@ def test_parts_of_two_models_never_have_the_same_number_of_requests(night):
     assert len(set(sizes)) == len(sizes)
 
 
+@pytest.mark.long
 def test_no_more_batches_are_created_an_hour_than_the_vendor_takes(night, monkeypatch):
     monkeypatch.setattr(submitting, "MOST_AN_HOUR", 2)
     asked = night(OPENAI, batch={"max_requests": 3})
@@ -76,6 +79,7 @@ def test_a_request_that_is_longer_than_a_batch_may_be_fails_alone(night, monkeyp
     assert rows == {("too_long", 0.0): len(failed)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", [1, 12])
 def test_a_line_that_the_vendor_names_fails_alone_and_the_rest_is_sent_again(night, line):
     asked = night(OPENAI, f"failed=#1:invalid_request@{line}", batch={"rounds": 1, "fallback": "none"})

@@ -52,6 +52,7 @@ def test_a_batch_that_is_forbidden_blinds_no_model(night, monkeypatch):
     asked.completes(limit=15)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("vendor", first_rows(1, VENDORS))
 def test_a_batch_that_a_list_never_shows_as_ended_is_taken_by_its_own_word(night, vendor):
     asked = night(vendor, "list_behind=1")

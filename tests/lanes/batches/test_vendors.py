@@ -91,6 +91,7 @@ def test_models_of_one_key_find_out_together_that_there_are_no_batches(night, se
     assert sum("no batch API answers" in line for line in asked.screen.lines) == 2
 
 
+@pytest.mark.long
 def test_the_id_of_an_organization_does_not_get_to_the_disk(night):
     asked = night("simulated", "pool_full=#1:600")
     asked.run(limit=4)
@@ -99,6 +100,7 @@ def test_the_id_of_an_organization_does_not_get_to_the_disk(night):
     assert b"org-simulated" not in ledger
 
 
+@pytest.mark.long
 def test_answers_whose_id_is_never_told_are_found_by_the_name_of_their_file(night):
     asked = night("simulated", "output_late=#1:9999999")
     assert asked.run(limit=6).exit is Exit.COMPLETE, asked.screen.lines

@@ -317,6 +317,7 @@ def test_labels_at_the_ends_of_lines_never_meet_and_faint_lines_have_none(length
     assert heights[-1] - heights[0] < 260
 
 
+@pytest.mark.long
 def test_every_model_has_its_row_of_dots_in_the_order_of_its_rank():
     asked = made_asked(models=3)
     rows = [

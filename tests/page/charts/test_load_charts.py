@@ -159,6 +159,7 @@ def test_these_are_all_charts_of_loads():
     assert [*LOAD_CHARTS] == [*NAMES]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_every_column_is_told_and_every_field_is_a_column(one, name):
     rows = rows_on(one)[name]

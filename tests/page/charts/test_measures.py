@@ -206,6 +206,7 @@ def test_kinds_are_shares_of_examined_answers_and_rare_ones_go_together():
     assert {(row["asked"], row["kind"]) for row in by_kind} == {(0, 0)}
 
 
+@pytest.mark.long
 def test_outcomes_are_those_that_sql_counts_the_most_accurate_first(tmp_path):
     asked = [answered.Asked(model=model, outcomes=marks) for model, marks in (("a", "+-x"), ("b", "++?t"))]
     folder = answered.folder_of(tmp_path / "f", asked)

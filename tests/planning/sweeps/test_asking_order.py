@@ -36,6 +36,7 @@ def operations(rows):
     return list(zip(*(rows[name].to_pylist() for name in OPERATION), strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suite", MADE)
 @pytest.mark.parametrize("shuffle", first_rows(2, [None, 7, "sorted", "backwards", 8]))
 def test_every_beginning_asks_each_operation_and_then_each_length_equally_often(tmp_path, suite, shuffle):

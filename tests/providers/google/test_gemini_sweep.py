@@ -110,6 +110,7 @@ FAULTS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", first_rows(3, FAULTS))
 def test_a_fault_of_a_batch_costs_no_answer_and_no_money(night, server, fault):
     asked = night(fault)
@@ -140,6 +141,7 @@ def test_a_batch_that_dies_with_its_run_is_found_again(night):
     asked.completes(limit=12, env=ENV)
 
 
+@pytest.mark.long
 def test_results_that_google_deleted_are_waited_for_as_long_as_they_may_be_there(night, server):
     asked = night("content_gone")
     assert asked.run(limit=6, env=ENV).exit is Exit.UNFINISHED
@@ -178,6 +180,7 @@ def test_a_create_that_is_refused_without_a_named_quota_waits_for_the_queue(nigh
     assert any("pool of enqueued tokens is full" in line for line in asked.screen.lines)
 
 
+@pytest.mark.long
 def test_what_a_create_is_refused_for_is_waited_for(night, server):
     server.refusals += [(429, DAY)]
     asked = night()

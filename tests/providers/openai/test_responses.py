@@ -109,6 +109,7 @@ def test_what_is_no_answer_is_an_error(payload, kind):
     assert failure(WIRE.reply, payload, RESPONSE).kind is kind
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("told_at_the_end", [True, False], ids=["in the last event too", "in pieces alone"])
 @given(words=PIECES, thoughts=PIECES)
 def test_a_stream_gives_the_same_reply_as_the_whole_body(told_at_the_end, words, thoughts):

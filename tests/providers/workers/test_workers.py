@@ -123,6 +123,7 @@ def test_no_worker_is_started_where_none_could_make_a_call(tmp_path, monkeypatch
         run(batched | {"out": str(tmp_path / "may fall back")})
 
 
+@pytest.mark.long
 def test_errors_of_a_worker_s_calls_are_those_of_any_call(tmp_path, problems):
     faults = ("429=0.1", "500=0.1", "reset=0.05", "stall=0.02")
     with simulator(problems, faults=faults) as server:

@@ -120,6 +120,7 @@ def test_a_gap_is_told_by_model_and_by_day(tmp_path):
     assert [pair.model for pair in found.models if pair.gap("usd")] == [first[0]]
 
 
+@pytest.mark.long
 def test_calls_of_unknown_cost_are_counted_beside_the_sums(tmp_path):
     sent = Sent(trial_id="x", attempt=1, model="mini", provider="openai", started_at=NOON.timestamp())
     cut = Call(status="timeout", cost_usd=None, reserved_usd=0.01)
@@ -151,6 +152,7 @@ def test_days_of_another_time_zone_close_when_they_are_shifted(tmp_path):
 OWN_WORDS = {"date": "day", "cost_usd": "cost", "input_tokens": "input", "output_tokens": "output"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["csv", "json", "jsonl"])
 def test_columns_named_as_columns_names_them_are_read_and_others_told(tmp_path, form):
     folder = two_days(tmp_path)
@@ -179,6 +181,7 @@ def test_columns_named_as_columns_names_them_are_read_and_others_told(tmp_path, 
 # ── which is which ───────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     ["mini", "gpt-5-mini", "openai/gpt-5-mini", "gpt-5-mini-2025-08-07", "GPT-5 mini"],
@@ -214,6 +217,7 @@ def test_a_name_that_nobody_would_guess_can_be_given(tmp_path):
     assert compared(folder, lines, models=["deployment-7=mini"]).close
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("given", ["x=mini", "gpt-5-mini=nobody", "gpt-5-mini", "=mini"])
 def test_a_name_that_is_in_neither_is_refused(tmp_path, given):
     folder = folder_of(tmp_path / "night", trials(3))
@@ -385,6 +389,7 @@ EXPORTS: dict[str, Any] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EXPORTS)
 def test_a_known_export_is_read_without_being_told_its_columns(tmp_path, name):
     folder = folder_of(tmp_path / "night", trials(3), trials(3, model=SONNET))

@@ -142,6 +142,7 @@ def test_examples_of_the_published_profile_use_its_words_and_right_answers_all_t
             assert shot.expected == answer("sig", (number, significant), "scientific")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("name", ["add_Fraction_Fraction_Fraction", "max_Fraction_Fraction_Fraction"])
 def test_no_generated_set_holds_an_example(name, profile):

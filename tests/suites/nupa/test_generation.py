@@ -64,6 +64,7 @@ def test_answers_are_exact_on_more_than_100_000_problems():
     assert set(seen) == set(TASKS)
 
 
+@pytest.mark.long
 def test_the_published_answers_are_wrong_in_a_tenth_of_sig_alone_and_the_exact_ones_stand_beside():
     made = drafts(set="full", profile="reference", per_length=1) + drafts(
         tasks="sig", profile="reference", per_length=10

@@ -18,6 +18,7 @@ from tests.tiers import first_rows
 WAYS = {"chat": "strict_chat", "completion": "strict_completion"}
 
 
+@pytest.mark.long
 def test_every_recorded_reading_is_measured_as_the_published_code_does(golden):
     for asked, row in nupa_outputs(golden):
         kind, truth = TASKS[asked["task_name"]].answer_type, asked["groundtruth"]
@@ -151,6 +152,7 @@ def some(name: str, *, profile: str = "fixed", each: int = 4) -> list[Problem]:
     return made
 
 
+@pytest.mark.long
 @each_row("name", TASKS)
 def test_whoever_is_silent_lacks_every_digit_and_whoever_knows_all_lacks_none(name):
     for made in some(name, each=1)[::6]:
@@ -187,6 +189,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("style", first_rows(1, ["chat", "completion", "rules"]))
 def test_no_reply_raises_or_takes_longer_than_its_length(text, style):
@@ -209,6 +212,7 @@ def test_whatever_is_read_can_be_measured(kind, text):
         assert 0 <= near.digits_right <= near.digits_total
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("style", ["chat", "completion", "rules"])
 @pytest.mark.parametrize("kind", PATTERNS)
 @given(text=st.text(st.sampled_from("01.eE+-/ ٣TheanswerisSo=\n"), max_size=40))

@@ -30,6 +30,7 @@ def test_digits_are_compared_where_they_stand(answer, truth, kind, near):
 DECIMALS = st.from_regex(r"\A\d{1,40}\.\d{1,40}\Z")
 
 
+@pytest.mark.long
 @given(answer=DECIMALS, truth=DECIMALS)
 def test_only_the_same_text_has_every_digit_right_and_none_too_many(answer, truth):
     near = nearness(answer, truth, "decimal")

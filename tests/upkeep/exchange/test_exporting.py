@@ -185,6 +185,7 @@ def test_what_others_wrote_meanwhile_stays_and_is_all_that_is_there(tmp_path, mo
     assert [(path.name, path.read_text()) for path in (tmp_path / "out").iterdir()] == [("b.jsonl", "mine")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("condition", "note"),
     [

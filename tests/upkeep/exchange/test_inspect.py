@@ -87,6 +87,7 @@ def test_there_is_a_log_for_each_model_and_condition(logs):
     assert list(logs) == [f"{alias}+{name}.eval" for alias, name in sorted(pairs)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alias", MODELS)
 def test_a_log_has_the_form_that_inspect_publishes(logs, alias):
     log = dict(logs[f"{alias}+plain.eval"])

@@ -43,6 +43,7 @@ def place_of(recorded):
     return recorded["source_file"].removesuffix(".jsonl"), datetime.fromisoformat(recorded["timestamp"])
 
 
+@pytest.mark.long
 def test_every_recorded_reply_is_read_as_it_was_read_then(golden, imported):
     grades = {
         row["trial_id"]: row for row in read_grades(imported, filters=[("headline", "==", True)]).to_pylist()
@@ -57,6 +58,7 @@ def test_every_recorded_reply_is_read_as_it_was_read_then(golden, imported):
         ]
 
 
+@pytest.mark.long
 def test_what_was_counted_is_kept(golden, imported):
     trials = by_place(read_trials(imported))
     for recorded in rows(golden):
@@ -405,6 +407,7 @@ def test_a_plan_that_cannot_be_meant_is_refused(tmp_path, plan, said):
 # and out again
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "line",
     [

@@ -104,6 +104,7 @@ def test_a_merged_folder_reports_and_is_regraded_like_any_other(halves):
     }
 
 
+@pytest.mark.long
 def test_the_folders_that_are_merged_stay_as_they_are(halves):
     folder, _ = halves
     sources = [folder / "a", folder / "b"]
