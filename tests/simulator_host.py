@@ -11,7 +11,7 @@ import orjson
 
 from asyncbench.errors import AsyncbenchError
 from asyncbench.simulator.server import listening
-from asyncbench.simulator.settings import from_json
+from asyncbench.simulator.settings import parse_settings
 
 
 async def _serve() -> None:
@@ -35,7 +35,7 @@ async def _obey(order: Mapping[str, str], servers: dict[str, AsyncExitStack]) ->
         return order["stop"]
     os.chdir(order["folder"])  # where the names of its files count from
     server = AsyncExitStack()
-    url = await server.enter_async_context(listening(from_json(order["start"])))
+    url = await server.enter_async_context(listening(parse_settings(order["start"])))
     servers[url] = server
     return url
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from asyncbench.simulator.process import START_TIMEOUT_S, Simulator, _end, _url
-from asyncbench.simulator.settings import Settings, to_json
+from asyncbench.simulator.settings import Settings, settings_json
 from tests.processes import Forked
 
 
@@ -33,7 +33,7 @@ def page(server, path, body=None):
 @contextmanager
 def running(settings: Settings) -> Iterator[Simulator]:
     """Do what `asyncbench.simulator.process.running` does, without a process of its own."""
-    simulator = Simulator(_host(), _order({"start": to_json(settings), "folder": str(Path.cwd())}))
+    simulator = Simulator(_host(), _order({"start": settings_json(settings), "folder": str(Path.cwd())}))
     try:
         yield simulator
     finally:
@@ -43,7 +43,7 @@ def running(settings: Settings) -> Iterator[Simulator]:
 @contextmanager
 def forked(settings: Settings, program: str = "asyncbench.simulator") -> Iterator[Simulator]:
     """Do the same with a process of its own, without the imports of a new one."""
-    process = _piped(program, "--until-stdin-closes", "--json-settings", to_json(settings))
+    process = _piped(program, "--until-stdin-closes", "--json-settings", settings_json(settings))
     try:
         yield Simulator(process, _url(process, START_TIMEOUT_S))
     finally:

@@ -9,7 +9,7 @@ import orjson
 
 from asyncbench.errors import AsyncbenchError
 from asyncbench.simulator.server import serve
-from asyncbench.simulator.settings import from_json
+from asyncbench.simulator.settings import parse_settings
 
 EXAMPLE = (
     """python -m asyncbench.simulator --json-settings '{"problems": ["data/nupa.parquet"], "rpm": 600}'"""
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--until-stdin-closes", action="store_true", help="stop when standard input ends")
     options = parser.parse_args(arguments)
     try:
-        settings = from_json(options.json_settings)
+        settings = parse_settings(options.json_settings)
         asyncio.run(serve(settings, until_stdin_closes=options.until_stdin_closes))
     except AsyncbenchError as error:
         sys.stdout.write(f"{orjson.dumps({'simulated': True, 'error': str(error)}).decode()}\n")

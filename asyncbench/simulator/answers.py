@@ -79,11 +79,11 @@ def read_recordings(folders: Sequence[Path]) -> tuple[Recording, ...]:
     return tuple(
         recording
         for folder in folders
-        for recording in (_of_file if folder.suffix == ".parquet" else _recordings)(folder)
+        for recording in (_file_recordings if folder.suffix == ".parquet" else _folder_recordings)(folder)
     )
 
 
-def by_name(recordings: Sequence[Recording]) -> dict[str, list[Recording]]:
+def recordings_by_name(recordings: Sequence[Recording]) -> dict[str, list[Recording]]:
     """Return the recordings that each name may mean: a run of one model, else an alias.
 
     Only a name with one recording is clear. A run's name comes before an alias.
@@ -97,9 +97,9 @@ def by_name(recordings: Sequence[Recording]) -> dict[str, list[Recording]]:
     return aliases | runs
 
 
-def _of_file(path: Path) -> Iterator[Recording]:
+def _file_recordings(path: Path) -> Iterator[Recording]:
     """Yield the runs of a file of recorded answers."""
-    records = defaultdict[str, defaultdict[bytes, list[Record]]](lambda: defaultdict(list))  # of each run
+    records = defaultdict[str, defaultdict[bytes, list[Record]]](lambda: defaultdict(list))  # by run
     for answered in recorded_answers(path):
         records[answered.run][digest(answered.draft.question)].append(
             Record(
@@ -115,20 +115,23 @@ def _of_file(path: Path) -> Iterator[Recording]:
         yield Recording(folder=path, run=run.run, model=run.model, records=records[run.run])
 
 
-def _recordings(folder: Path) -> Iterator[Recording]:
+def _folder_recordings(folder: Path) -> Iterator[Recording]:
+    """Yield the runs of a results folder."""
     questions = {  # of the folder's copies of problem sets
         row["problem_id"]: digest(row["question"])
         for path in sorted((folder / "problems").glob("*.parquet"))
         for row in rows(path, ["problem_id", "question"])
     }
     by_run: defaultdict[tuple[str, str], defaultdict[bytes, list[tuple[Any, Record]]]]
-    by_run = defaultdict(lambda: defaultdict(list))  # of each question: its records and their places
+    by_run = defaultdict(lambda: defaultdict(list))  # by question: its records with what orders them
     for row in _replayable(folder, questions):
-        place = tuple(row[name] for name in ORDER)
-        by_run[row["run"], row["model"]][questions[row["problem_id"]]].append((place, _record(row)))
-    for (run, model), placed in sorted(by_run.items()):
-        in_order = {question: sorted(some, key=itemgetter(0)) for question, some in placed.items()}
-        records = {question: [record for _, record in some] for question, some in in_order.items()}
+        order = tuple(row[name] for name in ORDER)
+        by_run[row["run"], row["model"]][questions[row["problem_id"]]].append((order, _record(row)))
+    for (run, model), by_question in sorted(by_run.items()):
+        records = {
+            question: [record for _, record in sorted(ordered, key=itemgetter(0))]
+            for question, ordered in by_question.items()
+        }
         yield Recording(folder=folder, run=run, model=model, records=records)
 
 
@@ -142,20 +145,19 @@ def _replayable(folder: Path, questions: Mapping[str, bytes]) -> Iterator[dict[s
         raise ConfigError(
             f"simulator: replay: {folder} holds no finished trial; name the folder of a run that got answers"
         )
-    known = trials.filter(pc.is_in(trials["problem_id"], value_set=pa.array(list(questions), pa.string())))
-    _check_sets(trials, known, folder)
-    for batch in known.to_batches(ROWS):
-        yield from batch.to_pylist()
-
-
-def _check_sets(trials: pa.Table, known: pa.Table, folder: Path) -> None:
-    lost = set(trials["problem_set"].unique().to_pylist()) - set(known["problem_set"].unique().to_pylist())
-    if lost:
+    with_question = pc.is_in(trials["problem_id"], value_set=pa.array(list(questions), pa.string()))
+    replayable = trials.filter(with_question)
+    problem_sets, replayable_sets = (
+        set(table["problem_set"].unique().to_pylist()) for table in (trials, replayable)
+    )
+    if lost := problem_sets - replayable_sets:
         raise ProblemSetError(
             f"{folder}: its trials cannot be replayed without their questions, and no file in "
             f"{folder / 'problems'} holds those of problem set {', '.join(sorted(map(repr, lost)))}; put the "
             "copy back that the run made there, or name a folder that has its problems"
         )
+    for batch in replayable.to_batches(ROWS):
+        yield from batch.to_pylist()
 
 
 def _record(row: Mapping[str, Any]) -> Record:
@@ -181,22 +183,22 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?(/\d+)?")
 _MANTISSA = re.compile(r"\d+(\.\d+)?")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
-Answerer = Callable[[KnownAnswer, str], str]  # what is known, and the text that seeds whatever is drawn
+Answerer = Callable[[KnownAnswer, str], str]  # the known answer, and the text that seeds its random draws
 
 
-def oracle(known: KnownAnswer, _seed: str) -> str:
+def oracle(right: KnownAnswer, _seed: str) -> str:
     """Answer right, always."""
-    return known.expected
+    return right.expected
 
 
-def noisy(known: KnownAnswer, seed: str) -> str:
-    """Answer wrong the more often the longer the problem is, the way models get numbers wrong."""
+def noisy(right: KnownAnswer, seed: str) -> str:
+    """Answer wrong more often the longer the problem is, in the way that models get numbers wrong."""
     draw = random.Random(seed)
-    if draw.random() < math.exp(-known.length / LENGTH_SCALE):
-        return f"The answer is {known.expected}." if draw.random() < DECORATED_SHARE else known.expected
+    if draw.random() < math.exp(-right.length / LENGTH_SCALE):
+        return f"The answer is {right.expected}." if draw.random() < DECORATED_SHARE else right.expected
     if draw.random() < EMPTY_SHARE:
         return ""
-    return mistaken(known.expected, draw)
+    return mistaken(right.expected, draw)
 
 
 # `noisy-2` is `noisy` under another name: it errs on other problems.
@@ -211,8 +213,11 @@ def answerer(model: str) -> Answerer | None:
 
 def mistaken(expected: str, draw: random.Random) -> str:
     """Return an answer near the expected one that is never equal to it, in value or in text."""
-    if _NUMBER.fullmatch(expected) is None:
-        return _other_character(expected, draw)
+    if _NUMBER.fullmatch(expected) is None:  # a text has another letter in it
+        index = draw.randrange(len(expected)) if expected else 0
+        letter = expected[index : index + 1].lower()
+        wrong = draw.choice([candidate for candidate in _LETTERS if candidate != letter])
+        return expected[:index] + wrong + expected[index + 1 :]
     # Only the mantissa or numerator: a change there always changes the value, one elsewhere may not.
     start, end = _MANTISSA.search(expected).span()  # type: ignore[union-attr]  # every number holds one
     right = expected[start:end]
@@ -222,37 +227,22 @@ def mistaken(expected: str, draw: random.Random) -> str:
 
 def _slips(digits: str, draw: random.Random) -> Iterator[str]:
     """Yield slips of the pen in random order, the last of which surely changes the value."""
-    places = [place for place, character in enumerate(digits) if character != "."]
-    slips = [_dropped, _swapped, _carry_lost]
-    for slip in draw.sample([*slips, _changed], k=len(slips) + 1):
-        yield slip(digits, draw.choice(places), draw)
-    yield _changed(digits, draw.choice(places), draw)
+    indices = [index for index, character in enumerate(digits) if character != "."]
+    for slip in draw.sample(["dropped", "swapped", "carry lost", "changed"], k=4):
+        yield _slip(slip, digits, draw.choice(indices), draw)
+    yield _slip("changed", digits, draw.choice(indices), draw)
 
 
-def _changed(digits: str, place: int, draw: random.Random) -> str:
-    other = (int(digits[place]) + draw.randint(1, 9)) % 10
-    return f"{digits[:place]}{other}{digits[place + 1 :]}"
-
-
-def _carry_lost(digits: str, place: int, _draw: random.Random) -> str:
-    return f"{digits[:place]}{(int(digits[place]) - 1) % 10}{digits[place + 1 :]}"
-
-
-def _dropped(digits: str, place: int, _draw: random.Random) -> str:
-    rest = digits[:place] + digits[place + 1 :]
-    return rest if _MANTISSA.fullmatch(rest) else ""
-
-
-def _swapped(digits: str, place: int, _draw: random.Random) -> str:
-    pair = digits[place : place + 2]
-    return digits[:place] + pair[::-1] + digits[place + 2 :] if pair.isdigit() else ""
-
-
-def _other_character(text: str, draw: random.Random) -> str:
-    place = draw.randrange(len(text)) if text else 0
-    right = text[place : place + 1].lower()
-    other = draw.choice([letter for letter in _LETTERS if letter != right])
-    return text[:place] + other + text[place + 1 :]
+def _slip(slip: str, digits: str, index: int, draw: random.Random) -> str:
+    """Return a number with a slip at one of its digits; empty: this digit cannot have it."""
+    before, after = digits[:index], digits[index + 1 :]
+    if slip == "dropped":
+        return before + after if _MANTISSA.fullmatch(before + after) else ""
+    if slip == "swapped":
+        pair = digits[index : index + 2]
+        return before + pair[::-1] + digits[index + 2 :] if pair.isdigit() else ""
+    added = -1 if slip == "carry lost" else draw.randint(1, 9)
+    return f"{before}{(int(digits[index]) + added) % 10}{after}"
 
 
 # ── sources ──────────────────────────────────────────────────────────────────────────────────
@@ -260,7 +250,7 @@ def _other_character(text: str, draw: random.Random) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What one call gets, unless its limits or a fault are against it."""
+    """The answer for one call, before its limits and faults are asked."""
 
     answer: WireAnswer  # of a failure: what it counts against the limits
     failed: bool = False  # the call ends as a failure of the server, not with the answer
@@ -279,9 +269,9 @@ class MadeUp:
         """Tell whether there is an answer to a question, with its numbers in these forms."""
         return self._questions.find(question, digits) is not None
 
-    def found_in(self, request: WireRequest, /) -> str | None:
+    def question_in(self, request: WireRequest, /) -> str | None:
         """Return the known question that a message holds; None: it holds none, or nobody looked."""
-        return self._questions.within(request.question, request.digits)
+        return self._questions.find_inside(request.question, request.digits)
 
     def take(self, request: WireRequest, worse: float = 0.0, /) -> Taken:
         """Return what a call gets; `worse`: the share of questions whose answers are spoilt, if made up.
@@ -289,7 +279,7 @@ class MadeUp:
         Raises:
             RefusedError: the model has no answer to this question.
         """
-        if (known := self._questions.find(request.question, request.digits)) is None:
+        if (right := self._questions.find(request.question, request.digits)) is None:
             raise RefusedError(
                 Why.UNKNOWN_QUESTION,
                 f"The last user message, {request.question[:80]!r}, is none of the {len(self._questions)} "
@@ -300,7 +290,7 @@ class MadeUp:
         # what completes a text goes on after its end: behind an = with a space, as base models do
         space = " " if request.without_roles and request.question.endswith("=") else ""
         spoilt = worse and (draw := Random(f"{seed}/worse")).random() < worse
-        text = mistaken(known.expected, draw) if spoilt else self._answerer(known, seed)
+        text = mistaken(right.expected, draw) if spoilt else self._answerer(right, seed)
         return Taken(answer=answer_of(request, space + text, reasoning))
 
 
@@ -313,31 +303,29 @@ class Replay:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._gone = defaultdict[bytes, set[int]](set)  # of each question: delivered, or out on a call
+        self._gone = defaultdict[bytes, set[int]](set)  # by question: records delivered, or out on a call
 
     def knows(self, question: str, digits: tuple[str, ...] = ()) -> bool:
         return not digits and digest(question) in self._recording.records
 
-    def found_in(self, _request: WireRequest, /) -> str | None:
+    def question_in(self, _request: WireRequest, /) -> str | None:
         return None
 
     def take(self, request: WireRequest, _worse: float = 0.0, /) -> Taken:
         question = digest(request.question)
         if (records := self._recording.records.get(question)) is None:
-            raise RefusedError(Why.UNKNOWN_QUESTION, self._unknown(request))
+            raise RefusedError(
+                Why.UNKNOWN_QUESTION,
+                f"The last user message, {request.question[:80]!r}, is none of the "
+                f"{len(self._recording.records)} questions that were recorded of model {request.model!r} in "
+                f"{self._recording.place}; ask what was asked there.",
+            )
         gone = self._gone[question]
-        unused = (place for place in range(len(records)) if place not in gone)
-        if (place := next(unused, None)) is None:
+        unused = (index for index in range(len(records)) if index not in gone)
+        if (index := next(unused, None)) is None:
             return _taken(records[-1], request)
-        gone.add(place)
-        return replace(_taken(records[place], request), give_back=partial(gone.discard, place))
-
-    def _unknown(self, request: WireRequest) -> str:
-        return (
-            f"The last user message, {request.question[:80]!r}, is none of the "
-            f"{len(self._recording.records)} questions that were recorded of model {request.model!r} in "
-            f"{self._recording.place}; ask what was asked there."
-        )
+        gone.add(index)
+        return replace(_taken(records[index], request), give_back=partial(gone.discard, index))
 
 
 AnswerSource = MadeUp | Replay

@@ -10,11 +10,11 @@ from asyncbench.simulator.wire import Json, PaceAsked, RefusedError, Why, WireRe
 from asyncbench.suites.numbers import DIGIT_FORMS
 from asyncbench.suites.table import SUITES
 
-LONGEST_S = 3600.0  # that a request may ask its answer to take
-TAILS = 100  # of a prompt without roles: how many lines back its question may begin
+LONGEST_S = 3600.0  # the longest time that a request may ask its answer to take
+TAILS = 100  # the question of a prompt without roles may begin this many lines before its end
 
-_MORE = ("digits", "batch")  # that `simulate` may hold, too
-_PACES: Mapping[str, tuple[float, float]] = {  # what `simulate` may hold: at least, at most
+_MORE = ("digits", "batch")  # other keys of `simulate`
+_PACES: Mapping[str, tuple[float, float]] = {  # keys of `simulate` that hold a number: from, to
     "latency_s": (0, LONGEST_S),
     "latency_sigma": (0, LONGEST_S),
     "ttft_s": (0, LONGEST_S),
@@ -30,7 +30,7 @@ _PACES: Mapping[str, tuple[float, float]] = {  # what `simulate` may hold: at le
     "worse_share": (0, 1),
 }
 _WHOLE = ("chunks", "slots", "worse_in_flight")
-_CHOICES: Mapping[str, Collection[str]] = {"service": tuple(SERVICES)}  # likewise: one of these
+_CHOICES: Mapping[str, Collection[str]] = {"service": tuple(SERVICES)}  # keys that hold one of some words
 
 EFFORTS: Mapping[str, int] = {  # the most tokens to think with; the names are the vendors', the numbers ours
     "none": 0,
@@ -76,7 +76,7 @@ def asked_of(body: Json, *, messages: object, system: object, max_tokens: object
         question=question,
         prompt_characters=sum(len(text) for _, text in texts) + len(_text(system)),
         think_tokens=think_tokens(body),
-        summary=_within(body, "reasoning").get("summary") is not None,
+        summary=_object_at(body, "reasoning").get("summary") is not None,
     )
 
 
@@ -103,25 +103,25 @@ def plainly_asked(
         raise RefusedError(Why.BAD_REQUEST, "`model` must be the name of a model.")
     if not (stream is None or isinstance(stream, bool)):
         raise RefusedError(Why.BAD_REQUEST, "`stream` must be true or false.")
-    most = None if max_tokens is None else _whole(max_tokens, 1)
-    if max_tokens is not None and most is None:
+    longest_reply = None if max_tokens is None else _whole(max_tokens, 1)
+    if max_tokens is not None and longest_reply is None:
         raise RefusedError(Why.BAD_REQUEST, "The longest reply must be a whole number of tokens, at least 1.")
-    known = (*_PACES, *_CHOICES, *_MORE)
-    if simulate is not None and (not isinstance(simulate, dict) or simulate.keys() - {*known}):
-        raise RefusedError(Why.BAD_REQUEST, f"`simulate` must hold only {', '.join(known)}.")
-    pace = {key: value for key, value in _within(body, "simulate").items() if key not in _MORE}
-    digits = _within(body, "simulate").get("digits", [])
+    keys = (*_PACES, *_CHOICES, *_MORE)
+    if simulate is not None and (not isinstance(simulate, dict) or simulate.keys() - {*keys}):
+        raise RefusedError(Why.BAD_REQUEST, f"`simulate` must hold only {', '.join(keys)}.")
+    pace = {key: value for key, value in _object_at(body, "simulate").items() if key not in _MORE}
+    digits = _object_at(body, "simulate").get("digits", [])
     if not (isinstance(digits, list) and all(form in DIGIT_FORMS for form in digits)):
         raise RefusedError(Why.BAD_REQUEST, f"Simulated digits must be some of {', '.join(DIGIT_FORMS)}.")
     for key, value in pace.items():
         _check_pace(key, value)
-    usage = _within(body, "stream_options").get("include_usage") is True
+    usage = _object_at(body, "stream_options").get("include_usage") is True
     return WireRequest(
         model=model,
         question=question,
         without_roles=without_roles,
         prompt_characters=prompt_characters,
-        max_tokens=most,
+        max_tokens=longest_reply,
         think_tokens=think_tokens,
         stream=stream,
         stream_usage=usage,
@@ -135,9 +135,9 @@ def tails(prompt: str) -> Iterator[str]:
     """Yield a prompt without roles whole, then from each of its last lines on: one is the question."""
     yield prompt
     starts: list[int] = []
-    place = len(prompt)
-    while len(starts) < TAILS and (place := prompt.rfind("\n", 0, place)) >= 0:
-        starts.append(place + 1)
+    newline = len(prompt)
+    while len(starts) < TAILS and (newline := prompt.rfind("\n", 0, newline)) >= 0:
+        starts.append(newline + 1)
     for start in reversed(starts):
         yield prompt[start:]
 
@@ -160,20 +160,22 @@ def think_tokens(body: Json) -> int:
     """
     if body.keys().isdisjoint(_KEYS):  # most requests
         return 0
-    reasoning, thinking = _within(body, "reasoning"), _within(body, "thinking")
+    reasoning, thinking = _object_at(body, "reasoning"), _object_at(body, "thinking")
     if thinking.get("type") in _OFF:
         return 0
-    geminis = object_in(object_in((_within(body, "extra_body") or body).get("google")).get("thinking_config"))
+    geminis = object_in(
+        object_in((_object_at(body, "extra_body") or body).get("google")).get("thinking_config")
+    )
     asked_budget = thinking.get("budget_tokens", reasoning.get("max_tokens", geminis.get("thinking_budget")))
     budget = None if asked_budget is None else _whole(asked_budget, 0)
     if asked_budget is not None and budget is None:
         raise RefusedError(Why.BAD_REQUEST, "A thinking budget must be a whole number of tokens.")
     efforts = (
-        (body, "reasoning_effort"),
-        (reasoning, "effort"),
-        (_within(body, "output_config"), "effort"),
+        body.get("reasoning_effort"),
+        reasoning.get("effort"),
+        _object_at(body, "output_config").get("effort"),
     )
-    effort = next((place[key] for place, key in efforts if place.get(key) is not None), None)
+    effort = next((effort for effort in efforts if effort is not None), None)
     if effort is not None:
         if not isinstance(effort, str) or effort not in EFFORTS:
             raise RefusedError(Why.BAD_REQUEST, f"No effort {effort!r}; there are: {', '.join(EFFORTS)}.")
@@ -196,11 +198,11 @@ def _check_pace(key: str, value: object) -> None:
         if value not in _CHOICES[key]:
             raise RefusedError(Why.BAD_REQUEST, f"Simulated {key} must be {', '.join(_CHOICES[key])}.")
         return
-    least, most = _PACES[key]
+    low, high = _PACES[key]
     kind = int if key in _WHOLE else int | float
     fits = isinstance(value, kind) and not isinstance(value, bool)
-    if not fits or math.isnan(value) or not least <= value <= most:  # type: ignore[arg-type, operator]  # a number
-        raise RefusedError(Why.BAD_REQUEST, f"Simulated {key} must be a number from {least:g} to {most:g}.")
+    if not fits or math.isnan(value) or not low <= value <= high:  # type: ignore[arg-type, operator]  # a number
+        raise RefusedError(Why.BAD_REQUEST, f"Simulated {key} must be a number from {low:g} to {high:g}.")
 
 
 def _text(content: object) -> str:
@@ -208,7 +210,7 @@ def _text(content: object) -> str:
         return content or ""
     if not isinstance(content, list):
         raise RefusedError(Why.BAD_REQUEST, "A message's `content` must be text or a list of parts.")
-    texts = (part.get("text") for part in content if isinstance(part, dict))
+    texts = (block.get("text") for block in content if isinstance(block, dict))
     return "".join(text for text in texts if isinstance(text, str))  # not an image, nor a tool's result
 
 
@@ -217,5 +219,5 @@ def _whole(value: object, least: int) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= least else None
 
 
-def _within(place: Mapping[str, object], key: str) -> Json:
-    return object_in(place.get(key))
+def _object_at(body: Mapping[str, object], key: str) -> Json:
+    return object_in(body.get(key))

@@ -105,7 +105,7 @@ def no_calls() -> Stats:
     return cast("Stats", {**numbers, "statuses": Counter[str](), "faults": Counter[str]()})
 
 
-def in_order(stats: Stats) -> Stats:
+def ordered_stats(stats: Stats) -> Stats:
     """Return counts as they are told: statuses and faults by their names."""
     statuses, faults = (dict(sorted(counts.items())) for counts in (stats["statuses"], stats["faults"]))
     return {**stats, "statuses": statuses, "faults": faults}
@@ -119,14 +119,14 @@ class Visit:
         self._total = total
 
     def __enter__(self) -> Self:
-        self.under(self._total)
+        self.count_under(self._total)
         return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         gone = error is not None and issubclass(error, asyncio.CancelledError | ConnectionError)
         self.add(in_flight=-1, left=int(gone))
 
-    def under(self, counts: Stats) -> None:
+    def count_under(self, counts: Stats) -> None:
         """Count the call among all, or under its model, too."""
         counts["requests"] += 1
         counts["in_flight"] += 1

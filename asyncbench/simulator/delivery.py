@@ -134,9 +134,9 @@ async def invalid_event(request: web.BaseRequest, broadcast: Broadcast) -> web.S
     """Write the stream out; the JSON of the event in its middle does not parse."""
     script = broadcast.script
     opening, pieces = list(script.opening), list(script.pieces)
-    place = pieces or opening or [b"data: {}\n\n"]
-    spoiled = place[len(place) // 2]
-    place[len(place) // 2] = spoiled.rstrip(b"\n")[:-1] + b"\n\n"
+    events = pieces or opening or [b"data: {}\n\n"]
+    middle = len(events) // 2
+    events[middle] = events[middle].rstrip(b"\n")[:-1] + b"\n\n"
     return await whole_stream(
         request, replace(broadcast, script=replace(script, opening=opening, pieces=pieces))
     )
@@ -214,16 +214,12 @@ def _beats(broadcast: Broadcast) -> Iterator[tuple[float, bytes]]:
             yield timing.ttft_s * line / WAITING_LINES, broadcast.waiting
     for event in script.opening:
         yield opened_s, event
-    for place, event in enumerate(script.pieces):
-        yield _on_tick(timing.due_s(place, len(script.pieces)), timing), event
+    for index, event in enumerate(script.pieces):
+        # A piece is written at the end of the tick in which it is due, counted from the first piece.
+        ticks = math.ceil((timing.due_s(index, len(script.pieces)) - timing.ttft_s) / TICK_S)
+        yield min(timing.latency_s, timing.ttft_s + ticks * TICK_S), event
     for event in script.closing:
         yield timing.latency_s, event
-
-
-def _on_tick(due_s: float, timing: Timing) -> float:
-    """Return when a piece is written: at the end of the tick in which it is due, counted from the first."""
-    ticks = math.ceil((due_s - timing.ttft_s) / TICK_S)
-    return min(timing.latency_s, timing.ttft_s + ticks * TICK_S)
 
 
 def _close(request: web.BaseRequest) -> None:

@@ -138,7 +138,12 @@ class SlidingWindow:
         return self._leaves_s[bisect_left(self._sums, gone - _ROUNDING)] - at_s
 
     def take(self, amount: float, at_s: float) -> None:
-        self._forget(self._left(at_s) - 1)
+        # Amounts that left are forgotten rarely, and half of all at least: a list moves all that stays.
+        rest = self._left(at_s) - 1
+        if rest >= max(_FORGET, len(self._sums) // 2):
+            gone = self._sums[rest]
+            self._leaves_s = self._leaves_s[rest:]
+            self._sums = [total - gone for total in self._sums[rest:]]
         self._leaves_s.append(at_s + self._window_s * max(1.0, amount / self._most))
         self._sums.append(self._sums[-1] + amount)
 
@@ -156,14 +161,6 @@ class SlidingWindow:
     def _left(self, at_s: float) -> int:
         """Return how many amounts count no more; at least one, since nothing is admitted at the start."""
         return bisect_right(self._leaves_s, at_s + _INSTANT_S)
-
-    def _forget(self, rest: int) -> None:
-        # Rarely, and half of them at least: a list moves all that stays.
-        if rest < max(_FORGET, len(self._sums) // 2):
-            return
-        gone = self._sums[rest]
-        self._leaves_s = self._leaves_s[rest:]
-        self._sums = [amount - gone for amount in self._sums[rest:]]
 
 
 # ── by name ──────────────────────────────────────────────────────────────────────────────────
@@ -213,15 +210,11 @@ class ServedLimits:
 # ── first come, first served; a queue is no slower than the theory of it, however late the loop is ───────
 
 
-def _lognormal(random: Random, sigma: float) -> float:
-    return math.exp(sigma * random.gauss(0, 1) - sigma**2 / 2)
-
-
 # By name: a draw whose mean is 1. Only a lognormal has a sigma.
 SERVICES: Mapping[str, Callable[[Random, float], float]] = {
     "fixed": lambda _random, _sigma: 1.0,
     "exponential": lambda random, _sigma: -math.log(1.0 - random.random()),
-    "lognormal": _lognormal,
+    "lognormal": lambda random, sigma: math.exp(sigma * random.gauss(0, 1) - sigma**2 / 2),
 }
 
 

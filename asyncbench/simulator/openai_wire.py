@@ -104,22 +104,19 @@ def _script(
     exchange: Exchange, opening: Sequence[Json], pieces: list[bytes], finish: Json, apart: Callable[[], Json]
 ) -> Script:
     """Write a stream of choices; `apart`: a chunk without a choice, for the usage."""
+    vendor = exchange.vendor
+    usage, where = {"usage": vendor.usage(exchange.answer)}, vendor.stream_usage
+    closing = [event(finish | usage if where is StreamUsage.IN_FINISH else finish)]
+    if where is StreamUsage.ALWAYS or (where is StreamUsage.ASKED and exchange.request.stream_usage):
+        closing.append(event(apart() | usage))
+    if vendor.done:
+        closing.append(vendor.done)
     return Script(
         opening=[event(chunk) for chunk in opening],
         pieces=pieces,
-        closing=[*_closing(exchange, finish, apart)],
+        closing=closing,
         error=event(error(_MIDWAY, "")[1]),
     )
-
-
-def _closing(exchange: Exchange, finish: Json, apart: Callable[[], Json]) -> Iterator[bytes]:
-    ways, usage = exchange.ways, {"usage": exchange.ways.usage(exchange.answer)}
-    how = ways.stream_usage
-    yield event(finish | usage if how is StreamUsage.IN_FINISH else finish)
-    if how is StreamUsage.ALWAYS or (how is StreamUsage.ASKED and exchange.request.stream_usage):
-        yield event(apart() | usage)
-    if ways.done:
-        yield ways.done
 
 
 def _body(exchange: Exchange, name: str, kind: str, choices: Sequence[Json]) -> Json:
@@ -142,32 +139,32 @@ def _finish_of(exchange: Exchange) -> str:
 
 def _read_chat(body: Json) -> WireRequest:
     """Read a request. `max_tokens` is the older name of `max_completion_tokens`."""
-    most = body.get("max_completion_tokens", body.get("max_tokens"))
-    return asked_of(body, messages=body.get("messages"), system=None, max_tokens=most)
+    max_tokens = body.get("max_completion_tokens", body.get("max_tokens"))
+    return asked_of(body, messages=body.get("messages"), system=None, max_tokens=max_tokens)
 
 
 def _chat_reply(exchange: Exchange) -> Json:
     message = {
         "role": "assistant",
-        **exchange.ways.message(exchange.answer),
+        **exchange.vendor.message(exchange.answer),
         "refusal": None,
         "annotations": [],
     }
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_of(exchange)}
     body = _chat_body(exchange, "chat.completion", [choice])
-    body["usage"] = exchange.ways.usage(exchange.answer)
-    return exchange.ways.adorn(body, exchange)
+    body["usage"] = exchange.vendor.usage(exchange.answer)
+    return exchange.vendor.adorn(body, exchange)
 
 
 def _chat_script(exchange: Exchange) -> Script:
-    ways, answer = exchange.ways, exchange.answer
-    thought = _chat_pieces(exchange, ways.thought(HOLE), answer.reasoning) if ways.reasoning else []
+    vendor, answer = exchange.vendor, exchange.answer
+    thought = _chat_pieces(exchange, vendor.thought(HOLE), answer.reasoning) if vendor.reasoning else []
     return _script(
         exchange,
-        opening=[*ways.before(), _chunk(exchange, {"role": "assistant", "content": ""})],
+        opening=[*vendor.opening_chunks(), _chunk(exchange, {"role": "assistant", "content": ""})],
         pieces=[*thought, *_chat_pieces(exchange, {"content": HOLE}, answer.text)],
         finish=_chunk(exchange, {}, finish=_finish_of(exchange)),
-        apart=lambda: ways.adorn(_chat_body(exchange, "chat.completion.chunk", []), exchange),
+        apart=lambda: vendor.adorn(_chat_body(exchange, "chat.completion.chunk", []), exchange),
     )
 
 
@@ -177,7 +174,7 @@ def _chat_pieces(exchange: Exchange, delta: Json, text: str) -> list[bytes]:
 
 def _chunk(exchange: Exchange, delta: Json, *, finish: str | None = None) -> Json:
     choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-    return exchange.ways.adorn(_chat_body(exchange, "chat.completion.chunk", [choice]), exchange)
+    return exchange.vendor.adorn(_chat_body(exchange, "chat.completion.chunk", [choice]), exchange)
 
 
 def _chat_body(exchange: Exchange, kind: str, choices: Sequence[Json]) -> Json:
@@ -204,7 +201,7 @@ def _read_prompt(body: Json) -> WireRequest:
 
 def _completion_reply(exchange: Exchange) -> Json:
     body = _completion(exchange, _text_choice(exchange.answer.text, _finish_of(exchange)))
-    return body | {"usage": exchange.ways.usage(exchange.answer)}
+    return body | {"usage": exchange.vendor.usage(exchange.answer)}
 
 
 def _completion_script(exchange: Exchange) -> Script:
@@ -248,25 +245,33 @@ def _read_input(body: Json) -> WireRequest:
 
 def _response_reply(exchange: Exchange) -> Json:
     status = "incomplete" if exchange.answer.cut else "completed"
-    return _response(exchange, status, _items(exchange)) | {"usage": _usage(exchange)}
+    answer = exchange.answer
+    usage = {
+        "input_tokens": answer.input_tokens,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens": answer.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": answer.reasoning_tokens},
+        "total_tokens": answer.input_tokens + answer.output_tokens,
+    }
+    return _response(exchange, status, _items(exchange)) | {"usage": usage}
 
 
 def _response_script(exchange: Exchange) -> Script:
     """Write an answer as a stream of typed events, all of them numbered."""
-    telling = _Telling(exchange)
+    events = _NumberedEvents(exchange)
     opening = [
-        telling.event(kind, response=_response(exchange, "in_progress", []))
+        events.event(kind, response=_response(exchange, "in_progress", []))
         for kind in ("response.created", "response.in_progress")
     ]
-    pieces = [piece for index, item in enumerate(_items(exchange)) for piece in telling.item(index, item)]
+    pieces = [piece for index, item in enumerate(_items(exchange)) for piece in events.item(index, item)]
     whole = _response_reply(exchange)
-    closing = [telling.event(f"response.{whole['status']}", response=whole)]
-    error = telling.event("error", code="server_error", message="It failed midway. (simulated)", param=None)
+    closing = [events.event(f"response.{whole['status']}", response=whole)]
+    error = events.event("error", code="server_error", message="It failed midway. (simulated)", param=None)
     return Script(opening=opening, pieces=pieces, closing=closing, error=error)
 
 
-class _Telling:
-    """Writes the events of one stream in their order."""
+class _NumberedEvents:
+    """Writes the events of one stream in their order, each with its number."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._numbers = itertools.count()
@@ -283,36 +288,41 @@ class _Telling:
         begin = self.event(
             "response.output_item.added", output_index=index, item=begun | {"status": "in_progress"}
         )
-        place = {"item_id": item["id"], "output_index": index}
-        pieces = [self._part(kind, part, place | {number: 0}) for kind, number, part in _parts(item)]
+        position = {"item_id": item["id"], "output_index": index}
+        pieces = [
+            self._content(kind, content, position | {number: 0}) for kind, number, content in _contents(item)
+        ]
         yielded = [*itertools.chain.from_iterable(pieces)] or [b""]
         end = self.event("response.output_item.done", output_index=index, item=item)
         yielded[0] = begin + yielded[0]
         yielded[-1] += end
         yield from yielded
 
-    def _part(self, kind: str, part: Json, place: Json) -> Iterator[bytes]:
-        text, logprobs = str(part["text"]), _LOGPROBS if kind == "output_text" else {}
+    def _content(self, kind: str, content: Json, position: Json) -> Iterator[bytes]:
+        """Yield a part of an item's content piece by piece."""
+        text, logprobs = str(content["text"]), _LOGPROBS if kind == "output_text" else {}
         around = {"output_text": "content_part", "reasoning_summary_text": "reasoning_summary_part"}.get(kind)
-        begin = self.event(f"response.{around}.added", **place, part=part | {"text": ""}) if around else b""
+        begin = b""
+        if around:
+            begin = self.event(f"response.{around}.added", **position, part=content | {"text": ""})
         pieces = [
-            self.event(f"response.{kind}.delta", **place, delta=piece, **logprobs)
+            self.event(f"response.{kind}.delta", **position, delta=piece, **logprobs)
             for piece in cut_up(text, self._chunks)
         ] or [b""]
-        end = self.event(f"response.{kind}.done", **place, text=text, **logprobs)
-        end += self.event(f"response.{around}.done", **place, part=part) if around else b""
+        end = self.event(f"response.{kind}.done", **position, text=text, **logprobs)
+        end += self.event(f"response.{around}.done", **position, part=content) if around else b""
         pieces[0] = begin + pieces[0]
         pieces[-1] += end
         yield from pieces
 
 
-def _parts(item: Json) -> Iterator[tuple[str, str, Json]]:
-    """Yield the parts of an item: what its events are called, how its place is counted, the part."""
+def _contents(item: Json) -> Iterator[tuple[str, str, Json]]:
+    """Yield the parts of an item's content, each with the name of its events and that of its index."""
     if item["type"] == "message":
-        yield from (("output_text", "content_index", part) for part in _list(item["content"]))
+        yield from (("output_text", "content_index", content) for content in _list(item["content"]))
         return
-    yield from (("reasoning_summary_text", "summary_index", part) for part in _list(item["summary"]))
-    yield from (("reasoning_text", "content_index", part) for part in _list(item.get("content")))
+    yield from (("reasoning_summary_text", "summary_index", content) for content in _list(item["summary"]))
+    yield from (("reasoning_text", "content_index", content) for content in _list(item.get("content")))
 
 
 def _list(parts: object) -> Sequence[Json]:
@@ -320,31 +330,29 @@ def _list(parts: object) -> Sequence[Json]:
 
 
 def _items(exchange: Exchange) -> list[Json]:
-    answer = exchange.answer
-    # Cut within the thinking: there is no message.
-    message = [] if answer.reasoning and answer.cut and not answer.text else [_message(exchange)]
-    return [_reasoning(exchange), *message] if answer.reasoning else message
+    """Return the items of an answer: its reasoning, where there is any, and its message."""
+    answer, items = exchange.answer, list[Json]()
+    if answer.reasoning:
+        reasoning: Json = {"id": f"rs_{exchange.request_id}", "type": "reasoning", "summary": []}
+        if exchange.request.summary:
+            reasoning["summary"] = [{"type": "summary_text", "text": answer.reasoning}]
+        if exchange.vendor.reasoning is not None:
+            reasoning["content"] = [{"type": "reasoning_text", "text": answer.reasoning}]
+        items.append(reasoning)
 
-
-def _message(exchange: Exchange) -> Json:
-    part = {"type": "output_text", "text": exchange.answer.text, "annotations": [], "logprobs": []}
-    return {
-        "id": f"msg_{exchange.request_id}",
-        "type": "message",
-        "role": "assistant",
-        "status": "incomplete" if exchange.answer.cut else "completed",
-        "content": [part],
-    }
-
-
-def _reasoning(exchange: Exchange) -> Json:
-    text = exchange.answer.reasoning
-    item: Json = {"id": f"rs_{exchange.request_id}", "type": "reasoning", "summary": []}
-    if exchange.request.summary:
-        item["summary"] = [{"type": "summary_text", "text": text}]
-    if exchange.ways.reasoning is not None:
-        item["content"] = [{"type": "reasoning_text", "text": text}]
-    return item
+    # An answer that was cut within its thinking has no message.
+    if not (answer.reasoning and answer.cut and not answer.text):
+        text = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
+        items.append(
+            {
+                "id": f"msg_{exchange.request_id}",
+                "type": "message",
+                "role": "assistant",
+                "status": "incomplete" if answer.cut else "completed",
+                "content": [text],
+            }
+        )
+    return items
 
 
 def _response(exchange: Exchange, status: str, output: Sequence[Json]) -> Json:
@@ -365,17 +373,6 @@ def _response(exchange: Exchange, status: str, output: Sequence[Json]) -> Json:
         "tools": [],
         "usage": None,
         "system_fingerprint": "simulated",
-    }
-
-
-def _usage(exchange: Exchange) -> Json:
-    answer = exchange.answer
-    return {
-        "input_tokens": answer.input_tokens,
-        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
-        "output_tokens": answer.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": answer.reasoning_tokens},
-        "total_tokens": answer.input_tokens + answer.output_tokens,
     }
 
 

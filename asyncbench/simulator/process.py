@@ -13,7 +13,7 @@ import orjson
 
 from asyncbench.errors import ConfigError
 from asyncbench.simulator.counts import Arrival, ServerSeconds, ServerStats
-from asyncbench.simulator.settings import Settings, to_json
+from asyncbench.simulator.settings import Settings, settings_json
 
 START_TIMEOUT_S = 60.0  # large problem sets are read first
 STOP_TIMEOUT_S = 10.0
@@ -40,8 +40,8 @@ class Simulator:
         return [Arrival(**row) for row in self._page("/stats/arrivals")["arrivals"]]
 
     def _page(self, path: str) -> Any:  # JSON
-        place = urlsplit(self.url)
-        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=STATS_TIMEOUT_S)
+        address = urlsplit(self.url)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=STATS_TIMEOUT_S)
         try:
             connection.request("GET", path)
             return orjson.loads(connection.getresponse().read())
@@ -60,7 +60,7 @@ def running(settings: Settings, *, timeout_s: float = START_TIMEOUT_S) -> Iterat
     """
     command = [sys.executable, "-m", "asyncbench.simulator", "--until-stdin-closes"]
     process = subprocess.Popen(  # noqa: S603  our own module, no shell, checked settings
-        [*command, "--json-settings", to_json(settings)],
+        [*command, "--json-settings", settings_json(settings)],
         stdin=subprocess.PIPE,  # held open, never written to: its end is our end
         stdout=subprocess.PIPE,
         start_new_session=True,  # a Ctrl-C is for the run, which may still need answers

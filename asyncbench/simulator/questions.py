@@ -29,15 +29,15 @@ DOCTORS_ANSWER: Final = "4"
 OPENING: Final = 6  # characters of a question by which it is looked for in a longer text
 
 
-class InForm(NamedTuple):
+class FormIndex(NamedTuple):
     """The questions with their numbers in one form."""
 
-    known: dict[bytes, KnownAnswer]  # by the digest of a question
+    answers: dict[bytes, KnownAnswer]  # by the digest of a question
     lengths: dict[str, set[int]]  # of the questions, by how they begin
 
 
 class Questions:
-    """Question → what is known of it; holds digests, not the questions."""
+    """The known answers by question; digests of questions are in memory, not their texts."""
 
     def __init__(self, problem_sets: Sequence[Path]) -> None:
         """Read whole problem sets; of a question found twice the first counts.
@@ -46,51 +46,52 @@ class Questions:
             ProblemSetError: a file is missing, is not Parquet or lacks a column.
         """
         self._sets = tuple(problem_sets)
-        self._by_form: dict[tuple[str, ...], InForm] = {(): self._read(())}
+        self._by_form: dict[tuple[str, ...], FormIndex] = {(): self._read(())}
 
     def __len__(self) -> int:
-        return len(self._by_form[()].known)
+        return len(self._by_form[()].answers)
 
     def find(self, question: str, digits: tuple[str, ...] = ()) -> KnownAnswer | None:
         """Return what is known of a question; None: it is in no problem set.
 
         With `digits` its numbers are in these forms, and so are those of the answer.
         """
-        if (known := self._in(digits).known.get(digest(question))) is None and question == DOCTORS_QUESTION:
+        answer = self._index(digits).answers.get(digest(question))
+        if answer is None and question == DOCTORS_QUESTION:
             return KnownAnswer(DOCTORS_ANSWER, len(DOCTORS_ANSWER))
-        return known
+        return answer
 
-    def within(self, message: str, digits: tuple[str, ...] = ()) -> str | None:
+    def find_inside(self, message: str, digits: tuple[str, ...] = ()) -> str | None:
         """Return the longest question that a message holds, the last of several; None: it holds none."""
-        longest, index = "", self._in(digits)
+        longest, index = "", self._index(digits)
         openings = {len(opening) for opening in index.lengths}
-        for place in range(len(message)):
+        for start in range(len(message)):
             for opening in openings:
-                for length in index.lengths.get(message[place : place + opening], ()):
-                    question = message[place : place + length]
-                    if length >= len(longest) and digest(question) in index.known:
+                for length in index.lengths.get(message[start : start + opening], ()):
+                    question = message[start : start + length]
+                    if length >= len(longest) and digest(question) in index.answers:
                         longest = question
         return longest or None
 
-    def _in(self, digits: tuple[str, ...]) -> InForm:
+    def _index(self, digits: tuple[str, ...]) -> FormIndex:
         if digits not in self._by_form:
             self._by_form[digits] = self._read(digits)
         return self._by_form[digits]
 
-    def _read(self, digits: tuple[str, ...]) -> InForm:
-        known, lengths = dict[bytes, KnownAnswer](), dict[str, set[int]]()
+    def _read(self, digits: tuple[str, ...]) -> FormIndex:
+        answers, lengths = dict[bytes, KnownAnswer](), dict[str, set[int]]()
         for path in self._sets:
             for row in rows(path, ["question", "expected"], also=["length", "operands"]):
                 question = rewritten(row["question"], digits, row.get("operands") or ())
                 expected, length = row["expected"], row.get("length")
                 answer = KnownAnswer(rewritten(expected, digits), len(expected) if length is None else length)
-                known.setdefault(digest(question), answer)
+                answers.setdefault(digest(question), answer)
                 lengths.setdefault(question[:OPENING], set()).add(len(question))
-        return InForm(known, lengths)
+        return FormIndex(answers, lengths)
 
 
 def digest(question: str) -> bytes:
-    """Return what stands for a question: the same text, the same 16 bytes."""
+    """Return the 16 bytes that stand for the text of a question."""
     return blake2b(question.encode(), digest_size=16).digest()
 
 

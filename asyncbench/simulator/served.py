@@ -29,7 +29,7 @@ from asyncbench.simulator.vendors import OWN, VENDORS, split
 from asyncbench.simulator.wire import (
     PaceAsked,
     RefusedError,
-    VendorWays,
+    Vendor,
     VendorWire,
     Why,
     WireAnswer,
@@ -49,9 +49,9 @@ class Timing:
     chunks: int | None
     freeze: Freeze = NEVER  # of the server, likewise
 
-    def due_s(self, place: int, pieces: int) -> float:
+    def due_s(self, index: int, pieces: int) -> float:
         """Return when a piece is due: the first with the first token, the last with the end, evenly."""
-        return self.ttft_s + (self.latency_s - self.ttft_s) * place / max(1, pieces - 1)
+        return self.ttft_s + (self.latency_s - self.ttft_s) * index / max(1, pieces - 1)
 
     def comes_s(self, due_s: float) -> float:
         """Return when that comes which is due: later, if the server stands still before."""
@@ -127,19 +127,33 @@ class Worsening:
 
 
 class Served:
-    """A model's name and all that is its own: models share no limit, no fault and no count."""
+    """One model of a server, with its own limits, faults and counts, which no two models share."""
 
     def __init__(
-        self, name: str, source: AnswerSource, ways: VendorWays, settings: Settings, *, at_s: float
+        self, name: str, source: AnswerSource, vendor: Vendor, settings: Settings, *, at_s: float
     ) -> None:
         self.source = source
-        self.ways = ways
+        self.vendor = vendor
         self._pace = AnswerPace(**{field.name: getattr(settings, field.name) for field in fields(AnswerPace)})
         self._lines: dict[tuple[int | None, float, float], ServiceLine] = {}
         self._storm = Storm()
         self._worsening = Worsening()
         self.latency = Latency(self._pace, seed=settings.seed, model=name)
-        self.gate = _gate(settings, at_s)
+        burst_s = BURST_S if settings.burst_s is None else settings.burst_s
+        limits = {
+            "requests": settings.rpm,
+            "tokens": settings.tpm,
+            "input-tokens": settings.input_tpm,
+            "output-tokens": settings.output_tpm,
+        }
+        make_limiter = LIMIT_MODELS[settings.limit_model]
+        self.gate = ServedLimits(
+            {
+                what: make_limiter(per_minute, burst_s, at_s)
+                for what, per_minute in limits.items()
+                if per_minute is not None
+            }
+        )
         self.faults = FaultStream(settings.faults, seed=settings.seed, model=name)
         self.tally = no_calls()
         self.seconds = Seconds()
@@ -191,20 +205,6 @@ async def think(timing: Timing, *, passed_s: float = 0.0) -> None:
         await asyncio.sleep(left_s)
 
 
-def _gate(settings: Settings, at_s: float) -> ServedLimits:
-    made = LIMIT_MODELS[settings.limit_model]
-    burst_s = BURST_S if settings.burst_s is None else settings.burst_s
-    limits = {
-        "requests": settings.rpm,
-        "tokens": settings.tpm,
-        "input-tokens": settings.input_tpm,
-        "output-tokens": settings.output_tpm,
-    }
-    return ServedLimits(
-        {what: made(most, burst_s, at_s) for what, most in limits.items() if most is not None}
-    )
-
-
 WIRES: Mapping[str, VendorWire] = {
     "/v1/chat/completions": CHAT,
     "/chat/completions": CHAT,
@@ -224,7 +224,7 @@ class ServedModels:
         self, settings: Settings, questions: Questions, recordings: Mapping[str, Sequence[Recording]]
     ) -> None:
         self._settings, self._questions = settings, questions
-        self.ways = VENDORS[settings.like or OWN]
+        self.vendor = VENDORS[settings.like or OWN]
         self._recordings = recordings  # what each name may mean
         clear = sorted(name for name, candidates in recordings.items() if len(candidates) == 1)
         self.names = tuple(dict.fromkeys([*MODELS, *clear]))
@@ -236,23 +236,21 @@ class ServedModels:
         Raises:
             RefusedError: there is none, or the name means several recordings.
         """
-        if name not in self.models:
-            ways, source = self._played(name)
-            self.models[name] = Served(name, source, ways, self._settings, at_s=time.monotonic())
+        if name in self.models:
+            return self.models[name]
+        vendor: Vendor | None = self.vendor
+        source = self._source(name)
+        if source is None:  # only a name that is unknown as a whole is taken apart, such as mistral:noisy
+            vendor, rest = split(name)
+            source = self._source(rest) if vendor is not None else None
+        if vendor is None or source is None:
+            raise RefusedError(
+                Why.NO_SUCH_MODEL,
+                f"No model {name!r}; there are: {', '.join(self.names)}, and noisy-2, …, each as any "
+                f"provider would play it: {OWN}:noisy, …. Providers: {', '.join(VENDORS)}.",
+            )
+        self.models[name] = Served(name, source, vendor, self._settings, at_s=time.monotonic())
         return self.models[name]
-
-    def _played(self, name: str) -> tuple[VendorWays, AnswerSource]:
-        """Return how and by whom a name is played; a name that is known whole is never taken apart."""
-        if (source := self._source(name)) is not None:
-            return self.ways, source
-        ways, rest = split(name)
-        if ways is not None and (source := self._source(rest)) is not None:
-            return ways, source
-        raise RefusedError(
-            Why.NO_SUCH_MODEL,
-            f"No model {name!r}; there are: {', '.join(self.names)}, and noisy-2, …, each as any provider "
-            f"would play it: {OWN}:noisy, …. Providers: {', '.join(VENDORS)}.",
-        )
 
     def _source(self, name: str) -> AnswerSource | None:
         # A recording of `noisy-2` is meant by that name; `noisy` itself is always the simulator's own.
@@ -271,8 +269,11 @@ class ServedModels:
         return MadeUp(name, play, self._questions, seed=self._settings.seed)
 
 
-def with_known_question(request: WireRequest, source: AnswerSource) -> WireRequest:
-    """Return the request with its question: in a suite's words, at the end of a prompt, in a template."""
+def find_known_question(request: WireRequest, source: AnswerSource) -> WireRequest:
+    """Return the request with the known question that it holds.
+
+    The question may be in a suite's words, at the end of a prompt, or anywhere in a template.
+    """
     knows = partial(source.knows, digits=request.digits)
     if knows(request.question):
         return request
@@ -280,5 +281,5 @@ def with_known_question(request: WireRequest, source: AnswerSource) -> WireReque
         *questions_in(request.question),
         *(tails(request.question) if request.without_roles else ()),
     ]
-    question = next(filter(knows, candidates), None) or source.found_in(request)
+    question = next(filter(knows, candidates), None) or source.question_in(request)
     return request if question is None else replace(request, question=question)

@@ -19,11 +19,11 @@ import orjson
 from aiohttp import web
 
 from asyncbench.errors import ConfigError
-from asyncbench.simulator.answers import Recording, by_name, read_recordings
+from asyncbench.simulator.answers import Recording, read_recordings, recordings_by_name
 from asyncbench.simulator.anthropic_wire import ANTHROPIC
 from asyncbench.simulator.batches.anthropic_api import AnthropicBatchApi
 from asyncbench.simulator.batches.openai_api import OpenAIBatchApi
-from asyncbench.simulator.batches.pages import body_of, dialect_of, handler_of, in_dialect, send_pieces
+from asyncbench.simulator.batches.pages import body_of, dialect_of, handler_of, read_dialect, send_pieces
 from asyncbench.simulator.batches.service import BatchService, DroppedError
 from asyncbench.simulator.counts import (
     LAST_CALLS,
@@ -31,16 +31,16 @@ from asyncbench.simulator.counts import (
     ServerSeconds,
     ServerStats,
     Visit,
-    in_order,
     no_calls,
+    ordered_stats,
 )
 from asyncbench.simulator.delivery import HEADERS, PAGES, STREAMS, Broadcast, Page, reset, whole, whole_stream
 from asyncbench.simulator.limits import ServiceLine
 from asyncbench.simulator.openai_wire import CHAT
 from asyncbench.simulator.questions import Questions
-from asyncbench.simulator.served import WIRES, Served, ServedModels, Timing, think, with_known_question
+from asyncbench.simulator.served import WIRES, Served, ServedModels, Timing, find_known_question, think
 from asyncbench.simulator.settings import COMPLETE, FaultKind, Settings
-from asyncbench.simulator.wire import Exchange, Json, RefusedError, VendorWays, VendorWire, Why
+from asyncbench.simulator.wire import Exchange, Json, RefusedError, Vendor, VendorWire, Why
 
 STREAM_HEADERS = {"content-type": "text/event-stream", "cache-control": "no-cache"}
 KEY_HEADERS = ("x-api-key", "api-key")  # besides `authorization`: Anthropic's, Azure's
@@ -61,14 +61,14 @@ class ServedCall:
     """One call of a model, and what is known of it so far."""
 
     wire: VendorWire
-    ways: VendorWays  # the server's until the body is read
+    vendor: Vendor  # the server's until the body is read
     arrival: Arrival
     model: Served | None = None  # None until the body is read
     fault: FaultKind | None = None  # what goes wrong with it
     undo: ExitStack = field(default_factory=ExitStack)  # done unless the answer is delivered
 
     def reply(self, exchange: Exchange) -> Page:
-        body = self.ways.blank + orjson.dumps(self.wire.reply(exchange))
+        body = self.vendor.blank + orjson.dumps(self.wire.reply(exchange))
         return Page(status=200, headers=self._headers(), body=body)
 
     def broadcast(self, exchange: Exchange, timing: Timing, start_s: float) -> Broadcast:
@@ -77,12 +77,12 @@ class ServedCall:
             script=self.wire.script(exchange),
             timing=timing,
             start_s=start_s,
-            waiting=self.ways.waiting,
-            closes=self.ways.closes_streams,
+            waiting=self.vendor.waiting,
+            closes=self.vendor.closes_streams,
             arrival=self.arrival,
         )
 
-    async def in_turn(self, line: ServiceLine, timing: Timing) -> tuple[Timing, float]:
+    async def wait_turn(self, line: ServiceLine, timing: Timing) -> tuple[Timing, float]:
         """Wait for a slot; return when the answer comes from then on, and when that was."""
         job = line.enter(timing.latency_s)
         self.undo.callback(line.leave, job)
@@ -91,15 +91,15 @@ class ServedCall:
 
     def refusal(self, refused: RefusedError) -> Page:
         wait_s, headers = refused.retry_after_s, self._headers()
-        status, body = self.ways.error(refused, *self.wire.error(refused, self.arrival.request_id))
+        status, body = self.vendor.error(refused, *self.wire.error(refused, self.arrival.request_id))
         if wait_s is not None:
-            headers |= self.ways.retry_headers(self.wire, wait_s)
+            headers |= self.vendor.retry_headers(self.wire, wait_s)
         return Page(status=status, headers=headers, body=orjson.dumps(body))
 
     def _headers(self) -> dict[str, str]:
         allowances = self.model.gate.allowances(time.monotonic()) if self.model else {}
-        limits = self.ways.limit_headers(self.wire, allowances)
-        request_id = {self.wire.request_id_header: self.arrival.request_id} if self.ways.request_id else {}
+        limits = self.vendor.limit_headers(self.wire, allowances)
+        request_id = {self.wire.request_id_header: self.arrival.request_id} if self.vendor.request_id else {}
         return {**HEADERS, **request_id, **limits}
 
 
@@ -121,15 +121,15 @@ class Server:
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request: a call of a model is counted, a look at anything else is not."""
-        request = in_dialect(request)
+        request = read_dialect(request)
         wire = WIRES.get(request.path)
         # Pages that both vendors have under one path are written in the format of who asks.
         anthropics = "anthropic-version" in request.headers or "/messages/" in request.path
         by_header = ANTHROPIC if anthropics else CHAT
         arrival = Arrival(request_id=next(self._request_ids), arrived_s=time.monotonic())
-        call = ServedCall(wire=wire or by_header, ways=self._models.ways, arrival=arrival)
+        call = ServedCall(wire=wire or by_header, vendor=self._models.vendor, arrival=arrival)
         if wire is None or request.method != "POST":
-            return await self._looked_at(request, call)
+            return await self._show(request, call)
         self._arrivals.append(arrival)
         with Visit(self._total) as visit, call.undo:
             try:
@@ -158,11 +158,11 @@ class Server:
         wire_request = call.wire.read(body)
         call.model = model = self._models.model(wire_request.model)
         call.arrival.model = wire_request.model
-        call.ways = ways = model.ways
-        visit.under(model.tally)
-        ways.check(body)
-        wire_request = with_known_question(wire_request, model.source)
-        unasked = ways.streams_unasked and call.wire.may_stream_unasked
+        call.vendor = vendor = model.vendor
+        visit.count_under(model.tally)
+        vendor.check(body)
+        wire_request = find_known_question(wire_request, model.source)
+        unasked = vendor.streams_unasked and call.wire.may_stream_unasked
         streamed = unasked if wire_request.stream is None else wire_request.stream
         taken = model.take(wire_request, time.monotonic())
         call.undo.callback(taken.give_back)
@@ -177,12 +177,12 @@ class Server:
         timing = model.latency.draw(wire_request.pace, recorded_s=taken.seconds)
         line, start_s = model.line(wire_request.pace), asyncio.get_running_loop().time()
         if line is not None:
-            timing, start_s = await call.in_turn(line, timing)
+            timing, start_s = await call.wait_turn(line, timing)
         call.arrival.started_s = start_s
         exchange = Exchange(
             request=wire_request,
             answer=taken.answer,
-            ways=call.ways,
+            vendor=call.vendor,
             request_id=call.arrival.request_id,
             chunks=timing.chunks,
         )
@@ -201,8 +201,8 @@ class Server:
         if self._keys and key not in self._keys:
             raise RefusedError(Why.BAD_KEY, "The API key is not one that this simulator was started with.")
 
-    async def _looked_at(self, request: web.BaseRequest, call: ServedCall) -> web.StreamResponse:
-        """Answer anything but a call of a model: a look at something, and what is about batches."""
+    async def _show(self, request: web.BaseRequest, call: ServedCall) -> web.StreamResponse:
+        """Answer anything but a call of a model: batches, files, statistics, the clock, lists of models."""
         if (match := handler_of(self._routes, request)) is not None:
             handler, ids = match
             try:
@@ -220,26 +220,22 @@ class Server:
             return await whole(request, _page(await self._service.truth()))
         if request.path == "/clock" and request.method == "POST":
             self._service.clock.forward((await body_of(request)).get("forward_s"))
-        return await whole(request, self._looked_up(request, call))
-
-    def _looked_up(self, request: web.BaseRequest, call: ServedCall) -> Page:
-        """Return the page of a look at something."""
-        looks = {
+        statistics = {
             "/stats": self.stats,
             "/stats/seconds": self.seconds,
             "/stats/arrivals": self.arrivals,
             "/clock": self.clock,
         }
-        if (look := looks.get(request.path)) is not None:
-            return _page(look())
+        if (read := statistics.get(request.path)) is not None:
+            return await whole(request, _page(read()))
         try:
             if request.path not in MODEL_LISTS:
                 why = Why.WRONG_METHOD if request.path in WIRES else Why.NO_SUCH_PAGE
                 raise RefusedError(why, f"Nothing answers {request.method} {request.path}.")
             self._check_key(request)
         except RefusedError as refused:
-            return call.refusal(refused)
-        return _page(call.wire.models(self._models.names))
+            return await whole(request, call.refusal(refused))
+        return await whole(request, _page(call.wire.models(self._models.names)))
 
     async def aclose(self) -> None:
         """Let go of files and batches."""
@@ -255,8 +251,8 @@ class Server:
             simulated=True,
             questions=len(self._questions),
             cpu_s=time.process_time(),
-            **in_order(self._total),
-            models={name: in_order(model.tally) for name, model in self._models.models.items()},
+            **ordered_stats(self._total),
+            models={name: ordered_stats(model.tally) for name, model in self._models.models.items()},
         )
 
     def seconds(self) -> ServerSeconds:
@@ -288,7 +284,9 @@ async def listening(settings: Settings) -> AsyncIterator[str]:
         ProblemSetError: a problem set cannot be read.
         StoreError: a results folder cannot be read.
     """
-    server = Server(settings, Questions(settings.problems), by_name(read_recordings(settings.replay)))
+    server = Server(
+        settings, Questions(settings.problems), recordings_by_name(read_recordings(settings.replay))
+    )
     # A client that leaves cancels its call: a call without a client is not in flight.
     http = web.Server(server, handler_cancellation=True, access_log=None)
     loop = asyncio.get_running_loop()
@@ -320,19 +318,19 @@ async def serve(settings: Settings, *, until_stdin_closes: bool = False) -> None
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, stop.set)
+
+    def wait_for_end_of_stdin() -> None:
+        # Not sys.stdin: a thread that waits inside it makes the interpreter's exit fail.
+        while os.read(0, 4096):
+            pass
+        with suppress(RuntimeError):  # the loop has ended already: a signal was faster
+            loop.call_soon_threadsafe(stop.set)
+
     if until_stdin_closes:
-        threading.Thread(target=_wait_for_end_of_stdin, args=(loop, stop), daemon=True).start()
+        threading.Thread(target=wait_for_end_of_stdin, daemon=True).start()
     async with listening(settings) as url:
         gc.freeze()  # millions of known answers would be walked again and again
         line = orjson.dumps({"simulated": True, "url": url, "pid": os.getpid()})
         sys.stdout.write(f"{line.decode()}\n")
         sys.stdout.flush()
         await stop.wait()
-
-
-def _wait_for_end_of_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    # Not sys.stdin: a thread that waits inside it makes the interpreter's exit fail.
-    while os.read(0, 4096):
-        pass
-    with suppress(RuntimeError):  # the loop has ended already: a signal was faster
-        loop.call_soon_threadsafe(stop.set)

@@ -105,8 +105,8 @@ class FaultStream:
         """
         if not self._kinds:
             return None
-        place = bisect.bisect_right(self._edges, self._random.random())
-        kind = self._kinds[place] if place < len(self._kinds) else None
+        index = bisect.bisect_right(self._edges, self._random.random())
+        kind = self._kinds[index] if index < len(self._kinds) else None
         return kind if streamed or kind not in OF_STREAMS else None
 
 
@@ -200,9 +200,9 @@ class Settings(AnswerPace):
 
     def __post_init__(self) -> None:
         check_numbers(self, _NUMBERS)
-        for name, known in _CHOICES.items():
-            if (value := getattr(self, name)) is not None and value not in known:
-                raise ConfigError(f"simulator: {name} is {value!r}; choose of {', '.join(known)}")
+        for name, choices in _CHOICES.items():
+            if (value := getattr(self, name)) is not None and value not in choices:
+                raise ConfigError(f"simulator: {name} is {value!r}; choose of {', '.join(choices)}")
         if self.burst_s is not None and self.limit_model not in WITH_BURST:
             raise ConfigError(
                 f"simulator: burst_s is {self.burst_s:g}, but limit_model {self.limit_model!r} knows none; "
@@ -214,12 +214,12 @@ class Settings(AnswerPace):
 _JSON = TypeAdapter(Settings)
 
 
-def to_json(settings: Settings) -> str:
+def settings_json(settings: Settings) -> str:
     return _JSON.dump_json(settings).decode()
 
 
-def from_json(text: str) -> Settings:
-    """Read what `to_json` wrote, or what was written by hand in its form.
+def parse_settings(text: str) -> Settings:
+    """Read what `settings_json` wrote, or what was written by hand in its form.
 
     Raises:
         ConfigError: not JSON, an unknown key, or a value that its key refuses.

@@ -1,4 +1,4 @@
-"""Departures of other providers from OpenAI's wire formats: a child of `VendorWays` for each.
+"""Departures of other providers from OpenAI's wire formats: a child of `Vendor` for each.
 
 A server plays one of them (`Settings.like`), or as many as the names of models choose: `mistral:noisy` is
 answered as `noisy` is, in Mistral's way. Sources are the vendors' pages and SDKs, what users showed of their
@@ -16,7 +16,7 @@ from asyncbench.simulator.wire import (
     Json,
     RefusedError,
     StreamUsage,
-    VendorWays,
+    Vendor,
     VendorWire,
     Why,
     WireAnswer,
@@ -29,7 +29,7 @@ OPENROUTER_CREDITS = 1e-6  # a token, of whatever kind
 DAY_MIN = 24 * 60
 
 
-class Compatible(VendorWays):
+class Compatible(Vendor):
     """Says when to come again in whole seconds, without OpenAI's milliseconds."""
 
     def retry_headers(self, _wire: VendorWire, wait_s: float) -> dict[str, str]:
@@ -139,7 +139,7 @@ class Groq(Compatible):
         return {**body, "x_groq": {"id": f"req_{exchange.request_id}", **(used if finish else {})}}
 
     def limit_headers(self, _wire: VendorWire, allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
-        return limit_headers(_by_the_day(allowances))
+        return limit_headers(_daily(allowances))
 
 
 class Cerebras(Compatible):
@@ -151,7 +151,7 @@ class Cerebras(Compatible):
         return _brief_usage(answer)
 
     def limit_headers(self, _wire: VendorWire, allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
-        by_the_day = _by_the_day(allowances)
+        by_the_day = _daily(allowances)
         names = {what: f"{what}-{'day' if what == 'requests' else 'minute'}" for what in by_the_day}
         return limit_headers({names[what]: by_the_day[what] for what in by_the_day}, reset=str)
 
@@ -183,7 +183,7 @@ class XAI(Compatible):
         return {**super().usage(answer), "completion_tokens": answer.output_tokens - answer.reasoning_tokens}
 
 
-class Azure(VendorWays):
+class Azure(Vendor):
     """Says what the content filter found; of the prompt in a first chunk without choices or id."""
 
     def adorn(self, body: Json, _exchange: Exchange) -> Json:
@@ -192,7 +192,7 @@ class Azure(VendorWays):
         filtered = {**body, "choices": [{**choice, "content_filter_results": _HARMLESS}]}
         return filtered if "delta" in choice else {**filtered, "prompt_filter_results": _PROMPT_FILTERED}
 
-    def before(self) -> Sequence[Json]:
+    def opening_chunks(self) -> Sequence[Json]:
         first = {"id": "", "object": "", "created": 0, "model": "", "choices": []}
         return [{**first, "prompt_filter_results": _PROMPT_FILTERED}]
 
@@ -239,7 +239,7 @@ def _choice(body: Json) -> Json:
     return choices[0] if isinstance(choices, list) and choices else {}
 
 
-def _by_the_day(allowances: Mapping[str, ToldAllowance]) -> dict[str, ToldAllowance]:
+def _daily(allowances: Mapping[str, ToldAllowance]) -> dict[str, ToldAllowance]:
     """Return allowances with a day's worth of requests, less what is not yet refilled."""
     by_name = dict(allowances)
     if requests := by_name.get("requests"):
@@ -249,8 +249,8 @@ def _by_the_day(allowances: Mapping[str, ToldAllowance]) -> dict[str, ToldAllowa
     return by_name
 
 
-VENDORS: Mapping[str, VendorWays] = {
-    OWN: VendorWays(),
+VENDORS: Mapping[str, Vendor] = {
+    OWN: Vendor(),
     "mistral": Mistral(),
     "deepseek": DeepSeek(),
     "openrouter": OpenRouter(),
@@ -266,7 +266,7 @@ VENDORS: Mapping[str, VendorWays] = {
 }
 
 
-def split(name: str) -> tuple[VendorWays | None, str]:
+def split(name: str) -> tuple[Vendor | None, str]:
     """Return how a model's name wants it played, and the rest: `mistral:noisy` → Mistral's way, `noisy`."""
-    ways, separator, rest = name.partition(SEPARATOR)
-    return (VENDORS[ways], rest) if separator and ways in VENDORS else (None, name)
+    prefix, separator, rest = name.partition(SEPARATOR)
+    return (VENDORS[prefix], rest) if separator and prefix in VENDORS else (None, name)

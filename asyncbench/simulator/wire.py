@@ -102,7 +102,7 @@ def three_counts(answer: WireAnswer) -> Json:
     }
 
 
-class VendorWays:
+class Vendor:
     """How a provider writes what it shares with OpenAI: this is OpenAI's own way, others are in `vendors`.
 
     Messages, `adorn` and `before` are of chat completions alone, usage is of plain completions, too; the rest
@@ -147,7 +147,7 @@ class VendorWays:
         """Return a body or a chunk with the provider's own fields."""
         return body
 
-    def before(self) -> Sequence[Json]:
+    def opening_chunks(self) -> Sequence[Json]:
         """Return the chunks before the first."""
         return ()
 
@@ -170,7 +170,7 @@ class Exchange:
 
     request: WireRequest
     answer: WireAnswer
-    ways: VendorWays
+    vendor: Vendor
     request_id: str
     chunks: int | None = None  # pieces that a streamed text is cut into at most
 
@@ -222,11 +222,11 @@ def answer_of(request: WireRequest, text: str, reasoning: str = "") -> WireAnswe
     The reasoning comes first: a limit within it leaves no text.
     """
     reasoning_tokens = tokens(len(reasoning)) if reasoning else 0
-    output_tokens, most = reasoning_tokens + tokens(len(text)), request.max_tokens
-    cut = most is not None and output_tokens > most
-    if most is not None and cut:
-        reasoning, reasoning_tokens = reasoning[: 4 * most], min(reasoning_tokens, most)
-        text, output_tokens = text[: 4 * (most - reasoning_tokens)], most
+    output_tokens, max_tokens = reasoning_tokens + tokens(len(text)), request.max_tokens
+    cut = max_tokens is not None and output_tokens > max_tokens
+    if max_tokens is not None and cut:
+        reasoning, reasoning_tokens = reasoning[: 4 * max_tokens], min(reasoning_tokens, max_tokens)
+        text, output_tokens = text[: 4 * (max_tokens - reasoning_tokens)], max_tokens
     return WireAnswer(
         model=request.model,
         text=text,

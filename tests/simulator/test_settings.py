@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.simulator.batches.settings import BatchSettings
-from asyncbench.simulator.settings import Settings, from_json, parse_fault, to_json
+from asyncbench.simulator.settings import Settings, parse_settings, parse_fault, settings_json
 
 FULL = Settings(
     port=8080,
@@ -43,7 +43,7 @@ FULL = Settings(
 
 @pytest.mark.parametrize("settings", [Settings(), FULL], ids=["default", "full"])
 def test_settings_survive_the_way_through_json(settings):
-    assert from_json(to_json(settings)) == settings
+    assert parse_settings(settings_json(settings)) == settings
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_settings_survive_the_way_through_json(settings):
 )
 def test_a_slip_is_refused_by_its_key(text, complaint):
     with pytest.raises(ConfigError, match=complaint):
-        from_json(text)
+        parse_settings(text)
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ class AnthropicBatchApi:
     async def batches(self, request: web.BaseRequest) -> web.StreamResponse:
         listed = self._service.listed(self.vendor, workspace_of(request))
         page, more = page_of(listed, request, lambda batch: batch.id, after="after_id", most=1_000)
-        shown = [await look_in_list(self._service, batch) for batch in self._service.without_skipped(page)]
+        shown = [await look_in_list(self._service, batch) for batch in self._service.drop_skipped(page)]
         entries = [_batch(batch, course, request.host) for batch, course in shown]
         ids = [batch["id"] for batch in entries] or [None]
         body = {"data": entries, "has_more": more, "first_id": ids[0], "last_id": ids[-1]}

@@ -184,7 +184,7 @@ class OpenAIBatchApi:
         dialect = dialect_of(request)
         entries = [
             dialect.told(_batch(*await look_in_list(self._service, batch)))
-            for batch in self._service.without_skipped(page)
+            for batch in self._service.drop_skipped(page)
         ]
         return await answer(request, _list(entries, more), self._headers(request))
 

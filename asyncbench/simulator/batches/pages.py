@@ -68,7 +68,7 @@ DIALECTS: Mapping[str, Dialect] = {
 _PLACE = "dialect"
 
 
-def in_dialect(request: web.BaseRequest) -> web.BaseRequest:
+def read_dialect(request: web.BaseRequest) -> web.BaseRequest:
     """Return a request as OpenAI would get it, with the dialect of its path noted."""
     first, _, rest = request.path.removeprefix("/").partition("/")
     if first in DIALECTS:

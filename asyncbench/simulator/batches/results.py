@@ -25,7 +25,7 @@ from asyncbench.simulator.batches.records import (
 )
 from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, Dealer, Met, dealt
 from asyncbench.simulator.openai_wire import CHAT
-from asyncbench.simulator.served import WIRES, ServedModels, with_known_question
+from asyncbench.simulator.served import WIRES, ServedModels, find_known_question
 from asyncbench.simulator.wire import Exchange, Json, RefusedError, VendorWire, Why, WireAnswer, object_in
 
 _TOO_LONG = (
@@ -257,13 +257,15 @@ class BatchRun:
         if wire_request.stream:
             raise RefusedError(Why.BAD_REQUEST, "`stream` is not for batches.")
         model = self._models.model(wire_request.model)
-        model.ways.check(body)
-        taken = model.source.take(wire_request := with_known_question(wire_request, model.source))
+        model.vendor.check(body)
+        taken = model.source.take(wire_request := find_known_question(wire_request, model.source))
         if taken.failed or not _NEVER_SEEN.isdisjoint(met):
             taken.give_back()
         if taken.failed:
             raise RefusedError(Why.RECORDED_FAILURE, "This question is recorded as failed.")
-        exchange = Exchange(request=wire_request, answer=taken.answer, ways=model.ways, request_id=request_id)
+        exchange = Exchange(
+            request=wire_request, answer=taken.answer, vendor=model.vendor, request_id=request_id
+        )
         return taken.answer, wire.reply(exchange)
 
     def _note(self, custom_id: str, answer: WireAnswer | None, executed: BinaryIO) -> None:

@@ -159,7 +159,7 @@ class BatchService:
         if (code := batch.met.get(Kind.FAILED)) is not None:
             code, _, line = code.partition("@")
             return (told_error(code, "Validation failed.", int(line) if line.isdigit() else None),)
-        if not self._over_the_limit(batch):
+        if not self._exceeds_limit(batch):
             return None
         limit = f"{batch.settings.enqueued_tokens or POOL:,}"
         message = (
@@ -171,7 +171,7 @@ class BatchService:
             raise RefusedError(Why.BAD_REQUEST, message, code="token_limit_exceeded")
         return (told_error("token_limit_exceeded", message),)
 
-    def _over_the_limit(self, batch: ServedBatch) -> bool:
+    def _exceeds_limit(self, batch: ServedBatch) -> bool:
         first = min(
             (other.created_at for other in self.storage.batches.values() if other.model == batch.model),
             default=batch.created_at,
@@ -207,7 +207,7 @@ class BatchService:
         ]
         return sorted(shown, key=lambda batch: batch.created_at, reverse=True)
 
-    def without_skipped(self, page: Sequence[ServedBatch]) -> list[ServedBatch]:
+    def drop_skipped(self, page: Sequence[ServedBatch]) -> list[ServedBatch]:
         """Return the entries of a list but those that it skips by a fault."""
         return [
             batch for batch in page if not self.dealer.deal(dealt(batch.settings.faults), "list", batch.model)
