@@ -115,8 +115,8 @@ def _hashes(codes: Sequence[str]) -> str:
 # ── sample of trials ─────────────────────────────────────────────────────────────────────────────
 
 
-MOST_TRIALS: Final = 20_000  # of a folder that has no more
-MOST_OF_MORE: Final = 8_000  # of a larger one
+MOST_TRIALS: Final = 20_000  # a folder with no more trials is shown whole
+MOST_OF_MORE: Final = 8_000  # trials that are shown of a larger folder
 MOST_TEXT: Final = 9_000_000  # bytes of all their texts together
 _TEXTS: Final = ("prompt", "expected", "answer", "reply", "reasoning", "message")
 
@@ -138,9 +138,9 @@ SELECT problem_id, min(place) AS place, count(*) FILTER (of_kind) AS trials FROM
 def sample_of(
     views: FolderViews,
     *,
-    most: int = MOST_TRIALS,
-    most_of_more: int = MOST_OF_MORE,
-    most_text: int = MOST_TEXT,
+    whole_up_to: int = MOST_TRIALS,
+    max_trials: int = MOST_OF_MORE,
+    max_bytes: int = MOST_TEXT,
 ) -> Values:
     """Return the block `sample`: all trials, or those of as many questions as there is room for.
 
@@ -150,9 +150,9 @@ def sample_of(
 
     Args:
         views: the views of the results folders.
-        most: a folder with no more trials than this is shown whole.
-        most_of_more: how many trials of a larger folder are shown at most.
-        most_text: bytes of all texts together at most; one trial is shown whatever its size.
+        whole_up_to: a folder with no more trials than this is shown whole.
+        max_trials: how many trials of a larger folder are shown.
+        max_bytes: bytes of all texts together; one trial is shown whatever its size.
 
     Raises:
         ConfigError, StoreError: the folder cannot be read.
@@ -160,9 +160,9 @@ def sample_of(
     """
     counts = [entrant.trials for entrant in asked_in(views).entrants]
     total = sum(counts)
-    most = total if total <= most else most_of_more
-    answers = answers_to(views, _questions(views, counts, most))
-    trials = list(_fitting(answers, most, most_text))
+    room = total if total <= whole_up_to else max_trials
+    answers = answers_to(views, _questions(views, counts, room))
+    trials = list(_fitting(answers, room, max_bytes))
 
     rule = f"The page has all {total:,} trials."
     if len(trials) != total:
@@ -175,31 +175,31 @@ def sample_of(
     return {"rule": rule, "of": total, "trials": trials}
 
 
-def _questions(views: FolderViews, counts: Sequence[int], most: int) -> list[str]:
-    """Return problems that have `most` trials together, or a few more."""
+def _questions(views: FolderViews, counts: Sequence[int], max_trials: int) -> list[str]:
+    """Return problems that have `max_trials` trials together, or a few more."""
 
     def chosen(each: int) -> int:
         return sum(min(each, trials) for trials in counts)
 
     # The number of each kind and entrant that is enough, even where an entrant was asked one kind alone.
-    each = max(1, bisect_left(range(max(counts, default=0)), most, key=chosen))
+    each = max(1, bisect_left(range(max(counts, default=0)), max_trials, key=chosen))
     problem_ids, trials = list[str](), 0
     for row in views.rows(_CHOICE, {"each": each}):
-        if trials >= most:
+        if trials >= max_trials:
             break
         problem_ids.append(row["problem_id"])
         trials += row["trials"]
     return problem_ids
 
 
-def _fitting(trials: Iterable[ShownTrial], most: int, most_text: int) -> Iterator[ShownTrial]:
+def _fitting(trials: Iterable[ShownTrial], max_trials: int, max_bytes: int) -> Iterator[ShownTrial]:
     """Yield the trials of one question after the other, as long as they and their texts have room."""
     count, text = 0, 0
     for _, answers in groupby(trials, key=itemgetter("question")):
         together = list(answers)
         first, count, text = not count, count + len(together), text + sum(map(_size, together))
-        if count > most or text > most_text:
-            yield from together[: most if text <= most_text else 1] if first else ()
+        if count > max_trials or text > max_bytes:
+            yield from together[: max_trials if text <= max_bytes else 1] if first else ()
             return
         yield from together
 

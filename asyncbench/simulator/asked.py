@@ -92,7 +92,7 @@ def plainly_asked(
 ) -> WireRequest:
     """Read model, longest reply, streaming, pace and digits; raises RefusedError.
 
-    The rest of a request is said in words of its format, and is read before.
+    The caller has read the rest of the request, whose fields differ by format.
 
     `"simulate": {"latency_s": 0.5, "ttft_s": 0.1}` is an addition of ours to every format. Its keys are those
     of `AnswerPace`; what it leaves out is as the server was started. `digits` are the forms of numbers, and

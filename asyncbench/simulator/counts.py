@@ -1,4 +1,4 @@
-"""Counts of a server: the other side of every figure that a client reports."""
+"""Counts of a server, with which the figures that a client reports can be checked."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from typing import Self, TypedDict, cast
 from asyncbench.simulator.settings import FaultKind
 
 LAST_S = 3600  # how many seconds are remembered one by one
-LAST_CALLS = 50_000  # likewise
+LAST_CALLS = 50_000  # how many calls are remembered one by one
 
 
 class Stats(TypedDict):
@@ -56,12 +56,12 @@ class ServerSeconds(TypedDict):
 
 @dataclass(slots=True, kw_only=True)
 class Arrival:
-    """When what became of one call: seconds of `time.monotonic`, which processes of one machine share."""
+    """The moments of one call: seconds of `time.monotonic`, which processes of one machine share."""
 
     request_id: str  # as `attempts.request_id` has it, which names trial and attempt
     arrived_s: float
     model: str | None = None  # None: it was not read
-    started_s: float | None = None  # its service: later if it waited for a slot
+    started_s: float | None = None  # when its service began: later if it waited for a slot
     first_byte_s: float | None = None  # of the answer's text, or of a whole page
     last_byte_s: float | None = None  # None: it was not written to its end
     status: int | None = None
@@ -106,7 +106,7 @@ def no_calls() -> Stats:
 
 
 def ordered_stats(stats: Stats) -> Stats:
-    """Return counts as they are told: statuses and faults by their names."""
+    """Return counts with their statuses and faults in the order of their names."""
     statuses, faults = (dict(sorted(counts.items())) for counts in (stats["statuses"], stats["faults"]))
     return {**stats, "statuses": statuses, "faults": faults}
 

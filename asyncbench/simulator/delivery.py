@@ -17,10 +17,11 @@ from asyncbench.simulator.served import Timing
 from asyncbench.simulator.settings import FaultKind
 from asyncbench.simulator.wire import Script
 
-STALL_S = 300.0  # a client that waits longer than this has no deadline of its own
+STALL_S = 300.0  # a client that waits longer than this has no deadline
 TICK_S = 0.005  # pieces that are due within it are written together, at its end
 WAITING_LINES = 3  # until the first token, evenly, from a provider that sends them
-KEEP_ALIVE = {"connection": "keep-alive", "keep-alive": "timeout=5, max=100"}  # by those who do not keep it
+# Announced by providers that close the connection all the same.
+KEEP_ALIVE = {"connection": "keep-alive", "keep-alive": "timeout=5, max=100"}
 HEADERS = {"content-type": "application/json", "server": "asyncbench", "x-simulated": "asyncbench"}
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, zero seconds
 

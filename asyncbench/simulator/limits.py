@@ -1,6 +1,6 @@
 """Limits of a model: rates with the allowance that remains, and a queue in front of a number of slots.
 
-Pure but for `ServiceLine`: whoever asks says what time it is. `LIMIT_MODELS` names the ways to count.
+The caller says what time it is, so all but `ServiceLine` is pure. `LIMIT_MODELS` names the kinds of limits.
 """
 
 import asyncio
@@ -16,9 +16,9 @@ from typing import Final
 MINUTE_S = 60.0
 SECOND_S = 1.0
 BURST_S = 1.0  # what a bucket holds unless told otherwise
-_ROUNDING = 1e-9  # a bucket refilled in many small steps ends a hair below the exact sum
-_INSTANT_S = 1e-6  # who comes back exactly when told comes a hair early: sums of floats are rounded
-_FORGET = 1024  # of a sliding window: entries that have left before they are cleared away
+_ROUNDING = 1e-9  # a bucket refilled in many small steps ends a little below the exact sum
+_INSTANT_S = 1e-6  # a call at the very moment it was told comes a little early: sums of floats are rounded
+_FORGET = 1024  # entries of a sliding window that have left before they are cleared away
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class ToldAllowance:
 
     per_minute: float
     remaining: float  # what would be admitted now
-    reset_s: float  # until `remaining` is back at its most
+    reset_s: float  # seconds until `remaining` is back at its maximum
 
 
 class TokenBucket:
@@ -207,7 +207,7 @@ class ServedLimits:
         return {what: limiter.allowance(at_s) for what, limiter in self._limiters.items()}
 
 
-# ── first come, first served; a queue is no slower than the theory of it, however late the loop is ───────
+# ── first come, first served. Times are those of the theory of queues, however late the event loop is ────
 
 
 # By name: a draw whose mean is 1. Only a lognormal has a sigma.

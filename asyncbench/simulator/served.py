@@ -47,7 +47,7 @@ class Timing:
     ttft_s: float  # the first token
     latency_s: float  # the end, never before the first token
     chunks: int | None
-    freeze: Freeze = NEVER  # of the server, likewise
+    freeze: Freeze = NEVER  # when the server stands still, by the same clock
 
     def due_s(self, index: int, pieces: int) -> float:
         """Return when a piece is due: the first with the first token, the last with the end, evenly."""
@@ -92,7 +92,7 @@ def _median(pace: AnswerPace) -> Timing:
 
 
 class Storm:
-    """All calls of a model are refused for a while, once: its provider is overrun."""
+    """A while, once, in which all calls of a model are refused, as by a provider that is overrun."""
 
     def __init__(self) -> None:
         self._calls = 0
@@ -109,7 +109,7 @@ class Storm:
 
 
 class Worsening:
-    """A model gets worse answers out when it has much to do: by calls in the last second, or in flight."""
+    """The share of answers that are spoilt when a model has much to do: calls in a second, or in flight."""
 
     def __init__(self) -> None:
         self._came_s = deque[float]()
@@ -200,7 +200,7 @@ class Served:
 
 
 async def think(timing: Timing, *, passed_s: float = 0.0) -> None:
-    """Let the time pass that a whole answer takes, but for what has passed."""
+    """Wait until a whole answer is due; `passed_s` of its time have passed already."""
     if (left_s := timing.comes_s(timing.latency_s) - passed_s) > 0:
         await asyncio.sleep(left_s)
 

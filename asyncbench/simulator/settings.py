@@ -1,4 +1,4 @@
-"""Settings of a simulator, and its faults on purpose with the seeded stream that hands them out."""
+"""Settings of a simulator, and the faults that it makes on purpose, dealt by a seeded stream."""
 
 import bisect
 import itertools
@@ -153,10 +153,10 @@ class AnswerPace:
     ttft_s: float | None = None  # to the first token of a stream; None: half the latency
     chunks: int | None = None  # pieces that a text is cut into at most; None: of four characters each
     speedup: float | None = None  # recorded times are divided by it; None: they are not repeated
-    longest_s: float | None = None  # that a recorded time then is at most; None: as long as it is
+    longest_s: float | None = None  # longer recorded times are cut to this, after `speedup`; None: none is
     storm_s: float = 0.0  # how long all calls of a model get a 429, once, when it is well under way
     worse_above_rate: float | None = None  # calls in a second, above which answers worsen; None: none is
-    worse_in_flight: int | None = None  # likewise, calls in flight
+    worse_in_flight: int | None = None  # calls in flight, above which answers worsen; None: none is
     worse_share: float = 0.2  # of the answers, spoilt then
 
     def but(self, pace: PaceAsked | None) -> "AnswerPace":

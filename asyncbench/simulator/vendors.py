@@ -1,8 +1,8 @@
-"""Departures of other providers from OpenAI's wire formats: a child of `Vendor` for each.
+"""Departures of other providers from OpenAI's wire formats: a subclass of `Vendor` for each.
 
 A server plays one of them (`Settings.like`), or as many as the names of models choose: `mistral:noisy` is
-answered as `noisy` is, in Mistral's way. Sources are the vendors' pages and SDKs, what users showed of their
-answers, and real servers, late 2026.
+answered as `noisy` is, in the form that Mistral gives it. Sources are the vendors' pages and SDKs, answers
+that users published, and real servers, all of late 2026.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Parts that differ between wire formats: questions, answers, streams, refusals, limits."""
+"""Requests, answers, streams and refusals in one form, and what a wire format does with them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from asyncbench.simulator.limits import ToldAllowance
 Json = dict[str, object]
 
 PIECE = 4  # characters of a streamed text, about a token
-HOLE = "\x00"  # stands for the text of a piece
+HOLE = "\x00"  # stands in an event where the text of a piece is filled in
 DONE = b"data: [DONE]\n\n"
 _HOLE_WRITTEN = orjson.dumps(HOLE)
 
@@ -49,10 +49,10 @@ class RefusedError(Exception):
         self.why = why
         self.message = f"{message} (simulated)"
         self.retry_after_s = retry_after_s
-        self.code = code  # None: the usual one of OpenAI's
+        self.code = code  # None: the usual code of OpenAI for this reason
 
 
-PaceAsked = Mapping[str, float | str]  # fields of AnswerPace that a request itself says
+PaceAsked = Mapping[str, float | str]  # the fields of AnswerPace that a request sets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +103,10 @@ def three_counts(answer: WireAnswer) -> Json:
 
 
 class Vendor:
-    """How a provider writes what it shares with OpenAI: this is OpenAI's own way, others are in `vendors`.
+    """How a provider departs from OpenAI: this class is OpenAI itself, and others are in `vendors`.
 
-    Messages, `adorn` and `before` are of chat completions alone, usage is of plain completions, too; the rest
-    holds for every wire format.
+    `message`, `adorn` and `opening_chunks` are for chat completions alone, `usage` also for plain ones; the
+    rest holds for every wire format.
     """
 
     reasoning: str | None = None  # the field of a message with the reasoning; None: it is not shown
@@ -193,7 +193,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VendorWire:
-    """One vendor's way to write it all down. `read` raises RefusedError when a body breaks its rules."""
+    """One wire format. `read` raises RefusedError when a body breaks its rules."""
 
     request_id_header: str
     read: Callable[[Json], WireRequest]
@@ -203,7 +203,7 @@ class VendorWire:
     retry_headers: Callable[[float], dict[str, str]]  # seconds to wait → headers
     limit_headers: Callable[[Mapping[str, ToldAllowance]], dict[str, str]]  # what is limited → headers
     models: Callable[[Sequence[str]], Json]  # names → the list of models
-    may_stream_unasked: bool = False  # by providers that do
+    may_stream_unasked: bool = False  # a provider that streams unasked does so in this format
 
 
 def object_in(value: object) -> Json:

@@ -44,7 +44,7 @@ def test_all_trials_are_there_where_there_is_room(night):
 @pytest.mark.long
 @pytest.mark.parametrize("most", [100, 103, 300])
 def test_else_all_answers_to_some_questions_equally_many_of_each_kind_and_model(night, most):
-    rows, sample = rows_of(night), sample_on(night, most=most, most_of_more=most)
+    rows, sample = rows_of(night), sample_on(night, whole_up_to=most, max_trials=most)
 
     shown = Counter(trial["question"] for trial in sample["trials"])
     asked = Counter(row["problem_id"] for row in rows)
@@ -67,7 +67,7 @@ def test_where_models_were_asked_different_problems_there_are_equally_many_of_ea
         AskedModel(model=name, outcomes="+-" * 20, first=first)
         for name, first in (("a", 0), ("b", 40), ("c", 80))
     ]
-    trials = sample_on(folder_of(tmp_path / "f", asked), most=30, most_of_more=30)["trials"]
+    trials = sample_on(folder_of(tmp_path / "f", asked), whole_up_to=30, max_trials=30)["trials"]
     of = Counter((trial["asked"], trial["outcome"]) for trial in trials)
     assert sum(of.values()) == 30
     assert all(
@@ -78,8 +78,8 @@ def test_where_models_were_asked_different_problems_there_are_equally_many_of_ea
 
 @pytest.mark.long
 def test_a_sample_stops_where_its_texts_are_too_long_but_never_before_the_first(hostile):
-    assert len(sample_on(hostile, most_text=1)["trials"]) == 1
-    few = sample_on(hostile, most_text=2_000)["trials"]
+    assert len(sample_on(hostile, max_bytes=1)["trials"]) == 1
+    few = sample_on(hostile, max_bytes=2_000)["trials"]
     assert 1 < len(few) < len(rows_of(hostile))
 
 

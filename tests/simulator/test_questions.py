@@ -31,10 +31,10 @@ def test_a_question_is_found_in_a_longer_text_the_longest_first(tmp_path):
     path = problem_set(tmp_path / "a.parquet", question=["12 + 3", "2 + 3", "q"], expected=["15", "5", "r"])
     questions = Questions([path])
 
-    assert questions.within("Well: 12 + 3\nThink.") == "12 + 3"
-    assert questions.within("2 + 3, q") == "2 + 3"
-    assert questions.within("equal?") == "q"
-    assert questions.within("nothing") is None
+    assert questions.find_inside("Well: 12 + 3\nThink.") == "12 + 3"
+    assert questions.find_inside("2 + 3, q") == "2 + 3"
+    assert questions.find_inside("equal?") == "q"
+    assert questions.find_inside("nothing") is None
 
 
 def test_numbers_in_another_form_have_answers_in_the_same(tmp_path):
@@ -52,7 +52,7 @@ def test_numbers_in_another_form_have_answers_in_the_same(tmp_path):
         KnownAnswer("24", 2),
         KnownAnswer("42", 2),
     ]
-    assert questions.within("So: Like 123: 54 + 5? Now.", ("reversed",)) == "Like 123: 54 + 5?"
+    assert questions.find_inside("So: Like 123: 54 + 5? Now.", ("reversed",)) == "Like 123: 54 + 5?"
 
 
 def test_columns_may_be_dictionary_encoded(tmp_path):

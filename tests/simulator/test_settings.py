@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.simulator.batches.settings import BatchSettings
-from asyncbench.simulator.settings import Settings, parse_settings, parse_fault, settings_json
+from asyncbench.simulator.settings import Settings, parse_fault, parse_settings, settings_json
 
 FULL = Settings(
     port=8080,

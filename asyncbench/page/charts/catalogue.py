@@ -233,12 +233,12 @@ def _coloured(picture: PublishedPicture) -> Spec:
     return {"color": SERIES} if picture.series else {}
 
 
-def _named(at: Spec, colour: Spec) -> list[Spec]:
+def _named(axes: Spec, colour: Spec) -> list[Spec]:
     """Return names beside points, each on a border in the colour of the ground, with a line to a far one."""
-    text = {**at, "text": field("text:N")}
+    text = {**axes, "text": field("text:N")}
     ends = {"x2": field("x"), "y2": field("value")}
     return [
-        mark("rule", {"opacity": 0.45, **LEADER}, FAR, **at, **ends, **colour),
+        mark("rule", {"opacity": 0.45, **LEADER}, FAR, **axes, **ends, **colour),
         mark("text", {**NAMED, "style": "halo"}, HAS_NAME, **text),
         mark("text", NAMED, HAS_NAME, **text, **colour),
     ]
@@ -247,20 +247,20 @@ def _named(at: Spec, colour: Spec) -> list[Spec]:
 def _series(picture: PublishedPicture) -> Spec:
     """Return bars or lines over an axis of names or numbers, with intervals and a line to compare with."""
     bars = picture.kind == "bars"
-    at = {"x": _across(picture), **({"xOffset": SERIES} if bars and picture.series else {})}
+    axes = {"x": _across(picture), **({"xOffset": SERIES} if bars and picture.series else {})}
     shape, options = ("bar", {}) if bars else ("line", {"point": {"size": 30}})
     y = _values(picture)
-    layers = [mark(shape, options, **at, y={**y, "stack": None}, **_coloured(picture))]
+    layers = [mark(shape, options, **axes, y={**y, "stack": None}, **_coloured(picture))]
     if bars:  # so that a bar of no height differs from none
         zero, foot = {"filter": "datum.value === 0"}, {"style": "note", "dy": -5}
-        layers.append(mark("tick", {"thickness": 3}, zero, **at, y=y, **_coloured(picture)))
-        layers.append(mark("text", foot, _LACKING, **at, y={"value": "height"}, text=field("lacking:N")))
+        layers.append(mark("tick", {"thickness": 3}, zero, **axes, y=y, **_coloured(picture)))
+        layers.append(mark("text", foot, _LACKING, **axes, y={"value": "height"}, text=field("lacking:N")))
     if any("low" in row for row in picture.rows):
         has_interval = {"filter": "isValid(datum.low)"}
         low, high = _values(picture, "low"), field("high")
-        layers.append(mark("rule", {"style": "interval"}, has_interval, **at, y=low, y2=high))
+        layers.append(mark("rule", {"style": "interval"}, has_interval, **axes, y=low, y2=high))
     if picture.text:
-        layers += _named({**at, "y": y}, _coloured(picture))
+        layers += _named({**axes, "y": y}, _coloured(picture))
     if picture.guide:
         has_guide, mean = {"filter": "isValid(datum.guide)"}, {"aggregate": "mean"}
         layers.append(mark("rule", {"style": "reference"}, has_guide, y=_values(picture, "guide") | mean))
@@ -282,13 +282,13 @@ def _map(picture: PublishedPicture) -> Spec:
         across |= {"labelAngle": 0, "labelAlign": "center"}
         title = _words(picture.x)
     x = field("x:N", sort=[*picture.x_order] or None, title=title, axis=across)
-    at = {"x": x, "y": {**_NAMES, "sort": [*picture.y_order] or None}}
+    axes = {"x": x, "y": {**_NAMES, "sort": [*picture.y_order] or None}}
     options, ticks = _scaled(picture.scale, picture, picture.value)
     values: Spec = {name: ticks[name] for name in ("format", "values") if name in ticks}
     legend = {"title": _words(picture.value), "titleLimit": 300, "gradientLength": 160, **values}
     has_value = {"filter": "isValid(datum.value)"}
     colour = field("value:Q", scale=options, legend=legend)
-    cells = mark("rect", {"cornerRadius": 1}, has_value, color=colour, **at)
+    cells = mark("rect", {"cornerRadius": 1}, has_value, color=colour, **axes)
     share = picture.scale == "share"
     form = f"format({'100 * ' * share}datum.value, '{'.0f' if share else '.3~g'}')"
     written = (
@@ -299,28 +299,28 @@ def _map(picture: PublishedPicture) -> Spec:
             strength=f"abs(datum.value) / {'1' if share else 'max(datum.most, 1e-12)'}",
         ),
     )
-    texts = legible(*written, text=field("said:N"), room={}, **at)
-    dashes = mark("text", {"style": "note"}, _LACKING, text=field("lacking:N"), **at)
+    texts = legible(*written, text=field("said:N"), room={}, **axes)
+    dashes = mark("text", {"style": "note"}, _LACKING, text=field("lacking:N"), **axes)
     longest = max((len(str(row.get(picture.text, "100"))) for row in picture.rows), default=0)  # characters
     return view(cells, dashes, *texts, width={"step": max(CELL, 8 + 7 * longest)}, height={"step": CELL})
 
 
 def _points(picture: PublishedPicture) -> Spec:
     """Return a point a row, with its text."""
-    at = {"x": _across(picture), "y": _values(picture)}
-    points = mark("point", {"filled": True, "size": 50, "opacity": 0.8}, **at, **_coloured(picture))
-    names = _named(at, _coloured(picture)) if picture.text else []
+    axes = {"x": _across(picture), "y": _values(picture)}
+    points = mark("point", {"filled": True, "size": 50, "opacity": 0.8}, **axes, **_coloured(picture))
+    names = _named(axes, _coloured(picture)) if picture.text else []
     return view(points, *names, width=_wide(picture), height=_height(picture))
 
 
 def _dots(picture: PublishedPicture) -> Spec:
     """Return points from left to right, those of a name on one line that joins them, with intervals."""
-    at = {"y": _NAMES, "x": _values(picture)}
-    layers = [mark("line", {"style": "reference", "order": False}, **at, detail=field("y:N"))]
+    axes = {"y": _NAMES, "x": _values(picture)}
+    layers = [mark("line", {"style": "reference", "order": False}, **axes, detail=field("y:N"))]
     if any("low" in row for row in picture.rows):
         ends = {"x": _values(picture, "low"), "x2": field("high")}
-        layers.append(mark("rule", {"style": "interval"}, **at | ends))
-    layers.append(mark("point", {"filled": True, "size": 70, "opacity": 1}, **at, **_coloured(picture)))
+        layers.append(mark("rule", {"style": "interval"}, **axes | ends))
+    layers.append(mark("point", {"filled": True, "size": 70, "opacity": 1}, **axes, **_coloured(picture)))
     if picture.scale == "difference":
         layers.append(reference_line(x={"datum": 0}))
     return view(*layers, width=_wide(picture), height={"step": ROW})

@@ -361,8 +361,8 @@ def _sized(spec: Spec, rows: Rows, columns: int, width: float, whole: float) -> 
         if colour.get("type") == "nominal" and colour.get("legend", {}) is not None:
             legend = colour.setdefault("legend", {})
             longest = max((len(str(row.get(colour["field"], ""))) for row in rows), default=1)
-            most = max(1, int((whole if columns > 1 else width) / (LETTER * longest + SYMBOL)))
-            legend["columns"] = min(legend.get("columns") or 4, most)
+            fitting = max(1, int((whole if columns > 1 else width) / (LETTER * longest + SYMBOL)))
+            legend["columns"] = min(legend.get("columns") or 4, fitting)
     return copy
 
 

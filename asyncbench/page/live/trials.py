@@ -67,7 +67,7 @@ class RowsInMemory:
     outcome: Numbers
     length: Numbers
     since: int  # milliseconds since 1970, UTC: when the first of the trials was finished
-    at: Numbers  # milliseconds from then on: when each was
+    finished: Numbers  # milliseconds from then on: when each was
     trial: Numbers  # of `id_numbers`
     problem: Numbers  # fingerprints of ids
     hexadecimal: bool  # whether all ids begin as ours do
@@ -85,7 +85,7 @@ def rows_in_memory(rows: pa.Table, registers: Registers, label: str) -> RowsInMe
         outcome=_numbered(rows.select(["outcome"]), registers.outcomes).astype(np.int8),
         length=_narrow(pc.fill_null(rows["length"], UNKNOWN).to_numpy()),
         since=since,
-        at=_narrow(finished_ms - since),
+        finished=_narrow(finished_ms - since),
         trial=id_numbers(ids),
         problem=fingerprints(rows["problem_id"]),
         hexadecimal=bool(_HEXADECIMAL[_first_letters(ids)].all()),
@@ -427,9 +427,9 @@ class TrialIndex:
         return len(places), self._parts_of(places[first : first + A_PAGE])
 
     def find_answers(
-        self, problem_id: str, most: int, entrants: Sequence[int] = ()
+        self, problem_id: str, limit: int, entrants: Sequence[int] = ()
     ) -> tuple[int, list[TrialPlace]]:
-        """Return how many answers to a problem there are, and `most` of them: equally many of each entrant.
+        """Return how many answers to a problem there are, and `limit` of them: equally many of each entrant.
 
         With `entrants`, by their indices on the page, only their answers are counted and returned.
         """
@@ -440,7 +440,7 @@ class TrialIndex:
             entrant = self.entrant_of(trial)
             by_turn.append((turns[entrant], trial))
             turns[entrant] += 1
-        return len(trials), [trial for _, trial in sorted(by_turn)[:most]]
+        return len(trials), [trial for _, trial in sorted(by_turn)[:limit]]
 
     def entrant_of(self, trial: TrialPlace) -> int:
         """Return the entrant of a trial, by its index on the page."""
@@ -517,9 +517,9 @@ class TrialIndex:
             yield rows.length <= high
         since, until = query.finished
         if since is not None:
-            yield rows.at >= since - rows.since
+            yield rows.finished >= since - rows.since
         if until is not None:
-            yield rows.at <= until - rows.since
+            yield rows.finished <= until - rows.since
         if query.disagree:
             yield rows.differs
         if query.question:

@@ -47,9 +47,9 @@ class AnthropicBatchApi:
         try:
             handed = await split_requests(request.content.iter_chunked(PIECE), path)
             settings = self._service.settings_of(settings_asked(path, "params"))
-            most, most_bytes = settings.max_requests or MOST_REQUESTS, settings.max_bytes or MOST_BYTES
-            if handed.requests > most or path.stat().st_size > most_bytes:
-                limits = f"{most:,} requests, {most_bytes:,} bytes"
+            max_requests, max_bytes = settings.max_requests or MOST_REQUESTS, settings.max_bytes or MOST_BYTES
+            if handed.requests > max_requests or path.stat().st_size > max_bytes:
+                limits = f"{max_requests:,} requests, {max_bytes:,} bytes"
                 raise RefusedError(Why.TOO_LARGE, f"A batch has at most {limits}.")
             draft = ServedBatch(
                 id="",
@@ -73,7 +73,7 @@ class AnthropicBatchApi:
 
     async def batches(self, request: web.BaseRequest) -> web.StreamResponse:
         listed = self._service.listed(self.vendor, workspace_of(request))
-        page, more = page_of(listed, request, lambda batch: batch.id, after="after_id", most=1_000)
+        page, more = page_of(listed, request, lambda batch: batch.id, after="after_id", max_limit=1_000)
         shown = [await look_in_list(self._service, batch) for batch in self._service.drop_skipped(page)]
         entries = [_batch(batch, course, request.host) for batch, course in shown]
         ids = [batch["id"] for batch in entries] or [None]

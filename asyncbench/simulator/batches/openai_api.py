@@ -75,23 +75,24 @@ class OpenAIBatchApi:
 
     async def _received(self, request: web.BaseRequest, file_id: str, path: Path) -> tuple[StoredFile, Met]:
         fields, size, now = {"name": ""}, 0, self._service.clock.now()
-        async for part in await request.multipart():
-            if not isinstance(part, aiohttp.BodyPartReader):
+        async for field in await request.multipart():
+            if not isinstance(field, aiohttp.BodyPartReader):
                 continue
-            if part.name != "file":
-                fields[part.name or ""] = await part.text()
+            if field.name != "file":
+                fields[field.name or ""] = await field.text()
                 continue
-            fields["name"] = part.filename or "upload"
+            fields["name"] = field.filename or "upload"
             with path.open("wb") as file:
-                while piece := await part.read_chunk(PIECE):
+                while piece := await field.read_chunk(PIECE):
                     size += file.write(piece)
         dialect = dialect_of(request)
         for_batches = fields.get("purpose") == "batch"
         if not fields["name"] or fields.get("purpose") not in PURPOSES:
             raise RefusedError(Why.BAD_REQUEST, f"Missing: `file`, and `purpose` of {', '.join(PURPOSES)}.")
         settings = self._service.settings_of(settings_asked(path, "body"))
-        if size > (most := settings.max_bytes or MOST_BYTES) and for_batches:
-            raise RefusedError(Why.TOO_LARGE, f"A file for batches has at most {most:,} bytes.")
+        max_bytes = settings.max_bytes or MOST_BYTES
+        if size > max_bytes and for_batches:
+            raise RefusedError(Why.TOO_LARGE, f"A file for batches has at most {max_bytes:,} bytes.")
         stored = StoredFile(
             id=file_id,
             name=fields["name"],
@@ -114,7 +115,7 @@ class OpenAIBatchApi:
             and purpose in (None, file.purpose)
         ]
         there.sort(key=lambda file: file.created_at, reverse=request.query.get("order", "desc") == "desc")
-        page, more = _page(request, there, lambda file: file.id, most=10_000)
+        page, more = _page(request, there, lambda file: file.id, max_limit=10_000)
         return await answer(request, _list([_file(file) for file in page], more), self._headers(request))
 
     async def file(self, request: web.BaseRequest, file_id: str) -> web.StreamResponse:
@@ -158,8 +159,8 @@ class OpenAIBatchApi:
         path = self._service.storage.path(file.id)
         settings = self._service.settings_of(settings_asked(path, "body"))
         settings = replace(settings, faults=(*settings.faults, *dialect.faults))
-        most, knows = settings.max_requests or MOST_REQUESTS, self._service.models.model
-        handed = await asyncio.to_thread(check_file, path, endpoint, most=most, knows=knows)
+        max_requests, knows = settings.max_requests or MOST_REQUESTS, self._service.models.model
+        handed = await asyncio.to_thread(check_file, path, endpoint, max_requests=max_requests, knows=knows)
         draft = ServedBatch(
             id="",
             vendor=self.vendor,
@@ -180,7 +181,7 @@ class OpenAIBatchApi:
 
     async def batches(self, request: web.BaseRequest) -> web.StreamResponse:
         listed = self._service.listed(self.vendor, workspace_of(request))
-        page, more = _page(request, listed, lambda batch: batch.id, most=100)
+        page, more = _page(request, listed, lambda batch: batch.id, max_limit=100)
         dialect = dialect_of(request)
         entries = [
             dialect.told(_batch(*await look_in_list(self._service, batch)))
@@ -238,12 +239,12 @@ def _metadata(metadata: object) -> Mapping[str, str] | None:
 
 
 def _page(
-    request: web.BaseRequest, listed: Sequence[Anything], id_of: Callable[[Anything], str], *, most: int
+    request: web.BaseRequest, listed: Sequence[Anything], id_of: Callable[[Anything], str], *, max_limit: int
 ) -> tuple[Sequence[Anything], bool]:
-    """Return the part of a list that is asked for in a dialect, and whether there is more."""
+    """Return the page of a list that is asked for in a dialect, and whether there is more."""
     if dialect_of(request).whole_lists:
         return listed, False
-    return page_of(listed, request, id_of, after="after", most=most)
+    return page_of(listed, request, id_of, after="after", max_limit=max_limit)
 
 
 def _list(data: Sequence[Json], more: bool) -> Json:

@@ -19,10 +19,9 @@ from asyncbench.simulator.delivery import HEADERS, Page, reset, whole
 from asyncbench.simulator.served import WIRES
 from asyncbench.simulator.wire import Json, RefusedError, Why, object_in, tokens
 
-# ── Departures from OpenAI's batches; the first part of a path chooses the vendor
-# http://HOST:PORT/azure/v1/batches as Azure has them
-# What is asked in a dialect is made what OpenAI would be asked; what OpenAI would answer is made the
-# dialect.
+# ── Departures from OpenAI's batches. The first part of a path chooses the vendor:
+# http://HOST:PORT/azure/v1/batches answers as Azure does. A request in a dialect is turned into OpenAI's
+# form, and OpenAI's answer is turned into the dialect.
 
 
 Told = dict[str, Any]  # a batch as JSON
@@ -30,14 +29,14 @@ Told = dict[str, Any]  # a batch as JSON
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """The ways of one vendor; what is left out is OpenAI's own way."""
+    """How one vendor's batches differ from OpenAI's; a field that is left out is as at OpenAI."""
 
     kept_s: tuple[float, float] = (3_600, 2_592_000)  # how long an upload may be kept
     endpoint: str = "/v1/"  # what the endpoint of a create begins with
     whole_lists: bool = False  # no pages
     counts_late: bool = False  # there are none before a batch is validated
-    faults: tuple[str, ...] = ()  # which are none here
-    absent: Why | None = None  # there are no batches, and it is said so
+    faults: tuple[str, ...] = ()  # faults that every batch has, as they are usual at this vendor
+    absent: Why | None = None  # how a vendor without batches refuses; None: it has batches
 
     def asked(self, body: Json) -> Json:
         """Return a create in OpenAI's form; raises RefusedError for the path of another."""
@@ -65,7 +64,7 @@ DIALECTS: Mapping[str, Dialect] = {
     "without": Dialect(absent=Why.NO_SUCH_PAGE),
     "forbidding": Dialect(absent=Why.WRONG_METHOD),
 }
-_PLACE = "dialect"
+_DIALECT = "dialect"  # the key under which a request has its dialect
 
 
 def read_dialect(request: web.BaseRequest) -> web.BaseRequest:
@@ -73,12 +72,12 @@ def read_dialect(request: web.BaseRequest) -> web.BaseRequest:
     first, _, rest = request.path.removeprefix("/").partition("/")
     if first in DIALECTS:
         request = request.clone(rel_url=request.rel_url.with_path(f"/{rest}", keep_query=True))
-        request[_PLACE] = DIALECTS[first]
+        request[_DIALECT] = DIALECTS[first]
     return request
 
 
 def dialect_of(request: web.BaseRequest) -> Dialect:
-    return cast("Dialect", request.get(_PLACE, OWN))
+    return cast("Dialect", request.get(_DIALECT, OWN))
 
 
 # ── Pages and files
@@ -129,12 +128,20 @@ def page_of(
     id_of: Callable[[Anything], str],
     *,
     after: str,
-    most: int,
+    max_limit: int,
 ) -> tuple[Sequence[Anything], bool]:
-    """Return the part of a list that is asked for, and whether there is more; `after`: its parameter."""
+    """Return the page of a list that is asked for, and whether there is more.
+
+    Args:
+        listed: the whole list.
+        request: its `limit` and its cursors choose the page.
+        id_of: the id of an entry.
+        after: the vendor's name for the parameter with the last id of the page before.
+        max_limit: the longest page.
+    """
     limit = request.query.get("limit", "20")
-    if not limit.isdigit() or not 1 <= int(limit) <= most:
-        raise RefusedError(Why.BAD_REQUEST, f"limit must be 1 to {most}.")
+    if not limit.isdigit() or not 1 <= int(limit) <= max_limit:
+        raise RefusedError(Why.BAD_REQUEST, f"limit must be 1 to {max_limit}.")
     ids = [id_of(item) for item in listed]
     for name in (after, "before_id"):
         if (cursor := request.query.get(name)) is not None and cursor not in ids:
@@ -145,7 +152,7 @@ def page_of(
 
 
 async def carried_out(work: Coroutine[Any, Any, Anything]) -> Anything:
-    """Return what comes of it, which is done though the client leaves meanwhile, as vendors do."""
+    """Return the result of some work, which goes on when the client leaves meanwhile, as at vendors."""
     task = asyncio.create_task(work)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be there to ask
     return await asyncio.shield(task)
@@ -213,7 +220,7 @@ _OPENING, _BETWEEN = re.compile(r'\s*\{\s*"requests"\s*:\s*\['), re.compile(r"[\
 
 @dataclass(slots=True, kw_only=True)
 class BatchInput:
-    """What a batch of requests is."""
+    """What is known of the requests of a batch once they are read."""
 
     requests: int = 0
     tokens: int = 0  # of all prompts, estimated
@@ -229,13 +236,13 @@ def settings_asked(path: Path, key: str) -> object:
     return object_in(body.get("simulate")).get("batch")
 
 
-def check_file(path: Path, endpoint: str, *, most: int, knows: Callable[[str], object]) -> BatchInput:
-    """Read a file of OpenAI's as its validation does: one wrong line, and nothing of it is run.
+def check_file(path: Path, endpoint: str, *, max_requests: int, knows: Callable[[str], object]) -> BatchInput:
+    """Read a file as OpenAI's validation does: one wrong line, and nothing of it is run.
 
     Args:
         path: the file.
         endpoint: the path that each line must name.
-        most: the most requests.
+        max_requests: how many requests it may have.
         knows: raises RefusedError for a model that does not exist.
     """
     handed, ids = BatchInput(), set[str]()
@@ -245,11 +252,10 @@ def check_file(path: Path, endpoint: str, *, most: int, knows: Callable[[str], o
             if (wrong := _line_error(raw, endpoint, handed, ids, knows)) and len(handed.errors) < MOST_ERRORS:
                 code, message = wrong
                 handed.errors.append(told_error(code, message, number))
-    if not handed.requests or handed.requests > most:
+    if not handed.requests or handed.requests > max_requests:
         code = "too_many_tasks" if handed.requests else "empty_file"
-        handed.errors = [
-            told_error(code, f"The file has {handed.requests} requests; it may have 1 to {most}.")
-        ]
+        message = f"The file has {handed.requests} requests; it may have 1 to {max_requests}."
+        handed.errors = [told_error(code, message)]
     return handed
 
 
@@ -293,16 +299,16 @@ async def requests_in(pieces: AsyncIterator[bytes]) -> AsyncIterator[Json]:
         RefusedError: it is not such a body.
     """
     decoder, parser = codecs.getincrementaldecoder("utf-8")(), json.JSONDecoder()
-    text, place, before, closed = "", 0, _OPENING, False
+    text, start, before, closed = "", 0, _OPENING, False
     async for piece in pieces:
         try:
-            text, place = text[place:] + decoder.decode(piece), 0
+            text, start = text[start:] + decoder.decode(piece), 0
         except UnicodeDecodeError:
             raise _not_requests() from None
-        while not closed and (gap := before.match(text, place)) is not None:
+        while not closed and (gap := before.match(text, start)) is not None:
             closed = text.startswith("]", gap.end())
             try:
-                request, place = parser.raw_decode(text, gap.end())
+                request, start = parser.raw_decode(text, gap.end())
             except json.JSONDecodeError:
                 break  # not whole yet, or never: the end tells
             if not isinstance(request, dict):
@@ -327,14 +333,14 @@ async def split_requests(pieces: AsyncIterator[bytes], path: Path) -> BatchInput
     with path.open("wb") as file:
         async for request in requests_in(pieces):
             custom_id, params = request.get("custom_id"), request.get("params")
-            place = f"requests.{handed.requests}"
+            where = f"requests.{handed.requests}"
             if not isinstance(custom_id, str) or not CUSTOM_ID.fullmatch(custom_id):
                 rule = f"String should match pattern '^{CUSTOM_ID.pattern}$'"
-                raise RefusedError(Why.BAD_REQUEST, f"{place}.custom_id: {rule}.")
+                raise RefusedError(Why.BAD_REQUEST, f"{where}.custom_id: {rule}.")
             if not isinstance(params, dict):
-                raise RefusedError(Why.BAD_REQUEST, f"{place}.params: Field required.")
+                raise RefusedError(Why.BAD_REQUEST, f"{where}.params: Field required.")
             if custom_id in ids:
-                raise RefusedError(Why.BAD_REQUEST, f"{place}.custom_id: {custom_id} is used twice.")
+                raise RefusedError(Why.BAD_REQUEST, f"{where}.custom_id: {custom_id} is used twice.")
             ids.add(custom_id)
             handed.requests += 1
             handed.model = handed.model or str(params.get("model"))

@@ -1,4 +1,7 @@
-"""Files and batches as a simulator keeps them, and where a batch stands at a moment."""
+"""Files and batches as a simulator keeps them, and where a batch stands at a moment.
+
+The course of a batch is computed from its record and the time: nothing waits for it.
+"""
 
 import os
 import secrets
@@ -56,9 +59,9 @@ class ServedBatch:
     outcome: BatchOutcome | None = None  # None: its results are not written
     deleted: bool = False
 
-    def elapsed_s(self, at: float) -> float:
+    def elapsed_s(self, now: float) -> float:
         """Return how old it is by its own clock."""
-        return (at - self.created_at) * self.settings.speedup
+        return (now - self.created_at) * self.settings.speedup
 
     def seconds(self, kind: Kind) -> float:
         """Return the value of a fault that it meets; 0: it does not."""
@@ -84,9 +87,9 @@ class Course:
         return "cancelling" in self.began_s
 
 
-def course_of(batch: ServedBatch, at: float) -> Course:
+def course_of(batch: ServedBatch, now: float) -> Course:
     """Return where a batch stands at a moment."""
-    elapsed_s, states = batch.elapsed_s(at), _states(batch)
+    elapsed_s, states = batch.elapsed_s(now), _states(batch)
     began_s = {state: began for state, began in states.items() if began <= elapsed_s} or {"validating": 0.0}
     stops = ("expired",) if Kind.CANCEL_COMPLETES in batch.met else ("cancelling", "expired")
     stopped_s = min((states[state] for state in stops if state in states), default=None)
@@ -158,10 +161,10 @@ class StoredFile:
     speedup: float = 1.0
     deleted_at: float | None = None
 
-    def is_there(self, at: float) -> bool:
+    def is_there(self, now: float) -> bool:
         """Tell whether it can be read at a moment."""
-        gone = self.deleted_at is not None and self.deleted_at <= at
-        return not gone and (at - self.created_at) * self.speedup < self.keep_s
+        gone = self.deleted_at is not None and self.deleted_at <= now
+        return not gone and (now - self.created_at) * self.speedup < self.keep_s
 
 
 _FILE, _BATCH = TypeAdapter(StoredFile), TypeAdapter(ServedBatch)

@@ -8,7 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -45,86 +45,72 @@ REFUSED_LINES: Mapping[Kind, RefusedError] = {
 _NO_CREDIT = RefusedError(Why.BAD_REQUEST, "Your credit balance is too low to access the Anthropic API.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultWire:
-    """One vendor's lines."""
+class OpenAILines:
+    """OpenAI's lines of requests and results."""
 
-    request: Callable[[Json], tuple[VendorWire, Json]]  # a line that was handed in → its wire format and body
-    answered: Callable[[str, str, Json], Json]  # custom id, request id, the answer's body
-    refused: Callable[[str, str, RefusedError, int | None], Json]  # …, why, another status
-    not_run: Callable[[str, str], Json]  # custom id; expired or cancelled
-    refusals: Mapping[Kind, RefusedError]
-    one_file: bool  # errors are in the file of the answers
+    refusals = REFUSED_LINES
+    one_file = False  # answers and errors have a file each
 
+    def request(self, line: Json) -> tuple[VendorWire, Json]:
+        """Return the wire format and the body of a request."""
+        return WIRES[str(line["url"])], object_in(line["body"])
 
-def _openai_request(line: Json) -> tuple[VendorWire, Json]:
-    return WIRES[str(line["url"])], object_in(line["body"])
+    def answered(self, custom_id: str, request_id: str, body: Json) -> Json:
+        return self._run(custom_id, request_id, 200, body)
 
+    def refused(self, custom_id: str, request_id: str, refused: RefusedError, status: int | None) -> Json:
+        """Return the line of a request that failed; `status`: None is the usual one."""
+        usual, body = CHAT.error(refused, request_id)
+        return self._run(custom_id, request_id, usual if status is None else status, body)
 
-def _openai_answered(custom_id: str, request_id: str, body: Json) -> Json:
-    return _openai_line(custom_id, request_id, 200, body)
+    def _run(self, custom_id: str, request_id: str, status: int, body: Json) -> Json:
+        response = {"status_code": status, "request_id": request_id, "body": body}
+        return {"id": f"batch_req_{request_id}", "custom_id": custom_id, "response": response, "error": None}
 
-
-def _openai_refused(custom_id: str, request_id: str, refused: RefusedError, status: int | None) -> Json:
-    usual, body = CHAT.error(refused, request_id)
-    return _openai_line(custom_id, request_id, usual if status is None else status, body)
-
-
-def _openai_line(custom_id: str, request_id: str, status: int, body: Json) -> Json:
-    response = {"status_code": status, "request_id": request_id, "body": body}
-    return {"id": f"batch_req_{request_id}", "custom_id": custom_id, "response": response, "error": None}
-
-
-def _openai_not_run(custom_id: str, state: str) -> Json:
-    messages = {
-        "expired": "This request could not be executed before the completion window expired.",
-        "cancelled": "This request was cancelled before it was executed.",
-    }
-    error = {"code": f"batch_{state}", "message": messages[state]}
-    return {"id": f"batch_req_{custom_id}", "custom_id": custom_id, "response": None, "error": error}
+    def not_run(self, custom_id: str, state: str) -> Json:
+        """Return the line of a request that had no turn: the batch expired or was cancelled."""
+        messages = {
+            "expired": "This request could not be executed before the completion window expired.",
+            "cancelled": "This request was cancelled before it was executed.",
+        }
+        error = {"code": f"batch_{state}", "message": messages[state]}
+        return {"id": f"batch_req_{custom_id}", "custom_id": custom_id, "response": None, "error": error}
 
 
-def _anthropic_request(line: Json) -> tuple[VendorWire, Json]:
-    return ANTHROPIC, object_in(line["params"])
+class AnthropicLines:
+    """Anthropic's lines of requests and results."""
+
+    refusals: Mapping[Kind, RefusedError] = {**REFUSED_LINES, Kind.LINE_NO_QUOTA: _NO_CREDIT}
+    one_file = True
+
+    def request(self, line: Json) -> tuple[VendorWire, Json]:
+        return ANTHROPIC, object_in(line["params"])
+
+    def answered(self, custom_id: str, _request_id: str, body: Json) -> Json:
+        usage = {
+            **object_in(body.get("usage", {})),
+            "service_tier": "batch",
+            "inference_geo": "not_available",
+        }
+        message = {**body, "usage": usage} if "usage" in body else body
+        return {"custom_id": custom_id, "result": {"type": "succeeded", "message": message}}
+
+    def refused(self, custom_id: str, request_id: str, refused: RefusedError, _status: int | None) -> Json:
+        _, error = ANTHROPIC.error(refused, request_id)
+        return {"custom_id": custom_id, "result": {"type": "errored", "error": error}}
+
+    def not_run(self, custom_id: str, state: str) -> Json:
+        return {"custom_id": custom_id, "result": {"type": {"cancelled": "canceled"}.get(state, state)}}
 
 
-def _anthropic_answered(custom_id: str, _request_id: str, body: Json) -> Json:
-    usage = {**object_in(body.get("usage", {})), "service_tier": "batch", "inference_geo": "not_available"}
-    message = {**body, "usage": usage} if "usage" in body else body
-    return {"custom_id": custom_id, "result": {"type": "succeeded", "message": message}}
-
-
-def _anthropic_refused(custom_id: str, request_id: str, refused: RefusedError, _status: int | None) -> Json:
-    _, error = ANTHROPIC.error(refused, request_id)
-    return {"custom_id": custom_id, "result": {"type": "errored", "error": error}}
-
-
-def _anthropic_not_run(custom_id: str, state: str) -> Json:
-    return {"custom_id": custom_id, "result": {"type": {"cancelled": "canceled"}.get(state, state)}}
-
-
-RESULT_WIRES: Mapping[str, ResultWire] = {
-    "openai": ResultWire(
-        request=_openai_request,
-        answered=_openai_answered,
-        refused=_openai_refused,
-        not_run=_openai_not_run,
-        refusals=REFUSED_LINES,
-        one_file=False,
-    ),
-    "anthropic": ResultWire(
-        request=_anthropic_request,
-        answered=_anthropic_answered,
-        refused=_anthropic_refused,
-        not_run=_anthropic_not_run,
-        refusals={**REFUSED_LINES, Kind.LINE_NO_QUOTA: _NO_CREDIT},
-        one_file=True,
-    ),
+VENDOR_LINES: Mapping[str, OpenAILines | AnthropicLines] = {
+    "openai": OpenAILines(),
+    "anthropic": AnthropicLines(),
 }
 
 
 SLICE = 100  # requests that are run before others of the server have their turn
-_NEVER_SEEN = frozenset({Kind.LINE_LOST, Kind.LINE_BROKEN})  # so the same answer is there for who asks again
+_NEVER_SEEN = frozenset({Kind.LINE_LOST, Kind.LINE_BROKEN})  # their answers are given again to who asks again
 _NOT_RUN = {Kind.LINE_EXPIRED: "expired", Kind.LINE_CANCELED: "cancelled"}
 _FOREIGN_ID = "a-request-that-nobody-made"
 _SEPARATORS = "a\u2028b\u2029c\u0085d"
@@ -146,22 +132,22 @@ async def write_results(
     paths = {name: storage.path(f"{batch.id}.{name}.new") for name in ("output", "error", "executed")}
     with ExitStack() as stack:
         files = {name: stack.enter_context(path.open("wb")) for name, path in paths.items()}
-        for count, (place, raw) in enumerate(_lines(batch, storage, name)):
+        for count, (index, raw) in enumerate(_input_lines(batch, storage, name)):
             if count % SLICE == 0:
                 await asyncio.sleep(0)
-            run.write(place + 1, orjson.loads(raw), files, None if rank(place) < course.done else state)
+            run.write(index + 1, orjson.loads(raw), files, None if rank(index) < course.done else state)
     os.replace(paths["executed"], executed_path(batch, storage))
-    return BatchOutcome(files=_stored(batch, course, storage, paths), **run.counts)
+    return BatchOutcome(files=_store_files(batch, course, storage, paths), **run.counts)
 
 
-def _stored(
+def _store_files(
     batch: ServedBatch, course: Course, storage: BatchStorage, paths: dict[str, Path]
 ) -> dict[str, str]:
-    """Give the files that hold anything an id; return name → id."""
+    """Store the files of results that a vendor shows; return their ids by name."""
     ids: dict[str, str] = {}
     for name in ("output", "error"):
         size = paths[name].stat().st_size
-        always = name == "output" and RESULT_WIRES[batch.vendor].one_file
+        always = name == "output" and VENDOR_LINES[batch.vendor].one_file
         if not size and not always and not (name == "error" and Kind.EMPTY_ERROR_FILE in batch.met):
             paths[name].unlink()
             continue
@@ -181,16 +167,16 @@ def _stored(
 
 
 def scattered(count: int, seed: str) -> Callable[[int], int]:
-    """Return a permutation of the places 0 to count − 1, the same for the same seed."""
+    """Return a permutation of the indices 0 to count − 1, the same for the same seed."""
     draw = random.Random(seed)
     start, step = draw.randrange(count), draw.randrange(count // 3, count) or 1
     while math.gcd(step, count) != 1:
         step += 1
-    return lambda place: (start + place * step) % count
+    return lambda index: (start + index * step) % count
 
 
-def _lines(batch: ServedBatch, storage: BatchStorage, seed: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the requests with their places, from 0; as they were handed in, or shuffled."""
+def _input_lines(batch: ServedBatch, storage: BatchStorage, seed: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the requests with their indices, as they were handed in, or shuffled."""
     with storage.path(batch.input_file_id).open("rb") as file:
         if Kind.SHUFFLED not in batch.met:
             yield from enumerate(file)
@@ -199,9 +185,9 @@ def _lines(batch: ServedBatch, storage: BatchStorage, seed: str) -> Iterator[tup
         for line in file:
             starts.append(starts[-1] + len(line))
         order = scattered(batch.requests, f"order/{seed}")
-        for place in map(order, range(batch.requests)):
-            file.seek(starts[place])
-            yield place, file.readline()
+        for index in map(order, range(batch.requests)):
+            file.seek(starts[index])
+            yield index, file.readline()
 
 
 class BatchRun:
@@ -209,7 +195,7 @@ class BatchRun:
 
     def __init__(self, batch: ServedBatch, models: ServedModels, seed: str) -> None:
         self._batch, self._models = batch, models
-        self._wire = RESULT_WIRES[batch.vendor]
+        self._lines = VENDOR_LINES[batch.vendor]
         self._faults, self._dealer = dealt(batch.settings.faults), Dealer(seed)
         self.counts = Counter[str]()  # by the fields of `BatchOutcome`
 
@@ -224,35 +210,50 @@ class BatchRun:
         not_run = next((state for kind, state in _NOT_RUN.items() if kind in met), not_run)
         if not_run is not None:
             self.counts[not_run] += 1
-            name, result = "error", self._wire.not_run(custom_id, not_run)
+            name, result = "error", self._lines.not_run(custom_id, not_run)
         else:
             name, result = self._run(custom_id, number, line, met, files["executed"])
-        file = files["output" if self._wire.one_file else name]
+        file = files["output" if self._lines.one_file else name]
         if Kind.LINE_FOREIGN in met:
             file.write(orjson.dumps({**result, "custom_id": _FOREIGN_ID}) + b"\n")
-        if Kind.LINE_LOST not in met:
-            file.write(_spoiled(orjson.dumps(result), met) * (2 if Kind.LINE_TWICE in met else 1))
+        if Kind.LINE_LOST in met:
+            return
+
+        content = orjson.dumps(result)
+        more = _SEPARATORS.encode() if Kind.LINE_SEPARATORS in met else b""
+        if more := more + b"x" * int(met.get(Kind.LINE_LONG, 0)):
+            content = content.replace(_HOLDS_ANY_TEXT, _HOLDS_ANY_TEXT + more, 1)
+        if Kind.LINE_BROKEN in met:
+            content = content[: len(content) // 2]
+        file.write((content + b"\n") * (2 if Kind.LINE_TWICE in met else 1))
 
     def _run(self, custom_id: str, number: int, line: Json, met: Met, executed: BinaryIO) -> tuple[str, Json]:
-        """Return which file a request's line is for, and the line."""
+        """Return which file a request's line is for, and the line; count what is billed for it."""
         request_id = f"{self._batch.id[-12:]}-{number:06}"
-        refused = next((self._wire.refusals[kind] for kind in met if kind in self._wire.refusals), None)
+        refused = next((self._lines.refusals[kind] for kind in met if kind in self._lines.refusals), None)
         answer = None
         if refused is None:
             try:
                 answer, body = self._answer(line, request_id, met)
             except RefusedError as error:
                 refused = error
-        self._note(custom_id, answer, executed)
+
+        self.counts["failed" if answer is None else "answered"] += 1
+        record: Json = {"custom_id": custom_id, "batch_id": self._batch.id, "billed": answer is not None}
+        for name in ("input_tokens", "output_tokens", "reasoning_tokens"):
+            record[name] = 0 if answer is None else getattr(answer, name)
+            self.counts[name] += 0 if answer is None else getattr(answer, name)
+        executed.write(orjson.dumps(record) + b"\n")
+
         if refused is None:
-            return "output", self._wire.answered(custom_id, request_id, body)
+            return "output", self._lines.answered(custom_id, request_id, body)
         status = 0 if Kind.LINE_STATUS_0 in met else None
-        result = self._wire.refused(custom_id, request_id, refused, status)
+        result = self._lines.refused(custom_id, request_id, refused, status)
         return "output" if Kind.LINE_ERROR_200 in met else "error", result
 
     def _answer(self, line: Json, request_id: str, met: Met) -> tuple[WireAnswer, Json]:
         """Return the answer that a call would get; raises RefusedError."""
-        wire, body = self._wire.request(line)
+        wire, body = self._lines.request(line)
         wire_request = wire.read(body)
         if wire_request.stream:
             raise RefusedError(Why.BAD_REQUEST, "`stream` is not for batches.")
@@ -267,20 +268,3 @@ class BatchRun:
             request=wire_request, answer=taken.answer, vendor=model.vendor, request_id=request_id
         )
         return taken.answer, wire.reply(exchange)
-
-    def _note(self, custom_id: str, answer: WireAnswer | None, executed: BinaryIO) -> None:
-        """Write down that a request was run and what is billed for it."""
-        self.counts["failed" if answer is None else "answered"] += 1
-        record: Json = {"custom_id": custom_id, "batch_id": self._batch.id, "billed": answer is not None}
-        for name in ("input_tokens", "output_tokens", "reasoning_tokens"):
-            record[name] = 0 if answer is None else getattr(answer, name)
-            self.counts[name] += 0 if answer is None else getattr(answer, name)
-        executed.write(orjson.dumps(record) + b"\n")
-
-
-def _spoiled(line: bytes, met: Met) -> bytes:
-    """Return a line with its end, and with what is odd or wrong about it."""
-    more = _SEPARATORS.encode() if Kind.LINE_SEPARATORS in met else b""
-    more += b"x" * int(met.get(Kind.LINE_LONG, 0))
-    line = line.replace(_HOLDS_ANY_TEXT, _HOLDS_ANY_TEXT + more, 1) if more else line
-    return (line[: len(line) // 2] if Kind.LINE_BROKEN in met else line) + b"\n"

@@ -104,7 +104,7 @@ class BatchService:
 
         Raises:
             RefusedError: the client is told so; by a fault the batch was taken in all the same.
-            DroppedError: the client is told nothing; likewise.
+            DroppedError: the client is told nothing; by a fault the batch was taken in all the same.
         """
         faults = dealt(draft.settings.faults)
         call = self.dealer.deal(faults, "create", draft.model)
@@ -133,7 +133,7 @@ class BatchService:
         return batch
 
     def _refuse(self, draft: ServedBatch, call: Met) -> None:
-        """Raise RefusedError where nothing is created, and it is said at once."""
+        """Raise RefusedError where a batch is refused at once, and none is created."""
         recent = [
             batch
             for batch in self.storage.batches.values()
@@ -145,10 +145,10 @@ class BatchService:
             raise RefusedError(Why.RATE_LIMITED, message, retry_after_s=60 / draft.settings.speedup)
         if (code := call.get(Kind.CREATE_400)) is not None:
             raise RefusedError(Why.BAD_REQUEST, "This batch cannot be created.", code=code)
-        most = draft.settings.waiting_requests
+        allowed = draft.settings.waiting_requests
         waiting = sum(batch.requests for batch in self._unfinished(draft))
-        if draft.vendor == "anthropic" and most is not None and waiting + draft.requests > most:
-            raise RefusedError(Why.RATE_LIMITED, f"More than {most:,} requests would wait in batches.")
+        if draft.vendor == "anthropic" and allowed is not None and waiting + draft.requests > allowed:
+            raise RefusedError(Why.RATE_LIMITED, f"More than {allowed:,} requests would wait in batches.")
 
     def _errors(self, batch: ServedBatch) -> tuple[Mapping[str, object], ...] | None:
         """Return why a batch will fail validation; raises RefusedError where it is said at once."""
@@ -159,9 +159,19 @@ class BatchService:
         if (code := batch.met.get(Kind.FAILED)) is not None:
             code, _, line = code.partition("@")
             return (told_error(code, "Validation failed.", int(line) if line.isdigit() else None),)
-        if not self._exceeds_limit(batch):
+
+        # The tokens of a model's unfinished batches are limited together.
+        created = [
+            earlier.created_at for earlier in self.storage.batches.values() if earlier.model == batch.model
+        ]
+        since_first_s = (batch.created_at - min(created, default=batch.created_at)) * batch.settings.speedup
+        full_s = batch.seconds(Kind.POOL_FULL)
+        full = full_s > 0 and since_first_s < full_s
+        allowed = batch.settings.enqueued_tokens
+        pool = sum(earlier.tokens for earlier in self._unfinished(batch) if earlier.model == batch.model)
+        if not full and (allowed is None or pool + batch.tokens <= allowed):
             return None
-        limit = f"{batch.settings.enqueued_tokens or POOL:,}"
+        limit = f"{allowed or POOL:,}"
         message = (
             f"Enqueued token limit reached for {batch.model} in organization org-simulated. Limit: "
             f"{limit.replace(',', '') if Kind.WITHOUT_COMMAS in batch.met else limit} enqueued tokens. "
@@ -171,27 +181,15 @@ class BatchService:
             raise RefusedError(Why.BAD_REQUEST, message, code="token_limit_exceeded")
         return (told_error("token_limit_exceeded", message),)
 
-    def _exceeds_limit(self, batch: ServedBatch) -> bool:
-        first = min(
-            (other.created_at for other in self.storage.batches.values() if other.model == batch.model),
-            default=batch.created_at,
-        )
-        full_s = batch.seconds(Kind.POOL_FULL)
-        if full_s and (batch.created_at - first) * batch.settings.speedup < full_s:
-            return True
-        most = batch.settings.enqueued_tokens
-        pool = sum(other.tokens for other in self._unfinished(batch) if other.model == batch.model)
-        return most is not None and pool + batch.tokens > most
-
     def _unfinished(self, batch: ServedBatch) -> list[ServedBatch]:
         """Return the batches of the same vendor and workspace that count as not ended when `batch` comes."""
-        at = batch.created_at
+        now = batch.created_at
         return [
-            other
-            for other in self.storage.batches.values()
-            if (other.vendor, other.workspace) == (batch.vendor, batch.workspace)
-            and (other.errors is None or Kind.POOL_HELD in other.met)
-            and other.elapsed_s(at) < course_of(other, at).ends_s + other.seconds(Kind.POOL_HELD)
+            earlier
+            for earlier in self.storage.batches.values()
+            if (earlier.vendor, earlier.workspace) == (batch.vendor, batch.workspace)
+            and (earlier.errors is None or Kind.POOL_HELD in earlier.met)
+            and earlier.elapsed_s(now) < course_of(earlier, now).ends_s + earlier.seconds(Kind.POOL_HELD)
         ]
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────
@@ -242,7 +240,7 @@ class BatchService:
             return batch, course
         task = self._writing.get(batch.id)
         if task is None:
-            task = self._writing[batch.id] = asyncio.create_task(self._written(batch, course))
+            task = self._writing[batch.id] = asyncio.create_task(self._write(batch, course))
         if wait or batch.requests <= AT_ONCE or task.done():
             return await asyncio.shield(task), course
         began_s = {state: at_s for state, at_s in course.began_s.items() if state != course.status}
@@ -250,7 +248,7 @@ class BatchService:
             course, status="cancelling" if course.cancelling else "finalizing", began_s=began_s
         )
 
-    async def _written(self, batch: ServedBatch, course: Course) -> ServedBatch:
+    async def _write(self, batch: ServedBatch, course: Course) -> ServedBatch:
         outcome = await write_results(batch, course, self.storage, self.models, seed=self.settings.seed)
         self._writing.pop(batch.id, None)
         return self.storage.keep(replace(self.storage.batches[batch.id], outcome=outcome))

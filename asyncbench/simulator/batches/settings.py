@@ -1,6 +1,6 @@
-"""Settings and faults of batches, by a server or by a batch itself.
+"""Settings and faults of batches.
 
-The first request of a batch says it for the whole batch.
+A server has settings for all its batches. The first request of a batch may change them for that batch.
 """
 
 import math
@@ -108,7 +108,7 @@ Met = Mapping[BatchFaultKind, str]  # what a call, a batch or a line meets → i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFault:
-    """A share, or some by their place, of the calls, batches or lines that may fail in one way."""
+    """One way to fail, and which calls, batches or lines do: a share of them, or some by their numbers."""
 
     kind: BatchFaultKind
     rate: float = 0.0
@@ -128,19 +128,16 @@ def parse_batch_fault(text: str) -> BatchFault:
     if (kind := next((kind for kind in BatchFaultKind if kind == name), None)) is None:
         raise ConfigError(f"batch fault {text!r}: no kind {name!r}; kinds: {', '.join(BatchFaultKind)}")
     value = match["value"] or kind.usual
+    needs_number = kind.usual.replace(".", "", 1).isdigit()
     try:
         rate = float(match["rate"] or 0)
-        fits = 0 <= rate <= 1 and (not _is_number(kind.usual) or float(value) >= 0)
+        fits = 0 <= rate <= 1 and (not needs_number or float(value) >= 0)
     except ValueError:
         fits = False
     if not fits:
         raise ConfigError(f"batch fault {text!r}: its share must be from 0 to 1, and its value a number")
     places = frozenset(map(int, (match["places"] or "").split(","))) if match["places"] else frozenset[int]()
     return BatchFault(kind=kind, rate=rate, places=places, value=value)
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).isdigit()
 
 
 class Dealer:
@@ -151,36 +148,38 @@ class Dealer:
         self._counts = Counter[tuple[str, str]]()
 
     def deal(
-        self, faults: Sequence[BatchFault], unit: str, place: str = "", *, number: int | None = None
+        self, faults: Sequence[BatchFault], unit: str, model: str = "", *, number: int | None = None
     ) -> Met:
-        """Return what the next `unit` of `place` meets, such as the next create of a model.
+        """Return the faults that the next unit of a model meets, such as its next create.
 
-        `number`: which one it is, where the caller counts.
+        Args:
+            faults: the faults that may be met.
+            unit: what is counted, such as `create` or `line`.
+            model: the model whose units are counted; empty: those of all models together.
+            number: which one it is, where the caller counts.
         """
         if number is None:
-            self._counts[unit, place] += 1
-            number = self._counts[unit, place]
-        return {
-            fault.kind: fault.value
-            for fault in faults
-            if fault.kind.unit == unit and (number in fault.places or self._hits(fault, place, number))
-        }
-
-    def _hits(self, fault: BatchFault, place: str, number: int) -> bool:
-        draw = random.Random(f"batch faults/{self._seed}/{fault.kind}/{place}/{number}")
-        return draw.random() < fault.rate
+            self._counts[unit, model] += 1
+            number = self._counts[unit, model]
+        met: dict[BatchFaultKind, str] = {}
+        for fault in faults:
+            if fault.kind.unit == unit:
+                draw = random.Random(f"batch faults/{self._seed}/{fault.kind}/{model}/{number}")
+                if number in fault.places or draw.random() < fault.rate:
+                    met[fault.kind] = fault.value
+        return met
 
 
 # Names, and what each must be unless it is left out.
 NumberRules = tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...]
 
 
-def check_numbers(settings: object, rules: NumberRules, *, place: str = "") -> None:
-    """Raise ConfigError for a number that makes no sense; `place` stands before its name."""
+def check_numbers(settings: object, rules: NumberRules, *, prefix: str = "") -> None:
+    """Raise ConfigError for a number that makes no sense; `prefix` stands before its name."""
     for names, fits, rule in rules:
         for name in names:
             if (value := getattr(settings, name)) is not None and not fits(value):
-                raise ConfigError(f"simulator: {place}{name} is {value:g}; it must be {rule}")
+                raise ConfigError(f"simulator: {prefix}{name} is {value:g}; it must be {rule}")
 
 
 _NUMBERS: NumberRules = (
@@ -218,7 +217,7 @@ class BatchSettings:
     faults: tuple[str, ...] = ()  # as `faults.parse_batch_fault` reads them
 
     def __post_init__(self) -> None:
-        check_numbers(self, _NUMBERS, place="batch.")
+        check_numbers(self, _NUMBERS, prefix="batch.")
         dealt(self.faults)
 
     def but(self, request: object) -> "BatchSettings":
@@ -234,8 +233,8 @@ class BatchSettings:
         except ValidationError as error:
             fault = error.errors()[0]
             key = ".".join(map(str, fault["loc"]))
-            known = ", ".join(field.name for field in fields(self))
-            raise ConfigError(f"simulator: batch.{key}: {fault['msg']}; keys: {known}") from None
+            keys = ", ".join(field.name for field in fields(self))
+            raise ConfigError(f"simulator: batch.{key}: {fault['msg']}; keys: {keys}") from None
         except (TypeError, ValueError):
             raise ConfigError("simulator: batch must be a mapping, such as {speedup: 3600}") from None
 
