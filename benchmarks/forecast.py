@@ -90,7 +90,9 @@ def checked(
         sent[cell] = statistics.mean(trials[i][1] for i in known)
         prompts.update(Prompt(cell, trials[i][1]) for i in places if i not in known)
     seen = seen_of({cell: columns_of(trials) for cell, trials in pilot.items()})
-    rest = RemainingTrials(seen=seen, prompts=prompts, sent=sent, rates=None, batch_rates=None, most=None)
+    rest = RemainingTrials(
+        seen=seen, prompts=prompts, sent=sent, rates=None, batch_rates=None, longest_reply=None
+    )
     drawn = draws_of(rest, draws=draws, seed=name)
     every = [one for trials in run.values() for one, _ in trials]
     return CheckedForecast(

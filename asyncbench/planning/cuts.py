@@ -9,7 +9,7 @@ from asyncbench.config.run_entries import seconds_left
 from asyncbench.engine.budget import Ledger
 from asyncbench.errors import ConfigError
 from asyncbench.planning.budget_bounds import budgeted_models, check_budget, open_ledger
-from asyncbench.planning.modes import chain_of, in_a_chain
+from asyncbench.planning.modes import chain_batches, chain_of
 from asyncbench.planning.records import Cut, ModelPlan, Outlook, StillAsked
 from asyncbench.planning.remaining_trials import Remainder
 from asyncbench.pricing import dollars_of
@@ -118,7 +118,7 @@ def _chained(ledger: Ledger, plan: ModelPlan, plans: Sequence[ModelPlan]) -> Mod
     )
     if chain == 1:
         return plan
-    batches = in_a_chain(plan.batches, chain)
+    batches = chain_batches(plan.batches, chain)
     return replace(plan, batches=batches, seconds=max(plan.seconds, batches.latest_s))
 
 

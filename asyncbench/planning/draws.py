@@ -1,6 +1,5 @@
 """Forecasts by simulation: tokens, cost and time of the remaining trials, drawn many times."""
 
-import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
-from asyncbench.planning.finished import SeenUse, StraightLine, Way
+from asyncbench.planning.finished import SeenUse, StraightLine, TrialGroup
 from asyncbench.planning.guesses import batch_rates_of, rates_asked
 from asyncbench.planning.modes import pace_of
 from asyncbench.planning.records import Forecast, Needs, Range, TokensAndCost, total
 from asyncbench.planning.remaining_trials import Remainder
-from asyncbench.planning.replies import Replies
+from asyncbench.planning.replies import Figures, Replies
 from asyncbench.pricing import Rates, cost_usd
 from asyncbench.providers.params import longest_reply_of
 from asyncbench.records import Cell, Model, Usage
@@ -24,7 +23,7 @@ from asyncbench.suites.requests import characters_before_question
 DRAWS: Final = 400
 FEWEST_DRAWS: Final = 100
 FEWEST_QUICK: Final = 40  # where a run waits: the 5th percentile is the second or third of so many
-WORK: Final = 60_000  # cells times draws: about a second
+WORK: Final = 1_000_000  # cells times draws: about a second, where calls failed
 MANY_TOKENS: Final = 1_000_000
 
 
@@ -37,14 +36,14 @@ class Prompt(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemainingTrials:
-    """The remaining trials of a model that are asked one way."""
+    """The remaining trials of a model that are asked alike."""
 
     seen: SeenUse
     prompts: Counter[Prompt]
     sent: Mapping[Cell, float]  # mean characters of the finished trials of a cell
     rates: Rates | None
     batch_rates: Rates | None  # of the same calls in a batch
-    most: int | None  # tokens of a reply
+    longest_reply: int | None  # tokens; None: nothing limits them
 
 
 def draws_for(works: Sequence[int], *, quick: bool) -> list[int]:
@@ -57,80 +56,101 @@ def draws_for(works: Sequence[int], *, quick: bool) -> list[int]:
 
 def draws_of(rest: RemainingTrials, *, draws: int, seed: str) -> list[Needs]:
     """Return what a rest may take, `draws` times; the same seed gives the same."""
-    rng = random.Random(seed)  # noqa: S311  repeatable, and guards nothing
+    rng = np.random.default_rng(list(seed.encode()))
     cells = rest.seen.cells
-    # The tokens of each character of a prompt, and those of any prompt: as cells differ.
+
+    # the prompts: the tokens of each of its characters, and those of any prompt, as cells differ
     line = StraightLine.through(
         (rest.sent[cell], 1.0, use.input_tokens)
         for cell, use in cells.items()
         if use.input_tokens is not None and rest.sent.get(cell)
     ) or StraightLine(1 / CHARACTERS_PER_TOKEN, 0.0, 0.0)
-    bills = _bills(rest, line)
-    replies = Replies(cells, [(cell, int(bill[0])) for (cell, _, _), bill in bills.items()])
-    _, *each_usd = zip(*bills, strict=True)
-    sent = np.array([*bills.values()])
-    return [_drawn(rest, sent, each_usd, replies, line.error, rng) for _ in range(draws)]
+    groups = _priced_prompts(rest, line)
+    prompts = np.array([*groups.values()])
+
+    # the replies: a cell's are drawn together, and belong to its groups by their numbers of trials
+    wanted = Counter[Cell]()
+    for group, (trials, *_) in groups.items():
+        wanted[group.cell] += int(trials)
+    column = {cell: i for i, cell in enumerate(wanted)}
+    columns = [column[group.cell] for group in groups]
+    shares = prompts[:, 0] / [wanted[group.cell] for group in groups]
+    answered, output_tokens = (
+        figures[:, columns] * shares
+        for figures in Replies(cells, wanted, longest=rest.longest_reply).draw(rng, draws)
+    )
+
+    # tokens, dollars and seconds of each draw
+    prompt_error = rng.lognormal(-(line.error**2) / 2, line.error, (draws, 1))
+    _, input_tokens, prompt_usd, batch_prompt_usd = (prompt_error * answered / prompts[:, 0] @ prompts).T
+    received = output_tokens.sum(axis=1)
+    usd = _with_replies(prompt_usd, output_tokens, [group.token_usd for group in groups])
+    batch_usd = _with_replies(batch_prompt_usd, output_tokens, [group.batch_token_usd for group in groups])
+    if rest.rates is None:
+        usd = _along(rest.seen.price, input_tokens, received, rng)
+    latency_s = _along(rest.seen.latency, answered.sum(axis=1), received, rng)
+
+    rows = (
+        [None] * draws if figures is None else figures.tolist()
+        for figures in (input_tokens, received, latency_s, usd, batch_usd)
+    )
+    return [Needs(rest.prompts.total(), *row) for row in zip(*rows, strict=True)]
 
 
-_Group = tuple[Cell, float | None, float | None]  # and USD of a token of a reply: as it comes, in a batch
-_Bill = npt.NDArray[np.float64]  # trials, and what is sent with all: tokens, USD as they come, USD in a batch
+class _Group(NamedTuple):
+    """Trials of a cell whose replies cost the same."""
+
+    cell: Cell
+    token_usd: float | None  # of each token of a reply; None: unknown
+    batch_token_usd: float | None
 
 
-def _bills(rest: RemainingTrials, line: StraightLine) -> dict[_Group, _Bill]:
-    """Return what is sent, by cell and by price: a longer prompt may make every token dearer."""
-    bills = dict[_Group, _Bill]()
+def _priced_prompts(rest: RemainingTrials, line: StraightLine) -> dict[_Group, npt.NDArray[np.float64]]:
+    """Return what is sent, by cell and by price: a longer prompt may make every token dearer.
+
+    Of each group four sums: trials, tokens, USD, USD in a batch.
+    """
+    groups: dict[_Group, npt.NDArray[np.float64]] = {}
     for (cell, characters), count in rest.prompts.items():
         use, sent = rest.seen.cells.get(cell), rest.sent.get(cell)
         if use is None or use.input_tokens is None or not sent:
             tokens = line.first * characters + line.second
         else:  # as those of its cell, and more or fewer as its characters are
             tokens = max(1.0, use.input_tokens + line.first * (characters - sent))
-        prompt_usd, token_usd = _priced(tokens, rest.rates)
-        batch_prompt_usd, batch_token_usd = _priced(tokens, rest.batch_rates)
-        group = cell, token_usd, batch_token_usd
-        bills[group] = bills.get(group, 0) + count * np.array([1, tokens, prompt_usd, batch_prompt_usd])
-    return bills
+        prompt_usd, token_usd = _prices(tokens, rest.rates)
+        batch_prompt_usd, batch_token_usd = _prices(tokens, rest.batch_rates)
+        group = _Group(cell, token_usd, batch_token_usd)
+        sums = count * np.array([1, tokens, prompt_usd, batch_prompt_usd])
+        groups[group] = groups.get(group, 0) + sums
+    return groups
 
 
-def _priced(input_tokens: float, rates: Rates | None) -> tuple[float, float | None]:
+def _prices(input_tokens: float, rates: Rates | None) -> tuple[float, float | None]:
     """Return the USD of a prompt and of each token of its reply; the latter None where that is unknown."""
     sent = round(input_tokens)
-    prompt = cost_usd(Usage(input_tokens=sent, output_tokens=0), rates)
-    much = cost_usd(Usage(input_tokens=sent, output_tokens=MANY_TOKENS), rates)
-    if prompt is None or much is None:
+    prompt_usd = cost_usd(Usage(input_tokens=sent, output_tokens=0), rates)
+    usd = cost_usd(Usage(input_tokens=sent, output_tokens=MANY_TOKENS), rates)
+    if prompt_usd is None or usd is None:
         return 0.0, None
-    return prompt, (much - prompt) / MANY_TOKENS
+    return prompt_usd, (usd - prompt_usd) / MANY_TOKENS
 
 
-def _drawn(
-    rest: RemainingTrials,
-    sent: _Bill,
-    each_usd: Sequence[Sequence[float | None]],
-    replies: Replies,
-    unsure: float,
-    rng: random.Random,
-) -> Needs:
-    """Return what a rest may take; `sent`: a row for each group, `each_usd`: of a token of its replies."""
-    stretched = rng.lognormvariate(-(unsure**2) / 2, unsure)  # prompts, against those seen
-    answered, output_tokens = np.array(replies.draw(rng, most=rest.most)).T
-    _, input_tokens, *prompts_usd = map(float, (stretched * answered / sent[:, 0]) @ sent)
-    usd, batch_usd = (
-        None if None in each else prompt_usd + float(output_tokens @ each)
-        for prompt_usd, each in zip(prompts_usd, each_usd, strict=True)
-    )
-    received = float(output_tokens.sum())
-    if rest.rates is None:
-        usd = _along(rest.seen.price, input_tokens, received, rng)
-    latency_s = _along(rest.seen.latency, float(answered.sum()), received, rng)
-    return Needs(rest.prompts.total(), input_tokens, received, latency_s, usd, batch_usd)
+def _with_replies(
+    prompt_usd: Figures, output_tokens: Figures, token_usd: Sequence[float | None]
+) -> Figures | None:
+    """Return the USD of prompts and replies, for each draw; None where a price is unknown."""
+    prices = [usd for usd in token_usd if usd is not None]
+    return prompt_usd + output_tokens @ prices if len(prices) == len(token_usd) else None
 
 
-def _along(line: StraightLine | None, first: float, second: float, rng: random.Random) -> float | None:
+def _along(
+    line: StraightLine | None, first: Figures, second: Figures, rng: np.random.Generator
+) -> Figures | None:
     """Return what so many pieces take, as unsure as the pieces seen leave it."""
     if line is None:
         return None
-    error = line.error
-    return (first * line.first + second * line.second) * rng.lognormvariate(-(error**2) / 2, error)
+    error = rng.lognormal(-(line.error**2) / 2, line.error, len(first))
+    return (first * line.first + second * line.second) * error
 
 
 # ── the forecast of a model, from the results in its folder
@@ -149,21 +169,24 @@ class Drawing:
 
 def drawing_of(rest: Remainder, model: Model, *, draws: int) -> Drawing | None:
     """Return a model's forecast, drawn so often; None where too little is known of some of its trials."""
-    known, ways = rest.uses_of(model), rest.ways_left(model)
-    if not known or not draws or not all(map(rest.is_known, ways)):
+    uses, groups = rest.uses_of(model), rest.groups_left(model)
+    if not uses or not draws or not all(map(rest.can_forecast, groups)):
         return None
-    rests = [_remaining(rest, model, way) for way in ways]
-    each = [draws_of(trials, draws=draws, seed=f"{model.alias} {i}") for i, trials in enumerate(rests)]
-    drawn = [Needs.of_all(needs) for needs in zip([Needs()] * draws, *each, strict=True)]
+    rests = [_remaining(rest, model, group) for group in groups]
+    needs_by_group = [
+        draws_of(trials, draws=draws, seed=f"{model.alias} {i}") for i, trials in enumerate(rests)
+    ]
+    drawn = [Needs.sum(needs) for needs in zip([Needs()] * draws, *needs_by_group, strict=True)]
+
     longest_s = max((trials.seen.longest_call_s for trials in rests), default=0.0)
     within_s = rest.switches_s(model)
     paces = [
         pace_of(model, rest.sweep.batch, needs, longest_s=longest_s, within_s=within_s) for needs in drawn
     ]
     seconds = [lane.seconds for lane in paces]
-    spent = Needs.of_all(use.used for use in known)
+    spent = Needs.sum(use.used for use in uses)
     forecast = Forecast(
-        replies=sum(use.replies for use in known),
+        replies=sum(use.replies for use in uses),
         spent=TokensAndCost(
             input_tokens=spent.input_tokens, output_tokens=spent.output_tokens, cost_usd=spent.cost_usd
         ),
@@ -177,25 +200,25 @@ def drawing_of(rest: Remainder, model: Model, *, draws: int) -> Drawing | None:
     return Drawing(lane=lane, forecast=forecast, spent=spent, draws=drawn, seconds=seconds)
 
 
-def _remaining(rest: Remainder, model: Model, way: Way) -> RemainingTrials:
-    """Return what is left of a model of one way of asking."""
-    remaining, condition = rest.remaining[model.alias], rest.conditions_of(model)[way.condition]
+def _remaining(rest: Remainder, model: Model, group: TrialGroup) -> RemainingTrials:
+    """Return the trials of a group that are left."""
+    remaining, condition = rest.remaining[model.alias], rest.conditions_of(model)[group.condition]
     before = characters_before_question(model, condition)
     prompts = Counter[Prompt]()
     for shape, count in remaining.shapes.items():
-        if (shape.condition, shape.cell.suite) == (way.condition, way.suite):
+        if (shape.condition, shape.cell.suite) == (group.condition, group.suite):
             prompts[Prompt(shape.cell, shape.question + before)] += count
     return RemainingTrials(
-        seen=rest.seen[way],
+        seen=rest.seen[group],
         prompts=prompts,
         sent={
             cell: remaining.characters[name, cell] / trials + before
             for (name, cell), trials in remaining.finished.items()
-            if name == way.condition
+            if name == group.condition
         },
         rates=rates_asked(model, condition, rest.at_s),
         batch_rates=batch_rates_of(model, rest.at_s),
-        most=longest_reply_of(model, condition),
+        longest_reply=longest_reply_of(model, condition),
     )
 
 
@@ -210,16 +233,16 @@ def _ranges_of(draws: Sequence[Needs], spent: Needs = Needs()) -> TokensAndCost[
 
 def sum_of(drawings: Sequence[Drawing]) -> tuple[TokensAndCost[Range], TokensAndCost[Range], Range]:
     """Return what several models take together: what is left, the whole sweep, and for how long (seconds)."""
-    several = zip(*(drawing.draws for drawing in drawings), strict=False)  # some are drawn more often
-    needs = list(map(Needs.of_all, several))
-    spent = Needs.of_all(drawing.spent for drawing in drawings)
+    # some models are drawn more often than others: the draws that all have are added up
+    needs = list(map(Needs.sum, zip(*(drawing.draws for drawing in drawings), strict=False)))
+    spent = Needs.sum(drawing.spent for drawing in drawings)
     return _ranges_of(needs), _ranges_of(needs, spent), seconds_of(drawings)
 
 
 def seconds_of(drawings: Sequence[Drawing]) -> Range:
     """Return how long several models take together: as long as the slowest lane, draw by draw."""
-    lanes = defaultdict[str, list[Sequence[float]]](list)
+    seconds_by_lane = defaultdict[str, list[Sequence[float]]](list)
     for drawing in drawings:
-        lanes[drawing.lane].append(drawing.seconds)
-    each = [[sum(seconds) for seconds in zip(*of_models, strict=False)] for of_models in lanes.values()]
-    return Range.of(map(max, zip(*each, strict=False)))
+        seconds_by_lane[drawing.lane].append(drawing.seconds)
+    lanes = [map(sum, zip(*models, strict=False)) for models in seconds_by_lane.values()]  # they take turns
+    return Range.of(map(max, zip(*lanes, strict=False)))

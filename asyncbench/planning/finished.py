@@ -23,7 +23,7 @@ pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
 ENOUGH: Final = 2  # replies, before anything can be said
 REMEMBERED: Final = 64  # replies of a cell: more tell little more
-POINTS: Final = 5_000  # of a way, to learn what a token takes
+POINTS: Final = 5_000  # trials of a group, to learn what a token takes
 
 _SAME: Final = ("input_tokens", "output_tokens")  # of a trial and of the call that gave its answer
 _USED: Final = (*_SAME, "reused_from", "attempts", "latency_s", "cost_usd")
@@ -32,8 +32,8 @@ _OF_CALLS: Final = ("trial_id", "attempt", "status", "cost_usd", *_SAME)
 _WORDS: Final = ("model", *CELL[:-1], "reused_from", "outcome")  # columns of few different texts
 
 
-class Way(NamedTuple):
-    """Trials are alike that were asked of one model, under one condition, and are of one suite."""
+class TrialGroup(NamedTuple):
+    """Trials that are asked alike: of one model, under one condition, and of one suite."""
 
     model: str  # the alias
     condition: str
@@ -64,17 +64,17 @@ class StraightLine(NamedTuple):
         Args:
             points: so many pieces of a kind, of the other, and what they took.
         """
-        known = list(points)
-        xs, ys, zs = zip(*known, strict=True) if known else ((), (), ())
+        rows = list(points)
+        xs, ys, zs = zip(*rows, strict=True) if rows else ((), (), ())
         first, second = _slopes(xs, ys, zs)
         fitted = sum([first * x + second * y for x, y in zip(xs, ys, strict=True)])
         whole = sum(zs)
-        if not known or (whole > 0 and fitted <= 0):
+        if not rows or (whole > 0 and fitted <= 0):
             return None
         scale = whole / fitted if fitted > 0 else 0.0
         first, second = first * scale, second * scale
-        squares = sum([(z - first * x - second * y) ** 2 for x, y, z in known])
-        error = math.sqrt(squares / max(len(known) - 2, 1) * len(known)) / whole if whole > 0 else 0.0
+        squares = sum([(z - first * x - second * y) ** 2 for x, y, z in rows])
+        error = math.sqrt(squares / max(len(rows) - 2, 1) * len(rows)) / whole if whole > 0 else 0.0
         return cls(first, second, error)
 
 
@@ -94,7 +94,7 @@ def _slopes(xs: Sequence[float], ys: Sequence[float], zs: Sequence[float]) -> tu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenCell:
-    """The trials of one cell that were asked one way."""
+    """The trials of one cell that were asked alike."""
 
     trials: int
     replied: int
@@ -104,7 +104,7 @@ class SeenCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenUse:
-    """The usage of the trials of one way of asking."""
+    """The usage of the trials that were asked alike."""
 
     cells: Mapping[Cell, SeenCell]
     used: Needs  # without seconds and batches; dollars are those of the calls that gave the answers
@@ -119,10 +119,10 @@ class SeenUse:
     @property
     def mean_input(self) -> float | None:
         """Tokens of a prompt; None where no provider said."""
-        known = [
+        cells = [
             (cell.trials, cell.input_tokens) for cell in self.cells.values() if cell.input_tokens is not None
         ]
-        return sum(n * tokens for n, tokens in known) / sum(n for n, _ in known) if known else None
+        return sum(n * tokens for n, tokens in cells) / sum(n for n, _ in cells) if cells else None
 
     @property
     def mean_output(self) -> float | None:
@@ -136,8 +136,8 @@ class SeenUse:
         return 0.0 if self.latency is None else self.latency.first + self.latency.second * longest
 
 
-def seen_in(folder: Path, finished: Mapping[tuple[str, str], IdColumn]) -> Mapping[Way, SeenUse]:
-    """Return what finished trials of a results folder used, by their way of asking.
+def seen_in(folder: Path, finished: Mapping[tuple[str, str], IdColumn]) -> Mapping[TrialGroup, SeenUse]:
+    """Return what finished trials of a results folder used, by how they were asked.
 
     `finished`: the ids of the trials that count, by alias and condition. The folder may hold others of that
     model, of problems or parameters that the sweep had before.
@@ -150,13 +150,13 @@ def seen_in(folder: Path, finished: Mapping[tuple[str, str], IdColumn]) -> Mappi
     # without threads: the order of rows decides what is drawn, and two plans of a folder shall say the same
     groups = rows.group_by(["asking", "cell"], use_threads=False)
     grouped, askings = groups.aggregate([(name, "list") for name in Measured._fields]), list(finished)
-    ways = dict[Way, dict[Cell, pa.Table]]()
+    trials_by_group = dict[TrialGroup, dict[Cell, pa.Table]]()
     for i, row in enumerate(grouped.select(["asking", "cell"]).to_pylist()):
         cell, (alias, condition) = cells[row["cell"]], askings[row["asking"]]
         columns: dict[str, Any] = {name: grouped[f"{name}_list"][i] for name in Measured._fields}
         used = pa.table({name: column.values for name, column in columns.items()})
-        ways.setdefault(Way(alias, condition, cell.suite), {})[cell] = used
-    return {way: seen_of(trials) for way, trials in ways.items()}
+        trials_by_group.setdefault(TrialGroup(alias, condition, cell.suite), {})[cell] = used
+    return {group: seen_of(trials) for group, trials in trials_by_group.items()}
 
 
 def _rows(seen: Snapshot, finished: Mapping[tuple[str, str], IdColumn]) -> tuple[pa.Table, Sequence[Cell]]:
@@ -165,48 +165,47 @@ def _rows(seen: Snapshot, finished: Mapping[tuple[str, str], IdColumn]) -> tuple
     for number, ((alias, _), ids) in enumerate(finished.items()):  # one model's after the other's
         by_model.setdefault(alias, []).append(ids)
         askings.append(pa.repeat(pa.scalar(number, pa.int32()), len(ids)))
-    known = IdSet.of_models({alias: strung(columns) for alias, columns in by_model.items()})
-    cells, parts = dict[Cell, int](), list[pa.Table]()
+    wanted = IdSet.of_models({alias: strung(columns) for alias, columns in by_model.items()})
+    cells, tables = dict[Cell, int](), list[pa.Table]()
 
     def ids_by_model() -> Iterator[tuple[str, IdColumn]]:
+        """Yield the ids in the folder, and keep beside them what their trials used, with their cells."""
         batches = seen.batches("trials", _OF_TRIALS, rows=MANY_ROWS, coded=_WORDS)
-        for alias, of_model in groupby(batches, lambda batch: str(batch["model"][0])):  # a part has but one
-            part = pa.Table.from_batches(of_model).unify_dictionaries()
-            parts.append(_with_numbers(part, cells))
-            yield alias, part["trial_id"]
+        for alias, model_batches in groupby(
+            batches, lambda batch: str(batch["model"][0])
+        ):  # a part has but one
+            trials = pa.Table.from_batches(model_batches).unify_dictionaries()
+            number, firsts = numbered(trials, CELL)
+            cell_numbers = [cells.setdefault(Cell(**row), len(cells)) for row in firsts.to_pylist()]
+            columns: dict[str, Any] = {name: trials[name] for name in _USED}
+            columns["replied"] = pc.not_equal(trials["outcome"], pa.scalar(Outcome.FAILED.value))
+            columns["cell"] = pa.array(cell_numbers, pa.int32()).take(number)
+            tables.append(pa.table(columns))
+            yield alias, trials["trial_id"]
 
-    chunks = [chunk for places in known.places_each(ids_by_model()) for chunk in places.chunks]
-    at: IdColumn = pa.chunked_array(chunks, pa.int32())
-    rows = pa.concat_tables(parts).append_column("trial_id", at)
-    rows = rows.filter(pc.is_valid(at)) if at.null_count else rows
+    chunks = [chunk for indices in wanted.places_each(ids_by_model()) for chunk in indices.chunks]
+    index: IdColumn = pa.chunked_array(chunks, pa.int32())
+    rows = pa.concat_tables(tables).append_column("trial_id", index)
+    rows = rows.filter(pc.is_valid(index)) if index.null_count else rows
     # A failed trial costs a forecast nothing; one that was taken over costs what it says.
-    cost = pc.if_else(rows["replied"], _costs(seen, rows, known), pa.scalar(0.0))
+    cost = pc.if_else(rows["replied"], _costs(seen, rows, wanted), pa.scalar(0.0))
     asking = pa.chunked_array(askings, pa.int32()).take(rows["trial_id"])
     used = {name: rows[name] for name in ("cell", "replied", *_SAME, "latency_s")}
     return pa.table(used | {"asking": asking, "cost_usd": cost}), list(cells)
 
 
-def _with_numbers(trials: pa.Table, cells: dict[Cell, int]) -> pa.Table:
-    """Return what trials used, each with the number of its cell; new ones are added to `cells`."""
-    number, firsts = numbered(trials, CELL)
-    of = [cells.setdefault(Cell(**row), len(cells)) for row in firsts.to_pylist()]
-    columns = {name: trials[name] for name in _USED}
-    columns["replied"] = pc.not_equal(trials["outcome"], pa.scalar(Outcome.FAILED.value))
-    return pa.table(columns | {"cell": pa.array(of, pa.int32()).take(number)})
-
-
-def _costs(seen: Snapshot, rows: pa.Table, known: IdSet) -> Any:  # a column
+def _costs(seen: Snapshot, rows: pa.Table, wanted: IdSet) -> Any:  # a column
     """Return what the call cost that gave each trial its answer: a single one cost what the trial says."""
     several = rows.filter(pc.greater(rows["attempts"], 1))
-    ids, calls = IdSet(known.column.take(several["trial_id"])), list[pa.Table]()
-    for some in together(seen, "attempts", _OF_CALLS, len(ids)) if ids else ():
-        at = ids.places(some["trial_id"])
-        calls.append(some.set_column(0, "trial_id", at).filter(pc.is_valid(at)))
+    ids, calls = IdSet(wanted.column.take(several["trial_id"])), list[pa.Table]()
+    for attempts in together(seen, "attempts", _OF_CALLS, len(ids)) if ids else ():
+        index = ids.places(attempts["trial_id"])
+        calls.append(attempts.set_column(0, "trial_id", index).filter(pc.is_valid(index)))
     if not calls:
         return rows["cost_usd"]
     numbers = pa.array(range(len(ids)), pa.int32())
-    of_several = several.drop_columns("trial_id").append_column("trial_id", numbers)
-    answers = cost_of_answers(of_several, pa.concat_tables(calls))
+    trials = several.drop_columns("trial_id").append_column("trial_id", numbers)
+    answers = cost_of_answers(trials, pa.concat_tables(calls))
     trial_ids = several["trial_id"].take(answers["trial_id"]).combine_chunks()
     cost = answers["cost_usd"].combine_chunks().take(pc.index_in(rows["trial_id"], value_set=trial_ids))
     return pc.coalesce(cost, rows["cost_usd"])
@@ -250,19 +249,24 @@ def columns_of(trials: Iterable[Measured]) -> pa.Table:
 
 
 def seen_of(cells: Mapping[Cell, pa.Table]) -> SeenUse:
-    """Return what the trials of one way of asking tell: for each cell the columns of `Measured`."""
-    every = pa.concat_tables(cells.values())
-    some = every
-    if len(every) > POINTS:
-        some = every.take(random.Random(0).sample(range(len(every)), POINTS))  # noqa: S311  repeatable
-    points = list(zip(*(some[name].to_pylist() for name in Measured._fields), strict=True))
+    """Return what the trials of a group tell: for each cell the columns of `Measured`."""
+    trials = pa.concat_tables(cells.values())
+    sample = trials
+    if len(trials) > POINTS:
+        sample = trials.take(random.Random(0).sample(range(len(trials)), POINTS))  # noqa: S311  repeatable
+    points = list(zip(*(sample[name].to_pylist() for name in Measured._fields), strict=True))
+
+    # a sum of floats depends on their order, which is that of the column
+    costs = [usd for usd in trials["cost_usd"].to_pylist() if usd is not None]
+    spent_usd = sum(costs, 0.0) if len(costs) == len(trials) else None
+
     return SeenUse(
-        cells={cell: _seen_cell(trials) for cell, trials in cells.items()},
+        cells={cell: _seen_cell(measured) for cell, measured in cells.items()},
         used=Needs(
-            trials=len(every),
-            input_tokens=pc.sum(every["input_tokens"]).as_py() or 0,
-            output_tokens=pc.sum(every["output_tokens"]).as_py() or 0,
-            cost_usd=_total(every["cost_usd"]),
+            trials=len(trials),
+            input_tokens=pc.sum(trials["input_tokens"]).as_py() or 0,
+            output_tokens=pc.sum(trials["output_tokens"]).as_py() or 0,
+            cost_usd=spent_usd,
         ),
         latency=StraightLine.through(
             (1.0, received, latency_s)
@@ -275,16 +279,6 @@ def seen_of(cells: Mapping[Cell, pa.Table]) -> SeenUse:
             if sent is not None and received is not None and usd is not None
         ),
     )
-
-
-def _total(usd: Any) -> float | None:
-    """Return the sum of a column in its order, which a sum of floats depends on; None: a part is unknown."""
-    if usd.null_count:
-        return None
-    known = 0.0
-    for chunk in usd.chunks:
-        known = sum(chunk.to_pylist(), known)
-    return known
 
 
 def _seen_cell(trials: pa.Table) -> SeenCell:

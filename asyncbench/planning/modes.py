@@ -17,11 +17,9 @@ from asyncbench.planning.records import BatchPlan, Needs
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.params import batch_complaint
 from asyncbench.records import AUTO, BATCH, REALTIME, Model
-from asyncbench.tables.numbers import dollars, duration, percent
-from asyncbench.tables.report import Sheet
 
 
-def in_their_modes(sweep: Sweep, models: Sequence[Model]) -> tuple[Model, ...]:
+def resolve_modes(sweep: Sweep, models: Sequence[Model]) -> tuple[Model, ...]:
     """Return models as they are asked: in real time, or in batches."""
     return tuple(
         model
@@ -41,7 +39,7 @@ def why_in_real_time(sweep: Sweep, model: Model) -> str | None:
     return None
 
 
-def without_batch_price(models: Iterable[Model]) -> str | None:
+def batch_price_warning(models: Iterable[Model]) -> str | None:
     """Return whose batches count at the full price, since the sweep's price says no other; None: nobody's."""
     full = [
         model.alias
@@ -61,7 +59,7 @@ def has_mode_auto(sweep: Sweep, alias: str) -> bool:
     return any(model.mode == AUTO for model in sweep.models if model.alias == alias)
 
 
-def within_s(sweep: Sweep) -> float | None:
+def seconds_to_deadline(sweep: Sweep) -> float | None:
     """Return the seconds to the deadline of a run that begins now, 0: it has passed; None: it has none."""
     if sweep.deadline is None:
         return None
@@ -79,18 +77,6 @@ LATEST_S: Final = 86_400.0  # the window of a batch; what it has not run by then
 VALIDATED_S: Final = 60.0  # until a batch is accepted, after which twice as much may be sent
 LINE_BYTES: Final = 250  # of a request beside its texts
 BATCHES: Final = "batches"  # what a model waits for that is asked in them
-HEAD: Final = (
-    "model",
-    "in real time",
-    "as batches",
-    "parts",
-    "bytes",
-    "prompt tokens",
-    "of the limit",
-    "time from",
-    "to",
-    "in real time",
-)
 
 
 def batch_plan_of(
@@ -112,16 +98,28 @@ def batch_plan_of(
     """
     if model.mode != BATCH:
         return None
+
+    # how many files: the limits of one are the sweep's and the provider's
+    endpoint = known_endpoints()[model.provider]
+    most_requests, most_bytes = endpoint.most_of_a_batch
     size = needs.characters + LINE_BYTES * needs.trials
+    parts = math.ceil(needs.trials / min(batching.max_requests, most_requests))
+    parts = max(parts, math.ceil(size / min(batching.max_bytes, most_bytes)))
+
+    # where the size of the provider's queue is not known, it is learnt: each batch may be twice the last
     limit, prompts = batching.enqueued_tokens, round(needs.input_tokens)
+    learning_s = 0.0
+    if limit is None and endpoint.via != "anthropic" and prompts > FIRST_TOKENS:
+        learning_s = math.ceil(math.log2(prompts / FIRST_TOKENS)) * VALIDATED_S
+
     rounds, realtime_s = _rounds(batching, needs), pace(model.limits, needs, longest_s=longest_s).seconds
     return BatchPlan(
-        parts=_parts(model, batching, needs.trials, size),
+        parts=parts,
         bytes=size,
         prompt_tokens=prompts,
         enqueued_tokens=limit,
         enqueued_share=None if limit is None else prompts / limit,
-        soonest_s=rounds * SOONEST_S + _learning_s(model, batching, prompts),
+        soonest_s=rounds * SOONEST_S + learning_s,
         latest_s=rounds * LATEST_S,
         realtime_usd=needs.realtime_usd,
         realtime_s=realtime_s,
@@ -142,28 +140,6 @@ def pace_of(
     return LanePace(min(_rounds(batching, needs) * LATEST_S, within_s or math.inf), BATCHES)
 
 
-def _switch_in_s(realtime_s: float, within_s: float | None) -> float | None:
-    """Return the seconds until batches are left, 0: none is begun; None: they have their time."""
-    if within_s is None:
-        return None
-    return 0.0 if within_s < LEAST_S else max(0.0, within_s - switch_s(realtime_s))
-
-
-def _parts(model: Model, batching: Batching, trials: int, size: int) -> int:
-    """Return how many files a model takes: the sweep's limits of one hold, and the provider's."""
-    requests, most_bytes = known_endpoints()[model.provider].most_of_a_batch
-    counts = math.ceil(trials / min(batching.max_requests, requests))
-    return max(counts, math.ceil(size / min(batching.max_bytes, most_bytes)))
-
-
-def _learning_s(model: Model, batching: Batching, prompts: int) -> float:
-    """Return the seconds until all is sent where the provider's queue is not known: it is learnt."""
-    limited = known_endpoints()[model.provider].via != "anthropic"
-    if batching.enqueued_tokens is not None or not limited or prompts <= FIRST_TOKENS:
-        return 0.0
-    return math.ceil(math.log2(prompts / FIRST_TOKENS)) * VALIDATED_S
-
-
 def chain_of(trials: int, *, usd: float, usd_most: float, budget_usd: float) -> int:
     """Return how many batches come one after the other where each is held with all that it may cost.
 
@@ -181,7 +157,7 @@ def chain_of(trials: int, *, usd: float, usd_most: float, budget_usd: float) -> 
     return max(1, links)
 
 
-def in_a_chain(plan: BatchPlan, chain: int) -> BatchPlan:
+def chain_batches(plan: BatchPlan, chain: int) -> BatchPlan:
     """Return a plan of which a budget makes a chain."""
     times = max(1.0, chain * LATEST_S / plan.latest_s) if plan.latest_s else 1.0
     return replace(
@@ -200,15 +176,8 @@ def _rounds(batching: Batching, needs: Needs) -> int:
     return math.ceil(max(1.0, needs.input_tokens / (batching.enqueued_tokens or math.inf)))
 
 
-def batch_sheet(plans: Iterable[tuple[str, float | None, BatchPlan]]) -> Sheet:
-    """Return batches and real time side by side; a time as a range, for no provider tells it.
-
-    `plans`: of each model its name, and what its batches cost.
-    """
-    rows = []
-    for model, usd, plan in plans:
-        share = percent(plan.enqueued_share, decimals=0)
-        times = map(duration, (plan.soonest_s, plan.latest_s, plan.realtime_s))
-        counts = (f"{count:,}" for count in (plan.parts, plan.bytes, plan.prompt_tokens))
-        rows.append((model, dollars(plan.realtime_usd), dollars(usd), *counts, share, *times))
-    return Sheet(title="Batches, and the same calls in real time", head=HEAD, rows=rows)
+def _switch_in_s(realtime_s: float, within_s: float | None) -> float | None:
+    """Return the seconds until batches are left, 0: none is begun; None: they have their time."""
+    if within_s is None:
+        return None
+    return 0.0 if within_s < LEAST_S else max(0.0, within_s - switch_s(realtime_s))

@@ -16,6 +16,7 @@ from asyncbench.lanes.load.searching import RateSearch, most_calls, probe_s
 from asyncbench.lanes.load.steps import LoadStep, StepsBefore, base_of, few_problems, to_measure
 from asyncbench.planning.belonging import check_one_sweep, folder_begun, questions_of_steps
 from asyncbench.planning.budget_bounds import check_budget
+from asyncbench.planning.columns import Column, sheet_of
 from asyncbench.planning.guesses import latency_of
 from asyncbench.planning.preflight import chosen_models
 from asyncbench.planning.records import ModelPlan, total
@@ -29,7 +30,6 @@ from asyncbench.tables.numbers import dollars, duration
 from asyncbench.tables.report import Report, Sheet
 
 FEWEST: Final = {name: fewest_for(share) for name, share in (("p90", 0.9), ("p95", 0.95), ("p99", 0.99))}
-HEAD = ("model", "step", "times", "calls", "counted of one", "in flight", "cost", "worst case", "time")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class PlannedStep:
     in_flight: float  # by Little's law, from the latency below
     seconds: float  # without waiting for answers
     cost_usd: float | None = None  # None: no price is known
-    cost_usd_most: float | None = None  # None: likewise, or nothing limits the replies
+    cost_usd_most: float | None = None  # None: no price is known, or nothing limits the replies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,26 +82,34 @@ class LoadPlan(Report):
         if not self.steps:
             yield "Every step is measured."
             return
-        together = (
-            "together",
-            "",
-            f"{sum(step.times for step in self.steps):,}",
-            f"{sum(step.calls for step in self.steps):,}",
-            "",
-            "",
-            dollars(total(step.cost_usd for step in self.steps)),
-            dollars(total(step.cost_usd_most for step in self.steps)),
-            duration(self.seconds),
-        )
-        yield Sheet(title="Steps that are left", head=HEAD, rows=[*map(_row, self.steps), together])
+        yield sheet_of("Steps that are left", STEP_COLUMNS, self.steps, whole=self)
         yield "Assumptions:"
         yield from (f"- {line}" for line in self.assumptions)
 
 
-def _row(step: PlannedStep) -> Sequence[str]:
-    costs = map(dollars, (step.cost_usd, step.cost_usd_most))
-    counts = (f"{number:,}" for number in (step.times, step.calls, step.counted))
-    return step.model, step.step, *counts, f"{step.in_flight:,.1f}", *costs, duration(step.seconds)
+STEP_COLUMNS: Final[Sequence[Column[PlannedStep, LoadPlan]]] = (
+    Column("model", lambda step: step.model, lambda _: "together"),
+    Column("step", lambda step: step.step),
+    Column(
+        "times", lambda step: f"{step.times:,}", lambda plan: f"{sum(step.times for step in plan.steps):,}"
+    ),
+    Column(
+        "calls", lambda step: f"{step.calls:,}", lambda plan: f"{sum(step.calls for step in plan.steps):,}"
+    ),
+    Column("counted of one", lambda step: f"{step.counted:,}"),
+    Column("in flight", lambda step: f"{step.in_flight:,.1f}"),
+    Column(
+        "cost",
+        lambda step: dollars(step.cost_usd),
+        lambda plan: dollars(total(step.cost_usd for step in plan.steps)),
+    ),
+    Column(
+        "worst case",
+        lambda step: dollars(step.cost_usd_most),
+        lambda plan: dollars(total(step.cost_usd_most for step in plan.steps)),
+    ),
+    Column("time", lambda step: duration(step.seconds), lambda plan: duration(plan.seconds)),
+)
 
 
 def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
@@ -119,8 +127,8 @@ def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
     refuse_beyond_limits(sweep.load, chosen, sweep.out)
     at_rest = replace(sweep, load=None, repeats=1)
     with planned_sets(at_rest, chosen) as sets:
-        check_one_sweep(sweep, (each.problems for many in sets.values() for each in many))
-        ways = {
+        check_one_sweep(sweep, (source.problems for sources in sets.values() for source in sources))
+        digests = {
             model.alias: questions_of_steps(sweep, sweep.load, model, sets[model.alias]) for model in chosen
         }
         plans = plan_of(at_rest, chosen, sets, limit=None, finished=frozenset(), begun=False).models
@@ -128,7 +136,7 @@ def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
     steps = [
         step
         for model, plan, (latency_s, _) in zip(chosen, plans, latencies, strict=True)
-        for step in _steps(sweep, sweep.load, model, plan, latency_s, ways[model.alias])
+        for step in _steps(sweep, sweep.load, model, plan, latency_s, digests[model.alias])
     ]
     return LoadPlan(
         sweep=sweep.name,
@@ -136,7 +144,7 @@ def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
         simulated=any(model.simulated for model in chosen),
         steps=tuple(steps),
         latency_s={model.alias: latency[0] for model, latency in zip(chosen, latencies, strict=True)},
-        assumptions=(*_assumptions(sweep.load, chosen, latencies, steps), *_few_problems(plans, steps)),
+        assumptions=tuple(_assumptions(sweep.load, plans, latencies, steps)),
     )
 
 
@@ -191,11 +199,11 @@ def _search(
 
 def _priced(step: PlannedStep, plan: ModelPlan) -> PlannedStep:
     """Return a step with what its calls cost: as the mean of all that the model could be asked."""
-    usd, most = (
-        None if of_all is None or not plan.left else of_all / plan.left * step.calls
-        for of_all in (plan.cost_usd, plan.cost_usd_most)
+    cost_usd, cost_usd_most = (
+        None if usd is None or not plan.left else usd / plan.left * step.calls
+        for usd in (plan.cost_usd, plan.cost_usd_most)
     )
-    return replace(step, cost_usd=usd, cost_usd_most=most)
+    return replace(step, cost_usd=cost_usd, cost_usd_most=cost_usd_most)
 
 
 def _latency_s(folder: Path, model: Model, plan: ModelPlan) -> tuple[float, int]:
@@ -208,21 +216,19 @@ def _latency_s(folder: Path, model: Model, plan: ModelPlan) -> tuple[float, int]
     return latency_of(plan.output_tokens / max(1, plan.left)), 0
 
 
-def _few_problems(plans: Sequence[ModelPlan], steps: Sequence[PlannedStep]) -> Iterator[str]:
-    problems = min((plan.left for plan in plans), default=0)
-    calls = max((step.counted * step.times for step in steps), default=0)
-    if warning := few_problems(problems, calls=calls):
-        yield f"A step of {calls:,} calls: {warning}"
-
-
 def _assumptions(
-    load: Load, models: Sequence[Model], latencies: Sequence[tuple[float, int]], steps: Sequence[PlannedStep]
+    load: Load,
+    plans: Sequence[ModelPlan],
+    latencies: Sequence[tuple[float, int]],
+    steps: Sequence[PlannedStep],
 ) -> Iterator[str]:
-    for model, (latency_s, calls) in zip(models, latencies, strict=True):
-        whose = f"the median of {calls:,} calls in the folder" if calls else "a guess"
-        yield f"{model.alias}: a call takes {latency_s:.3g} s, {whose}. In flight is rate times latency."
+    for plan, (latency_s, calls) in zip(plans, latencies, strict=True):
+        source = f"the median of {calls:,} calls in the folder" if calls else "a guess"
+        yield f"{plan.model}: a call takes {latency_s:.3g} s, {source}. In flight is rate times latency."
     yield "Tokens of a call are guessed from the question and its answer."
     yield f"Each step may also wait up to {duration(load.drain)} for its last answers."
+
+    # steps of too few calls
     counted = min((step.counted for step in steps), default=0)
     lacking = [f"{name} ({fewest})" for name, fewest in FEWEST.items() if counted < fewest]
     if lacking:
@@ -235,3 +241,9 @@ def _assumptions(
             "A search is planned at its longest: every rate up to the highest keeps the SLO, or nearly. Its "
             f"steps last longer than {duration(load.duration)} where the verdict needs more calls."
         )
+
+    # steps of more calls than there are problems
+    problems = min((plan.left for plan in plans), default=0)
+    calls = max((step.counted * step.times for step in steps), default=0)
+    if warning := few_problems(problems, calls=calls):
+        yield f"A step of {calls:,} calls: {warning}"

@@ -11,8 +11,8 @@ Number = TypeVar("Number", float, "Range")
 def total(parts: Iterable[float | None]) -> float | None:
     """Return the sum; None where a part of it is unknown."""
     values = list(parts)
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if len(numbers) == len(values) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Range:
     def of_known(cls, draws: Iterable[float | None]) -> Self | None:
         """Return the range of draws; None where one of them is unknown."""
         values = list(draws)
-        known = [value for value in values if value is not None]
-        return cls.of(known) if len(known) == len(values) else None
+        numbers = [value for value in values if value is not None]
+        return cls.of(numbers) if len(numbers) == len(values) else None
 
     def holds(self, value: float) -> bool:
         """Return whether a value is within the 90 % range."""
@@ -66,9 +66,9 @@ class Needs(NamedTuple):
     characters: int = 0  # of all that they say
 
     @classmethod
-    def of_all(cls, several: Iterable[Self]) -> Self:
+    def sum(cls, needs: Iterable[Self]) -> Self:
         """Return what several take together."""
-        return cls._make(map(total, zip(cls(), *several, strict=True)))
+        return cls._make(map(total, zip(cls(), *needs, strict=True)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,16 +182,29 @@ class ModelPlan:
 
     def forecast_by(self, forecast: Forecast) -> "ModelPlan":
         """Return the plan with what finished trials tell in place of guesses."""
-        remaining = forecast.left
-        cost_usd = None if remaining.cost_usd is None else remaining.cost_usd.p50
+        cost = forecast.left.cost_usd
+        cost_usd = None if cost is None else cost.p50
+
+        # each condition has its part of the forecast, as it had of the guess
+        conditions = self.conditions
+        if cost_usd is None:
+            conditions = tuple(replace(condition, cost_usd=None) for condition in conditions)
+        elif self.cost_usd:
+            scale = cost_usd / self.cost_usd
+            conditions = tuple(
+                condition
+                if condition.cost_usd is None
+                else replace(condition, cost_usd=condition.cost_usd * scale)
+                for condition in conditions
+            )
         return replace(
             self,
-            conditions=tuple(_scaled(each, cost_usd, self.cost_usd) for each in self.conditions),
-            input_tokens=round(remaining.input_tokens.p50),
-            output_tokens=round(remaining.output_tokens.p50),
+            conditions=conditions,
+            input_tokens=round(forecast.left.input_tokens.p50),
+            output_tokens=round(forecast.left.output_tokens.p50),
             cost_usd=cost_usd,
             batch_usd=None if forecast.batch_usd is None else forecast.batch_usd.p50,
-            price_source=self.price_source or (BILLED if remaining.cost_usd is not None else None),
+            price_source=self.price_source or (BILLED if cost_usd is not None else None),
             seconds=forecast.seconds.p50,
             bound_by=forecast.bound_by,
             forecast=forecast,
@@ -208,13 +221,6 @@ class ModelPlan:
         if self.forecast is None or outlook is Outlook.USUAL:
             return self.seconds
         return self.forecast.seconds.p95
-
-
-def _scaled(plan: ConditionPlan, cost_usd: float | None, guessed_usd: float | None) -> ConditionPlan:
-    """Return a condition's plan with its part of what all conditions are forecast to cost."""
-    if cost_usd is None or plan.cost_usd is None or not guessed_usd:
-        return replace(plan, cost_usd=None if cost_usd is None else plan.cost_usd)
-    return replace(plan, cost_usd=cost_usd * plan.cost_usd / guessed_usd)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

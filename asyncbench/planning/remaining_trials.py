@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.config.sweep import Sweep
-from asyncbench.planning.finished import ENOUGH, SeenUse, Way
+from asyncbench.planning.finished import ENOUGH, SeenUse, TrialGroup
 from asyncbench.planning.modes import has_mode_auto
 from asyncbench.planning.preflight import check_conditions, check_sets, open_sources, sources_of
 from asyncbench.planning.trials import (
@@ -40,8 +40,8 @@ class Shape(NamedTuple):
 
     cell: Cell
     condition: str
-    question: int  # characters, with all that the suite says beside it
-    most: int  # tokens of them, as a budget counts
+    question: int  # characters, with all that the suite adds to it
+    question_tokens: int  # of them at most, as a budget counts
     answer: int  # characters
 
 
@@ -78,48 +78,44 @@ def shaped_problems(
 
 
 def _shaped(conditions: Sequence[Condition], source: TrialSource, rows: int) -> Iterator[ShapedProblems]:
+    """Yield the first problems of a set as they are asked under each condition."""
     plain = [all(asks_as_it_stands(suite, condition) for suite in source.tasks) for condition in conditions]
     columns = ["problem_id", *CELL, "question", "expected"]
-    batches = source.batches(columns if all(plain) else None, rows)
-    cells, sizes = list[Any](), [list[Any]() for _ in conditions]
-    for batch in batches:
+    cells, tables_by_condition = list[Any](), [list[Any]() for _ in conditions]
+    for batch in source.batches(columns if all(plain) else None, rows):
         texts = [batch[name].dictionary_encode() if name != "length" else batch[name] for name in CELL]
         cells.append(pa.table(texts, names=[*CELL]))
         answer = pc.utf8_length(batch["expected"])
-        for of_condition, condition, as_it_stands in zip(sizes, conditions, plain, strict=True):
-            lengths = _as_they_stand(batch) if as_it_stands else _worded(batch, condition)
-            of_condition.append(pa.table([*lengths, answer], names=[*_SIZES]))
+        for tables, condition, as_it_stands in zip(tables_by_condition, conditions, plain, strict=True):
+            sizes = _sizes(batch, None if as_it_stands else condition)
+            tables.append(pa.table([*sizes, answer], names=[*_SIZES]))
+
+    # the shapes of each condition, numbered as they first appear
     every = pa.concat_tables(cells).unify_dictionaries()
-    for condition, parts in zip(conditions, sizes, strict=True):
-        table = pa.concat_tables(parts)
+    for condition, tables in zip(conditions, tables_by_condition, strict=True):
+        table = pa.concat_tables(tables)
         for name in CELL:
             table = table.append_column(name, every[name])
-        yield _with_numbers(table, condition, source)
+        number, firsts = numbered(table, [*CELL, *_SIZES])
+        shapes = [
+            Shape(Cell(*(row[name] for name in CELL)), condition.name, *(row[name] for name in _SIZES))
+            for row in firsts.to_pylist()
+        ]
+        included = pa.array([condition.is_for(shape.cell.suite) for shape in shapes], pa.bool_())
+        numbers = pc.if_else(included.take(number), number, pa.scalar(None, pa.int32()))
+        yield ShapedProblems(source=source, shapes=shapes, numbers=numbers)
 
 
-def _as_they_stand(batch: pa.RecordBatch) -> tuple[Any, Any]:
-    questions = batch["question"]
-    return pc.utf8_length(questions), pc.add(pc.binary_length(questions), TOKENS_BESIDE_A_MESSAGE)
-
-
-def _worded(batch: pa.RecordBatch, condition: Condition) -> Collection[Any]:
+def _sizes(batch: pa.RecordBatch, condition: Condition | None) -> Sequence[Any]:
+    """Return the characters and the tokens of questions, two columns; None: they are asked as they stand."""
+    if condition is None:
+        questions = batch["question"]
+        return pc.utf8_length(questions), pc.add(pc.binary_length(questions), TOKENS_BESIDE_A_MESSAGE)
     sizes = [
         worded_size(problem, condition) if condition.is_for(problem.suite) else (0, 0)
         for problem in problems_of([batch])
     ]
     return [pa.array([size[i] for size in sizes], pa.int32()) for i in (0, 1)]
-
-
-def _with_numbers(table: pa.Table, condition: Condition, source: TrialSource) -> ShapedProblems:
-    """Return problems with the shapes that their columns tell, numbered as they first appear."""
-    number, firsts = numbered(table, [*CELL, *_SIZES])
-    shapes = [
-        Shape(Cell(*(row[name] for name in CELL)), condition.name, *(row[name] for name in _SIZES))
-        for row in firsts.to_pylist()
-    ]
-    included = pa.array([condition.is_for(shape.cell.suite) for shape in shapes], pa.bool_())
-    numbers = pc.if_else(included.take(number), number, pa.scalar(None, pa.int32()))
-    return ShapedProblems(source=source, shapes=shapes, numbers=numbers)
 
 
 # ── counting the remaining trials
@@ -148,7 +144,7 @@ class Remainder:
     sweep: Sweep
     models: Sequence[Model]  # those that are asked
     remaining: Mapping[str, RemainingCounts]  # by alias
-    seen: Mapping[Way, SeenUse]
+    seen: Mapping[TrialGroup, SeenUse]
     at_s: float  # when it will be asked, for prices: UTC, seconds since 1970
     ends_s: float | None = None  # until the deadline; None: there is none
 
@@ -160,18 +156,18 @@ class Remainder:
         """Return the conditions of a model by their names."""
         return {condition.name: condition for condition in self.sweep.conditions_of(model.alias)}
 
-    def ways_left(self, model: Model) -> list[Way]:
-        """Return the ways in which a model is still asked."""
+    def groups_left(self, model: Model) -> list[TrialGroup]:
+        """Return the groups of a model of which trials are left."""
         shapes = self.remaining[model.alias].shapes
-        return sorted({Way(model.alias, shape.condition, shape.cell.suite) for shape in shapes})
+        return sorted({TrialGroup(model.alias, shape.condition, shape.cell.suite) for shape in shapes})
 
     def uses_of(self, model: Model) -> list[SeenUse]:
-        """Return what its finished trials used, for each way of asking."""
-        return [use for way, use in self.seen.items() if way.model == model.alias]
+        """Return what finished trials of a model used, for each of its groups."""
+        return [use for group, use in self.seen.items() if group.model == model.alias]
 
-    def is_known(self, way: Way) -> bool:
+    def can_forecast(self, group: TrialGroup) -> bool:
         """Return whether enough replies were seen to forecast those to come."""
-        return way in self.seen and self.seen[way].replies >= ENOUGH
+        return group in self.seen and self.seen[group].replies >= ENOUGH
 
 
 @contextmanager
@@ -214,13 +210,13 @@ def remaining_by_model(
     by_model = dict[str, RemainingCounts]()
     for model in models:
         conditions, alias = sweep.conditions_of(model.alias), model.alias
-        alike = (places_of(sweep, model), tuple(condition.name for condition in conditions))
-        if alike not in shaped:
-            shaped[alike] = shaped_problems(conditions, sets[alias], sweep.repeats, limit=limit)
-        one = alias if closed else alike
-        if one not in counted:
-            counted[one] = _remaining_of(shaped[alike], closed.get(alias, {}))
-        by_model[alias] = counted[one]
+        same_trials = (places_of(sweep, model), tuple(condition.name for condition in conditions))
+        if same_trials not in shaped:
+            shaped[same_trials] = shaped_problems(conditions, sets[alias], sweep.repeats, limit=limit)
+        key = alias if closed else same_trials
+        if key not in counted:
+            counted[key] = _remaining_of(shaped[same_trials], closed.get(alias, {}))
+        by_model[alias] = counted[key]
     return by_model
 
 
@@ -247,12 +243,12 @@ def _closed_slots(
     done_rows, skipped_rows = membership_of(ids.items(), finished), membership_of(ids.items(), skipped)
     closed = dict[str, dict[Slot, _ClosedSlot]]()
     for alias in done_rows:
-        of_model = closed[alias] = dict[Slot, _ClosedSlot]()
+        slots = closed[alias] = dict[Slot, _ClosedSlot]()
         for slot, column in ids.pop(alias).items():
             needed = pc.invert(skipped_rows[alias][slot])
             done = pc.and_(done_rows[alias][slot], needed)
             kept = column if pc.all(done).as_py() else column.filter(done)
-            of_model[slot] = _ClosedSlot(kept, done, pc.and_(needed, pc.invert(done)))
+            slots[slot] = _ClosedSlot(kept, done, pc.and_(needed, pc.invert(done)))
     return closed
 
 
@@ -260,25 +256,26 @@ def _remaining_of(
     shaped: Mapping[Slot, ShapedProblems], closed: Mapping[Slot, _ClosedSlot]
 ) -> RemainingCounts:
     """Return what is left of a model's trials, of which some are `closed`, or none."""
-    first: dict[Shape, tuple[object, ...]] = {}  # where the first trial stands in the order of all
+    order: dict[Shape, tuple[object, ...]] = {}  # where the first trial of a shape stands among all
+    firsts = dict[Shape, tuple[TrialSource, int]]()  # its problem: a set, and which of it
     shapes = Counter[Shape]()
     finished, characters = Counter[tuple[str, Cell]](), Counter[tuple[str, Cell]]()
     ids = defaultdict[str, list[IdColumn]](list)
-    at = dict[Shape, tuple[TrialSource, int]]()
     for number, (slot, problems) in enumerate(shaped.items()):
         remaining = pc.is_valid(problems.numbers)
-        if known := closed.get(slot):
-            for shape, count, _ in problems.counted(known.finished):
+        if closed_slot := closed.get(slot):
+            for shape, count, _ in problems.counted(closed_slot.finished):
                 finished[slot.condition, shape.cell] += count
                 characters[slot.condition, shape.cell] += count * shape.question
-            ids[slot.condition].append(known.ids)
-            remaining = pc.and_(remaining, known.remaining)
+            ids[slot.condition].append(closed_slot.ids)
+            remaining = pc.and_(remaining, closed_slot.remaining)
         for shape, count, row in problems.counted(remaining):
             shapes[shape] += count
-            place = (slot.repeat, (row + 0.5) / problems.source.rows, slot.set_number, number)
-            if shape not in first or place < first[shape]:
-                first[shape], at[shape] = place, (problems.source, row)
-    ordered = sorted(shapes, key=first.__getitem__)  # as the trials are asked: sums of dollars stay the same
+            position = (slot.repeat, (row + 0.5) / problems.source.rows, slot.set_number, number)
+            if shape not in order or position < order[shape]:
+                order[shape], firsts[shape] = position, (problems.source, row)
+
+    ordered = sorted(shapes, key=order.__getitem__)  # as the trials are asked: sums of dollars stay the same
     longest = dict[str, Shape]()
     for shape in ordered:
         if shape.condition not in longest or shape.question > longest[shape.condition].question:
@@ -288,5 +285,5 @@ def _remaining_of(
         finished=finished,
         characters=characters,
         ids={name: strung(columns) for name, columns in ids.items() if any(map(len, columns))},
-        longest={name: at[shape] for name, shape in longest.items()},
+        longest={name: firsts[shape] for name, shape in longest.items()},
     )

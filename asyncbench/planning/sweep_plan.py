@@ -4,29 +4,30 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from asyncbench.config.overriding import with_budget, with_mode
 from asyncbench.config.run_entries import deadline_from
 from asyncbench.config.sweep import AnySweep, Sweep, load_sweep
+from asyncbench.planning.assumptions import assumptions_of, warnings_of
 from asyncbench.planning.belonging import check_one_sweep, extended, folder_begun
 from asyncbench.planning.budget_bounds import most_for
 from asyncbench.planning.cuts import cuts_of
 from asyncbench.planning.draws import Drawing, drawing_of, draws_for, sum_of
-from asyncbench.planning.finished import Way, seen_in
+from asyncbench.planning.finished import TrialGroup, seen_in
 from asyncbench.planning.guesses import batch_rates_of, latency_of, prices_of, rates_asked, tokens_of
 from asyncbench.planning.modes import (
     BATCHES,
     batch_plan_of,
-    in_their_modes,
+    batch_price_warning,
     pace_of,
-    within_s as seconds_to_deadline,
-    without_batch_price,
+    resolve_modes,
+    seconds_to_deadline,
 )
 from asyncbench.planning.preflight import cautions_on, check_replays, chosen_models
 from asyncbench.planning.records import ConditionPlan, ModelPlan, Needs, PlannedSet
 from asyncbench.planning.remaining_trials import Remainder, planned_sets, remaining_by_model
-from asyncbench.planning.report import Plan, assumptions_of, varied_in, warnings_of
+from asyncbench.planning.report import Plan, varied_in
 from asyncbench.planning.skipping import still_skipped
 from asyncbench.planning.trials import TrialSource
 from asyncbench.pricing import Rates, cost_usd
@@ -34,8 +35,6 @@ from asyncbench.records import BATCH, REALTIME, Model, Usage
 from asyncbench.store.catalog import known_trials
 from asyncbench.store.manifest import check_owner, is_results_folder
 from asyncbench.suites.requests import characters_before_question, most_tokens_before
-
-AS_A_CELL: Final = 16  # replies that take as long to weigh as a cell takes to draw
 
 
 def plan(
@@ -74,14 +73,14 @@ def plan(
     """
     sweep = extended(load_sweep(sweep)) if extend else load_sweep(sweep)
     sweep = with_mode(bounded_plan(sweep, budget_usd, deadline), mode, models=models)
-    chosen = in_their_modes(sweep, chosen_models(sweep, models))
+    chosen = resolve_modes(sweep, chosen_models(sweep, models))
     check_replays(sweep, chosen)
     sweep = replace(sweep, out=folder_begun(sweep))
     check_owner(sweep.out, sweep=sweep.name)
     begun = is_results_folder(sweep.out)
     finished = known_trials(sweep.out).finished if begun else frozenset[str]()
     with planned_sets(sweep, chosen) as sets:
-        check_one_sweep(sweep, (each.problems for many in sets.values() for each in many))
+        check_one_sweep(sweep, (source.problems for sources in sets.values() for source in sources))
         return plan_of(sweep, chosen, sets, limit=limit, finished=finished, begun=begun)
 
 
@@ -108,42 +107,46 @@ def plan_of(
     Raises:
         StoreError: the results folder cannot be read.
     """
+    # what is left, and what finished trials used
     skipped = still_skipped(sweep.out, sweep.stop_when) if begun and sweep.stop_when is not None else ()
     remaining = remaining_by_model(sweep, models, sets, limit=limit, finished=finished, skipped=skipped)
-    closed = {
-        (alias, name): ids for alias, of_model in remaining.items() for name, ids in of_model.ids.items()
+    finished_ids = {
+        (alias, name): ids for alias, counts in remaining.items() for name, ids in counts.ids.items()
     }
-    seen = seen_in(sweep.out, closed) if closed else {}
     rest = Remainder(
         sweep=sweep,
         models=models,
         remaining=remaining,
-        seen=seen,
+        seen=seen_in(sweep.out, finished_ids) if finished_ids else {},
         at_s=time.time(),
         ends_s=seconds_to_deadline(sweep),
     )
     if not quick:  # a run asks when it leaves batches, and needs to know of those that have no time
-        rest = replace(rest, models=[_in_the_mode_that_fits(rest, model) for model in models])
+        rest = replace(rest, models=[_settle_mode(rest, model) for model in models])
     models = rest.models
-    replies = {model.alias: sum(use.replies for use in rest.uses_of(model)) for model in models}
-    works = [of_model.cells + replies[alias] // AS_A_CELL for alias, of_model in remaining.items()]
+
+    # the plan of each model, and of all together
+    draws_by_model = draws_for([counts.cells for counts in remaining.values()], quick=quick)
     drawings = {
         model.alias: drawing_of(rest, model, draws=draws)
-        for model, draws in zip(models, draws_for(works, quick=quick), strict=True)
+        for model, draws in zip(models, draws_by_model, strict=True)
     }
     plans = tuple(_model_plan(rest, model, drawings[model.alias]) for model in models)
     cuts, warnings, plans = ([], [], plans) if quick else cuts_of(rest, plans)
-    known = [drawing for drawing in drawings.values() if drawing is not None]
-    together = sum_of(known) if known and len(known) == len(models) else (None, None, None)
+    drawn = [drawing for drawing in drawings.values() if drawing is not None]
+    together = sum_of(drawn) if drawn and len(drawn) == len(models) else (None, None, None)
+
     # several recorded runs are in one file
-    used = [source.problems for many in sets.values() for source in many]
+    used = [source.problems for sources in sets.values() for source in sources]
     problem_sets = {(problems.path, problems.name): problems for problems in used}
     return Plan(
         sweep=sweep.name,
         out=sweep.place,
         simulated=any(model.simulated for model in models),
         limit=limit,
-        problem_sets=tuple(PlannedSet(name=one.name, rows=one.rows) for one in problem_sets.values()),
+        problem_sets=tuple(
+            PlannedSet(name=problems.name, rows=problems.rows) for problems in problem_sets.values()
+        ),
         models=plans,
         forecast_left=together[0],
         forecast_total=together[1],
@@ -154,7 +157,7 @@ def plan_of(
             *cautions_on(problem_sets.values()),
             *warnings,
             *warnings_of(plans, sweep.batch),
-            *filter(None, [without_batch_price(models)]),
+            *filter(None, [batch_price_warning(models)]),
         ),
     )
 
@@ -180,17 +183,27 @@ class ShapeNeeds(NamedTuple):
 
 
 def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> ModelPlan:
-    remaining, at_s = rest.remaining[model.alias], rest.at_s
+    """Return the plan of one model."""
+    remaining = rest.remaining[model.alias]
     rates = _rates(rest, model)
     guesses = list(_guesses(rest, model, rates))
     needs, longest_s = _needs(guesses)
     within_s = rest.switches_s(model)
     lane = pace_of(model, rest.sweep.batch, needs, longest_s=longest_s, within_s=within_s)
-    own_rates = [rates[name] for name in {shape.condition for shape in remaining.shapes} or rates]
-    sources = [known.source for known in own_rates if known is not None]
-    source = sources[0] if len(sources) == len(own_rates) else None  # who says what it costs
-    ways = rest.ways_left(model)
-    several = len({way.suite for way in ways}) > 1
+
+    # who says what it costs: of the conditions that are still asked, all or nobody
+    asked_rates = [rates[name] for name in {shape.condition for shape in remaining.shapes} or rates]
+    sources = [priced.source for priced in asked_rates if priced is not None]
+    source = sources[0] if len(sources) == len(asked_rates) else None
+
+    # groups of which too few replies are known, and the parts of each condition
+    groups = rest.groups_left(model)
+    several_suites = len({group.suite for group in groups}) > 1
+    too_few = [
+        f"{group.condition!r} ({group.suite})" if several_suites else repr(group.condition)
+        for group in groups
+        if not rest.can_forecast(group)
+    ]
     done, count = remaining.finished.total(), remaining.shapes.total()
     plan = ModelPlan(
         model=model.alias,
@@ -203,7 +216,7 @@ def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> Model
         output_tokens_most=needs.output_most,
         cost_usd=None if source is None else needs.cost_usd,
         cost_usd_most=None if source is None else needs.cost_usd_most,
-        batch_usd=None if batch_rates_of(model, at_s) is None else needs.batch_usd,
+        batch_usd=None if batch_rates_of(model, rest.at_s) is None else needs.batch_usd,
         price_source=source,
         prices=prices_of(rates.values()),
         seconds=lane.seconds,
@@ -211,20 +224,10 @@ def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> Model
         max_tokens=model.max_tokens,
         max_tokens_required=model.alias in rest.sweep.max_tokens_demanded,
         replies=sum(use.replies for use in rest.uses_of(model)),
-        too_few=tuple(
-            f"{way.condition!r} ({way.suite})" if several else repr(way.condition)
-            for way in ways
-            if not rest.is_known(way)
-        ),
+        too_few=tuple(too_few),
         varied=varied_in(rest.models)[model.alias],
         conditions=tuple(_condition_plans(rest, model, guesses, priced=source is not None)),
-        batches=batch_plan_of(
-            model,
-            rest.sweep.batch,
-            needs,
-            longest_s=longest_s,
-            within_s=within_s,
-        ),
+        batches=batch_plan_of(model, rest.sweep.batch, needs, longest_s=longest_s, within_s=within_s),
     )
     return plan if drawing is None or not count else plan.forecast_by(drawing.forecast)
 
@@ -232,13 +235,14 @@ def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> Model
 def _condition_plans(
     rest: Remainder, model: Model, guesses: Sequence[ShapeNeeds], *, priced: bool
 ) -> Iterator[ConditionPlan]:
+    """Yield the trials of a model under each condition, and what those left cost."""
     remaining, done = Counter[str](), Counter[str]()
     for shape, count in rest.remaining[model.alias].shapes.items():
         remaining[shape.condition] += count
     for (name, _), count in rest.remaining[model.alias].finished.items():
         done[name] += count
     for name in rest.conditions_of(model):
-        needs = Needs.of_all(guess.needs for guess in guesses if guess.condition == name)
+        needs = Needs.sum(guess.needs for guess in guesses if guess.condition == name)
         yield ConditionPlan(
             name=name,
             trials=done[name] + remaining[name],
@@ -247,7 +251,7 @@ def _condition_plans(
         )
 
 
-def _in_the_mode_that_fits(rest: Remainder, model: Model) -> Model:
+def _settle_mode(rest: Remainder, model: Model) -> Model:
     """Return a model as it is asked: in real time where its deadline leaves no time for batches."""
     within_s = rest.switches_s(model)
     if model.mode != BATCH or within_s is None or not rest.remaining[model.alias].shapes:
@@ -267,24 +271,24 @@ def _rates(rest: Remainder, model: Model) -> dict[str, Rates | None]:
 def _needs(guesses: Sequence[ShapeNeeds]) -> tuple[Needs, float]:
     """Return what all shapes take together, and the seconds of their longest call."""
     longest_s = max((guess.call_s for guess in guesses), default=0.0)
-    return Needs.of_all(guess.needs for guess in guesses), longest_s
+    return Needs.sum(guess.needs for guess in guesses), longest_s
 
 
 def _guesses(rest: Remainder, model: Model, rates: Mapping[str, Rates | None]) -> Iterator[ShapeNeeds]:
     """Yield what each shape takes; each call is priced by itself: long ones may have other prices."""
     conditions, batch_rates = rest.conditions_of(model), batch_rates_of(model, rest.at_s)
-    at_once = {
+    realtime_rates = {
         name: rates_asked(replace(model, mode=REALTIME), condition, rest.at_s)
         for name, condition in conditions.items()
     }
     before = {name: most_tokens_before(model, condition) for name, condition in conditions.items()}
     dearest = model if rest.switches_s(model) is None else replace(model, mode=REALTIME)
-    most = {
+    highest_cost = {
         name: most_for(rest.sweep, dearest, condition, rest.at_s) for name, condition in conditions.items()
     }
     for shape, count in rest.remaining[model.alias].shapes.items():
         name = shape.condition
-        like = rest.seen.get(Way(model.alias, name, shape.cell.suite))
+        like = rest.seen.get(TrialGroup(model.alias, name, shape.cell.suite))
         tokens = tokens_of(model, conditions[name], question=shape.question, answer=shape.answer, seen=like)
         usage = Usage(input_tokens=tokens.input, output_tokens=tokens.output)
         call_s = latency_of(tokens.output)
@@ -293,11 +297,11 @@ def _guesses(rest: Remainder, model: Model, rates: Mapping[str, Rates | None]) -
         costs = (
             cost_usd(usage, rates[name]),
             cost_usd(usage, batch_rates),
-            most[name](before[name] + shape.most),
-            cost_usd(usage, at_once[name]),
+            highest_cost[name](before[name] + shape.question_tokens),
+            cost_usd(usage, realtime_rates[name]),
         )
         usd, batch_usd, usd_most, realtime_usd = (
-            None if one_call is None else one_call * count for one_call in costs
+            None if call_usd is None else call_usd * count for call_usd in costs
         )
         needs = Needs(
             trials=count,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -49,9 +50,8 @@ def seen_cell(*outputs, failed=0):
 
 
 def tokens_of(seen, wanted, *, most=None, draws=300):
-    replies, rng = Replies(seen, wanted), random.Random(3)
-    drawn = [replies.draw(rng, most=most) for _ in range(draws)]
-    return [Range.of(tokens for _, tokens in one) for one in zip(*drawn, strict=True)]
+    _, tokens = Replies(seen, dict(wanted), longest=most).draw(np.random.default_rng(3), draws)
+    return [Range.of(column) for column in tokens.T.tolist()]
 
 
 # ── on the recorded runs ─────────────────────────────────────────────────────────────────────
@@ -117,6 +117,23 @@ def test_calls_that_fail_take_no_tokens():
     assert answered.p50 > 800
 
 
+def test_a_cell_with_one_reply_is_less_sure_than_one_with_several():
+    seen = {cell(n): seen_cell(*(100.0 * n + k for k in (-20, 0, 20))) for n in (2, 3, 5, 6)}
+    seen[cell(4)] = seen_cell(400.0)
+    single, several = tokens_of(seen, [(cell(4), 50), (cell(3), 50)])
+    assert single.p50 / 50 == pytest.approx(400, rel=0.15)
+    assert (single.p95 - single.p5) / single.p50 > (several.p95 - several.p5) / several.p50
+
+
+def test_cells_of_a_task_without_replies_err_together():
+    """Ten cells that other lengths tell are no surer than one: all lie on the same line."""
+    seen = {cell(n): seen_cell(100.0, 110.0) for n in (2, 30)} | {cell(16): seen_cell(200.0, 210.0)}
+    unseen = {cell(n): 500 for n in range(20, 30)}
+    _, tokens = Replies(seen, unseen).draw(np.random.default_rng(3), 400)
+    together, (alone, *_) = Range.of(tokens.sum(axis=1).tolist()), tokens_of(seen, list(unseen.items()))
+    assert (together.p95 - together.p5) / together.p50 > 0.5 * (alone.p95 - alone.p5) / alone.p50
+
+
 @pytest.mark.parametrize("count", [5, 64, 65, 5000])
 def test_many_trials_of_a_cell_are_summed_as_few_are(count):
     seen = {cell(2): seen_cell(*[10.0, 30.0] * 16)}
@@ -163,7 +180,7 @@ def test_each_request_is_priced_by_itself():
         sent={cell(2): 400.0},
         rates=Rates(source="test", brackets=brackets),
         batch_rates=None,
-        most=None,
+        longest_reply=None,
     )
     drawn = draws_of(rest, draws=100, seed="x")
     short, long = 50 * (100 * 1 + 10 * 1) / 1e6, 50 * (400 * 10 + 10 * 10) / 1e6
@@ -469,8 +486,8 @@ async def test_a_forecast_file_that_cannot_be_read_is_said_and_the_run_goes_on(t
 
 def test_a_run_with_many_cells_is_drawn_less_often_or_not_at_all():
     assert draws_for([72], quick=True) == [DRAWS]
-    many = draws_for([72] * 20, quick=True)
-    assert 0 < many[0] < draws_for([72] * 20, quick=False)[0]
+    many = draws_for([720] * 20, quick=True)
+    assert 0 < many[0] < draws_for([720] * 20, quick=False)[0]
     assert draws_for([5000] * 20, quick=True) == [0] * 20
 
 
