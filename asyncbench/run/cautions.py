@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from asyncbench.files import quoted
 from asyncbench.lanes.batches.ledger import Step
 from asyncbench.planning.belonging import cautions_on_copy
-from asyncbench.planning.modes import has_mode_auto, why_in_real_time, without_batch_price
+from asyncbench.planning.modes import batch_price_warning, has_mode_auto, why_in_real_time
 from asyncbench.planning.outdated import corrected, outgraded_notes
 from asyncbench.planning.preflight import cautions_on
 from asyncbench.providers.endpoints import known_endpoints
@@ -55,7 +55,7 @@ def _prices(run: Run) -> Iterator[str]:
             f"no price is known for {', '.join(unpriced)}: their cost stays unknown{outside}. "
             "Set price: {input: ..., output: ...} in the sweep (USD per million tokens)."
         )
-    if full := without_batch_price(run.models):
+    if full := batch_price_warning(run.models):
         yield full
 
 

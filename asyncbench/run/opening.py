@@ -12,7 +12,7 @@ from asyncbench.config.run_entries import seconds_left
 from asyncbench.config.sweep import AnySweep, load_sweep
 from asyncbench.planning.belonging import check_one_sweep
 from asyncbench.planning.budget_bounds import budgeted_models, check_budget
-from asyncbench.planning.modes import in_their_modes
+from asyncbench.planning.modes import resolve_modes
 from asyncbench.planning.preflight import (
     check_conditions,
     check_environment,
@@ -55,7 +55,7 @@ async def open_run(
     load = load_of(sweep, wanted=options.load is not None)
 
     # The models, as they are asked.
-    models = as_loaded(in_their_modes(sweep, chosen_models(sweep, options.models)), load)
+    models = as_loaded(resolve_modes(sweep, chosen_models(sweep, options.models)), load)
     if options.pilot is not None:
         models = tuple(replace(model, mode=REALTIME) for model in models)  # who plans does not wait a day
     check_budget(sweep, models)
