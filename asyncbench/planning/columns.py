@@ -11,7 +11,7 @@ Whole = TypeVar("Whole")
 
 
 @dataclass(frozen=True, slots=True)
-class Column(Generic[Row, Whole]):
+class PlanColumn(Generic[Row, Whole]):
     """A column of a table whose rows are records."""
 
     heading: str
@@ -20,7 +20,7 @@ class Column(Generic[Row, Whole]):
 
 
 def sheet_of(
-    title: str, columns: Sequence[Column[Row, Whole]], rows: Iterable[Row], *, whole: Whole | None = None
+    title: str, columns: Sequence[PlanColumn[Row, Whole]], rows: Iterable[Row], *, whole: Whole | None = None
 ) -> Sheet:
     """Return a table of records, a row each; `whole`: what a last row is about, which sums up all others."""
     cells = [[column.cell(row) for column in columns] for row in rows]

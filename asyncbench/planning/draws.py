@@ -97,7 +97,7 @@ def draws_of(rest: RemainingTrials, *, draws: int, seed: str) -> list[Needs]:
     return [Needs(rest.prompts.total(), *row) for row in zip(*rows, strict=True)]
 
 
-class _Group(NamedTuple):
+class PricedGroup(NamedTuple):
     """Trials of a cell whose replies cost the same."""
 
     cell: Cell
@@ -105,12 +105,12 @@ class _Group(NamedTuple):
     batch_token_usd: float | None
 
 
-def _priced_prompts(rest: RemainingTrials, line: StraightLine) -> dict[_Group, npt.NDArray[np.float64]]:
+def _priced_prompts(rest: RemainingTrials, line: StraightLine) -> dict[PricedGroup, npt.NDArray[np.float64]]:
     """Return what is sent, by cell and by price: a longer prompt may make every token dearer.
 
     Of each group four sums: trials, tokens, USD, USD in a batch.
     """
-    groups: dict[_Group, npt.NDArray[np.float64]] = {}
+    groups: dict[PricedGroup, npt.NDArray[np.float64]] = {}
     for (cell, characters), count in rest.prompts.items():
         use, sent = rest.seen.cells.get(cell), rest.sent.get(cell)
         if use is None or use.input_tokens is None or not sent:
@@ -119,7 +119,7 @@ def _priced_prompts(rest: RemainingTrials, line: StraightLine) -> dict[_Group, n
             tokens = max(1.0, use.input_tokens + line.first * (characters - sent))
         prompt_usd, token_usd = _prices(tokens, rest.rates)
         batch_prompt_usd, batch_token_usd = _prices(tokens, rest.batch_rates)
-        group = _Group(cell, token_usd, batch_token_usd)
+        group = PricedGroup(cell, token_usd, batch_token_usd)
         sums = count * np.array([1, tokens, prompt_usd, batch_prompt_usd])
         groups[group] = groups.get(group, 0) + sums
     return groups

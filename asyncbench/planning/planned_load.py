@@ -16,7 +16,7 @@ from asyncbench.lanes.load.searching import RateSearch, most_calls, probe_s
 from asyncbench.lanes.load.steps import LoadStep, StepsBefore, base_of, few_problems, to_measure
 from asyncbench.planning.belonging import check_one_sweep, folder_begun, questions_of_steps
 from asyncbench.planning.budget_bounds import check_budget
-from asyncbench.planning.columns import Column, sheet_of
+from asyncbench.planning.columns import PlanColumn, sheet_of
 from asyncbench.planning.guesses import latency_of
 from asyncbench.planning.preflight import chosen_models
 from asyncbench.planning.records import ModelPlan, total
@@ -87,28 +87,28 @@ class LoadPlan(Report):
         yield from (f"- {line}" for line in self.assumptions)
 
 
-STEP_COLUMNS: Final[Sequence[Column[PlannedStep, LoadPlan]]] = (
-    Column("model", lambda step: step.model, lambda _: "together"),
-    Column("step", lambda step: step.step),
-    Column(
+STEP_COLUMNS: Final[Sequence[PlanColumn[PlannedStep, LoadPlan]]] = (
+    PlanColumn("model", lambda step: step.model, lambda _: "together"),
+    PlanColumn("step", lambda step: step.step),
+    PlanColumn(
         "times", lambda step: f"{step.times:,}", lambda plan: f"{sum(step.times for step in plan.steps):,}"
     ),
-    Column(
+    PlanColumn(
         "calls", lambda step: f"{step.calls:,}", lambda plan: f"{sum(step.calls for step in plan.steps):,}"
     ),
-    Column("counted of one", lambda step: f"{step.counted:,}"),
-    Column("in flight", lambda step: f"{step.in_flight:,.1f}"),
-    Column(
+    PlanColumn("counted of one", lambda step: f"{step.counted:,}"),
+    PlanColumn("in flight", lambda step: f"{step.in_flight:,.1f}"),
+    PlanColumn(
         "cost",
         lambda step: dollars(step.cost_usd),
         lambda plan: dollars(total(step.cost_usd for step in plan.steps)),
     ),
-    Column(
+    PlanColumn(
         "worst case",
         lambda step: dollars(step.cost_usd_most),
         lambda plan: dollars(total(step.cost_usd_most for step in plan.steps)),
     ),
-    Column("time", lambda step: duration(step.seconds), lambda plan: duration(plan.seconds)),
+    PlanColumn("time", lambda step: duration(step.seconds), lambda plan: duration(plan.seconds)),
 )
 
 

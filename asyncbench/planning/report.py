@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from math import prod
 from typing import Final, NamedTuple, cast
 
-from asyncbench.planning.columns import Column, sheet_of
+from asyncbench.planning.columns import PlanColumn, sheet_of
 from asyncbench.planning.finished import ENOUGH
 from asyncbench.planning.records import (
     BatchPlan,
@@ -150,19 +150,19 @@ class Plan(Report):
 # ── columns
 
 
-PROBLEM_COLUMNS: Final[Sequence[Column[PlannedSet, None]]] = (
-    Column("problem set", lambda problems: problems.name),
-    Column("problems", lambda problems: f"{problems.rows:,}"),
+PROBLEM_COLUMNS: Final[Sequence[PlanColumn[PlannedSet, None]]] = (
+    PlanColumn("problem set", lambda problems: problems.name),
+    PlanColumn("problems", lambda problems: f"{problems.rows:,}"),
 )
 
-TRIAL_COLUMNS: Final[Sequence[Column[ModelPlan, None]]] = (
-    Column("model", lambda model: model.model),
-    Column("trials", lambda model: f"{model.trials:,}"),
-    Column("done", lambda model: f"{model.done:,}"),
-    Column("left", lambda model: f"{model.left:,}"),
-    Column("input tokens", lambda model: f"{model.input_tokens:,}"),
-    Column("output tokens", lambda model: f"{model.output_tokens:,}"),
-    Column(
+TRIAL_COLUMNS: Final[Sequence[PlanColumn[ModelPlan, None]]] = (
+    PlanColumn("model", lambda model: model.model),
+    PlanColumn("trials", lambda model: f"{model.trials:,}"),
+    PlanColumn("done", lambda model: f"{model.done:,}"),
+    PlanColumn("left", lambda model: f"{model.left:,}"),
+    PlanColumn("input tokens", lambda model: f"{model.input_tokens:,}"),
+    PlanColumn("output tokens", lambda model: f"{model.output_tokens:,}"),
+    PlanColumn(
         "worst case",
         lambda model: "unlimited" if model.output_tokens_most is None else f"{model.output_tokens_most:,}",
     ),
@@ -180,31 +180,31 @@ def _reply_limit(model: ModelPlan) -> str:
 
 
 BATCH_PRICE: Final = "as a batch"  # the column stands only where a model asked in real time has such a price
-COST_COLUMNS: Final[Sequence[Column[ModelPlan, Plan]]] = (
-    Column("model", lambda model: model.model, lambda _: "together"),
-    Column(
+COST_COLUMNS: Final[Sequence[PlanColumn[ModelPlan, Plan]]] = (
+    PlanColumn("model", lambda model: model.model, lambda _: "together"),
+    PlanColumn(
         "cost",
         lambda model: dollars(model.cost_usd),
         lambda plan: _dollars_together([model.cost_usd for model in plan.models]),
     ),
-    Column(
+    PlanColumn(
         "worst case",
         lambda model: dollars(model.cost_usd_most),
         lambda plan: _dollars_together([model.cost_usd_most for model in plan.models]),
     ),
-    Column(
+    PlanColumn(
         BATCH_PRICE,
         lambda model: dollars(model.batch_usd),
         lambda plan: dollars(total(model.batch_usd for model in plan.models)),
     ),
-    Column(
+    PlanColumn(
         "time",
         lambda model: ("up to " if model.batches and model.left else "") + duration(model.seconds),
         lambda plan: duration(plan.seconds),
     ),
-    Column("limited by", lambda model: model.bound_by or "-"),
-    Column("max_tokens", _reply_limit),
-    Column("price", lambda model: model.price_source or "unknown"),
+    PlanColumn("limited by", lambda model: model.bound_by or "-"),
+    PlanColumn("max_tokens", _reply_limit),
+    PlanColumn("price", lambda model: model.price_source or "unknown"),
 )
 
 
@@ -215,17 +215,17 @@ class BatchRow(NamedTuple):
     batches: BatchPlan
 
 
-BATCH_COLUMNS: Final[Sequence[Column[BatchRow, None]]] = (
-    Column("model", lambda row: row.model.model),
-    Column("in real time", lambda row: dollars(row.batches.realtime_usd)),
-    Column("as batches", lambda row: dollars(row.model.batch_usd)),
-    Column("parts", lambda row: f"{row.batches.parts:,}"),
-    Column("bytes", lambda row: f"{row.batches.bytes:,}"),
-    Column("prompt tokens", lambda row: f"{row.batches.prompt_tokens:,}"),
-    Column("of the limit", lambda row: percent(row.batches.enqueued_share, decimals=0)),
-    Column("time from", lambda row: duration(row.batches.soonest_s)),
-    Column("to", lambda row: duration(row.batches.latest_s)),
-    Column("in real time", lambda row: duration(row.batches.realtime_s)),
+BATCH_COLUMNS: Final[Sequence[PlanColumn[BatchRow, None]]] = (
+    PlanColumn("model", lambda row: row.model.model),
+    PlanColumn("in real time", lambda row: dollars(row.batches.realtime_usd)),
+    PlanColumn("as batches", lambda row: dollars(row.model.batch_usd)),
+    PlanColumn("parts", lambda row: f"{row.batches.parts:,}"),
+    PlanColumn("bytes", lambda row: f"{row.batches.bytes:,}"),
+    PlanColumn("prompt tokens", lambda row: f"{row.batches.prompt_tokens:,}"),
+    PlanColumn("of the limit", lambda row: percent(row.batches.enqueued_share, decimals=0)),
+    PlanColumn("time from", lambda row: duration(row.batches.soonest_s)),
+    PlanColumn("to", lambda row: duration(row.batches.latest_s)),
+    PlanColumn("in real time", lambda row: duration(row.batches.realtime_s)),
 )
 
 
@@ -238,15 +238,15 @@ class ForecastRow(NamedTuple):
     seconds: Range | None  # None: nobody knows
 
 
-FORECAST_COLUMNS: Final[Sequence[Column[ForecastRow, None]]] = (
-    Column("model", lambda row: row.model),
-    Column("replies", lambda row: row.replies),
-    Column("output tokens from", lambda row: f"{row.needs.output_tokens.p5:,.0f}"),
-    Column("to", lambda row: f"{row.needs.output_tokens.p95:,.0f}"),
-    Column("cost from", lambda row: dollars(row.needs.cost_usd.p5) if row.needs.cost_usd else "unknown"),
-    Column("to", lambda row: dollars(row.needs.cost_usd.p95) if row.needs.cost_usd else "unknown"),
-    Column("time from", lambda row: duration(row.seconds.p5) if row.seconds else ""),
-    Column("to", lambda row: duration(row.seconds.p95) if row.seconds else ""),
+FORECAST_COLUMNS: Final[Sequence[PlanColumn[ForecastRow, None]]] = (
+    PlanColumn("model", lambda row: row.model),
+    PlanColumn("replies", lambda row: row.replies),
+    PlanColumn("output tokens from", lambda row: f"{row.needs.output_tokens.p5:,.0f}"),
+    PlanColumn("to", lambda row: f"{row.needs.output_tokens.p95:,.0f}"),
+    PlanColumn("cost from", lambda row: dollars(row.needs.cost_usd.p5) if row.needs.cost_usd else "unknown"),
+    PlanColumn("to", lambda row: dollars(row.needs.cost_usd.p95) if row.needs.cost_usd else "unknown"),
+    PlanColumn("time from", lambda row: duration(row.seconds.p5) if row.seconds else ""),
+    PlanColumn("to", lambda row: duration(row.seconds.p95) if row.seconds else ""),
 )
 
 
@@ -257,16 +257,16 @@ class CutRow(NamedTuple):
     careful: StillAsked
 
 
-CUT_COLUMNS: Final[Sequence[Column[CutRow, None]]] = (
-    Column("model", lambda row: row.usual.model),
-    Column("left", lambda row: f"{row.usual.left:,}"),
-    Column("trials", lambda row: f"{row.usual.trials:,}"),
-    Column("share", lambda row: percent(row.usual.share, decimals=0)),
-    Column("per cell", lambda row: f"{row.usual.per_cell:.1f}"),
+CUT_COLUMNS: Final[Sequence[PlanColumn[CutRow, None]]] = (
+    PlanColumn("model", lambda row: row.usual.model),
+    PlanColumn("left", lambda row: f"{row.usual.left:,}"),
+    PlanColumn("trials", lambda row: f"{row.usual.trials:,}"),
+    PlanColumn("share", lambda row: percent(row.usual.share, decimals=0)),
+    PlanColumn("per cell", lambda row: f"{row.usual.per_cell:.1f}"),
 )
-CAREFUL_COLUMNS: Final[Sequence[Column[CutRow, None]]] = (
-    Column("trials (p95)", lambda row: f"{row.careful.trials:,}"),
-    Column("share", lambda row: percent(row.careful.share, decimals=0)),
+CAREFUL_COLUMNS: Final[Sequence[PlanColumn[CutRow, None]]] = (
+    PlanColumn("trials (p95)", lambda row: f"{row.careful.trials:,}"),
+    PlanColumn("share", lambda row: percent(row.careful.share, decimals=0)),
 )
 
 
