@@ -13,7 +13,7 @@ from asyncbench.config.sweep import Sweep
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.load.measuring import refuse_beyond_limits, steps_before
 from asyncbench.lanes.load.searching import RateSearch, most_calls, probe_s
-from asyncbench.lanes.load.steps import LoadStep, StepsBefore, base_of, few_problems, to_measure
+from asyncbench.lanes.load.steps import LoadStep, StepsBefore, base_of, few_problems, steps_to_measure
 from asyncbench.planning.belonging import check_one_sweep, folder_begun, questions_of_steps
 from asyncbench.planning.budget_bounds import check_budget
 from asyncbench.planning.columns import PlanColumn, sheet_of
@@ -156,7 +156,7 @@ def _steps(
         yield from _search(load, load.find, before, plan, latency_s)
         return
     by_rate: dict[float, list[LoadStep]] = {}
-    for step in to_measure(load, sweep.repeats, before):
+    for step in steps_to_measure(load, sweep.repeats, before):
         by_rate.setdefault(step.rate, []).append(step)
     for rate, steps in sorted(by_rate.items()):
         pace, seconds = rate, load.warmup + load.duration

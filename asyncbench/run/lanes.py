@@ -30,7 +30,7 @@ from asyncbench.lanes.batches.switching import BatchEnding
 from asyncbench.lanes.load.measuring import killed_steps, limits_before, steps_before
 from asyncbench.lanes.load.open_lane import LoadLane
 from asyncbench.lanes.load.searching import RateSearch
-from asyncbench.lanes.load.steps import CLOSED_LOOP, StepsBefore, listed, to_measure
+from asyncbench.lanes.load.steps import CLOSED_LOOP, StepsBefore, listed, steps_to_measure
 from asyncbench.planning.belonging import questions_of_steps
 from asyncbench.planning.budget_bounds import most_usd_of
 from asyncbench.planning.preflight import secret_variables
@@ -286,7 +286,7 @@ def load_lane(run: Run, client: ModelClient, load: Load) -> LoadLane:
     if load.find is not None:
         finding = RateSearch(load=load, find=_within(load.find, model, load, folder), before=before)
 
-    planned = to_measure(load, run.sweep.repeats, before)
+    planned = steps_to_measure(load, run.sweep.repeats, before)
 
     def trials(step: str) -> Iterator[Trial]:
         return trials_of(
@@ -303,7 +303,7 @@ def load_lane(run: Run, client: ModelClient, load: Load) -> LoadLane:
         clients=[client],
         load=load,
         steps=listed(planned, before) if finding is None else finding.steps(),
-        known=planned if finding is None else None,
+        planned_steps=planned if finding is None else None,
         search_text=None if finding is None else partial(getattr, finding, "text"),
         trials=trials,
         begun=before.calls,

@@ -9,7 +9,7 @@ from typing import Any
 from asyncbench.config.loading import Load
 from asyncbench.config.sweep import sweep_from
 from asyncbench.lanes.load.open_lane import LoadLane
-from asyncbench.lanes.load.steps import Steps, StepsBefore, listed, to_measure
+from asyncbench.lanes.load.steps import Steps, StepsBefore, listed, steps_to_measure
 from asyncbench.records import (
     Attempt,
     Ended,
@@ -66,13 +66,13 @@ class Loaded(Night):
         for name, value in keys.items():
             setattr(client, name, value)
         before = measured or StepsBefore(model=model.alias)
-        listing = to_measure(load, repeats, before)
+        listing = steps_to_measure(load, repeats, before)
         lane = LoadLane(
             name=model.alias,
             clients=[client],
             load=load,
             steps=listed(listing, before) if steps is None else steps,
-            known=listing if steps is None else None,
+            planned_steps=listing if steps is None else None,
             trials=lambda name: trials_of(model, name),
             notify=self.said.append,
         )

@@ -47,7 +47,7 @@ UNFINISHED: Final = "unfinished"  # the status of a call for which the step wait
 SAMPLE_S: Final = 0.05  # between two samples of calls in flight and of our own event loop
 LATE_S: Final = 0.005  # at the 99th percentile: then this computer is the bottleneck, ...
 LATE_SHARE: Final = 0.05  # ... or so much of the mean gap, whichever is more
-LAG_S: Final = 0.02  # likewise of the event loop
+LAG_S: Final = 0.02  # the same of the event loop's lag
 SLICES: Final = 20  # of a step, whose means tell whether calls in flight grow
 T_95: Final = 2.10  # Student's t with 18 degrees of freedom, two-sided
 FIRST: Final = 20  # calls of a step, whose latency tells how long calls in flight must mount up
@@ -73,7 +73,7 @@ class CallOfStep:
 
     def columns(
         self, pending: PendingTrial, ended: Reply | ProviderError | None
-    ) -> Mapping[str, Any]:  # Any: as of `More`
+    ) -> Mapping[str, Any]:  # Any: fields of `Attempt`
         """Return the columns of its attempt that only steps have."""
         reply = ended if isinstance(ended, Reply) else None
         times = None if reply is None else reply.times
@@ -107,8 +107,10 @@ def keeps(slo: Slo, attempt: Attempt) -> bool:
         "latency": late_s + attempt.latency_s,
         "tpot": _tpot_s(attempt),
     }
-    promised = ((getattr(slo, name), value) for name, value in times_s.items())
-    return all(most is None or (value is not None and value <= most) for most, value in promised)
+    promised = ((getattr(slo, name), time_s) for name, time_s in times_s.items())
+    return all(
+        longest_s is None or (time_s is not None and time_s <= longest_s) for longest_s, time_s in promised
+    )
 
 
 def _tpot_s(attempt: Attempt) -> float | None:
@@ -241,6 +243,8 @@ class Measuring:
         late_p99_s, lag_p99_s = percentile(self._late, 0.99), percentile(self._lags, 0.99)
         steady_s = self._steady_s()
         slope, grows = self._growth(steady_s)
+        due = sum(due_s >= steady_s for due_s in self._due_s)
+        kept_up = sum(steady_s <= end_s < self.until_s for _, end_s in self._answers) >= KEPT_UP * due
         poisson = load.arrivals == POISSON
         sent_s = sorted(self._sent_s)
         rate = None if load.closed else step.rate
@@ -270,7 +274,7 @@ class Measuring:
             ks_p=ks_p(sent_s, step.rate) if poisson else None,
             dispersion_p=dispersion_p(sent_s, step.rate, self._from_s, self.until_s) if poisson else None,
             client_bound=bound,
-            saturated=None if grows is None else grows and not self._kept_up(steady_s),
+            saturated=None if grows is None else grows and not kept_up,
             met=None if load.slo is None else self._met,
             slo=slo_of(load),
             verdict=self._verdict(bound),
@@ -282,10 +286,6 @@ class Measuring:
         first = sorted(self._answers)[:FIRST]
         latency_s = median(end_s - due_s for due_s, end_s in first) if first else 0.0
         return max(self._from_s, self.began_s + latency_s)
-
-    def _kept_up(self, from_s: float) -> bool:
-        due = sum(due_s >= from_s for due_s in self._due_s)
-        return sum(from_s <= end_s < self.until_s for _, end_s in self._answers) >= KEPT_UP * due
 
     def _verdict(self, bound: bool) -> str | None:
         slo = self.step.load.slo
@@ -394,16 +394,16 @@ def refuse_beyond_limits(load: Load, models: Iterable[Model], folder: Path) -> N
     """
     rates = load.rates if load.find is None else (load.find.lowest,)
     for model in () if load.past_limits or load.closed else models:
-        known = limits_before(folder, model.alias)
-        tokens = known.get("of_a_call", 0.0)
+        earlier = limits_before(folder, model.alias)
+        tokens = earlier.get("of_a_call", 0.0)
         limits = {
-            "requests": (None if model.limits.rpm else known.get("requests"), 1.0, ""),
-            "tokens": (model.limits.tpm or known.get("tokens"), tokens, f" of about {tokens:,.0f} tokens"),
+            "requests": (None if model.limits.rpm else earlier.get("requests"), 1.0, ""),
+            "tokens": (model.limits.tpm or earlier.get("tokens"), tokens, f" of about {tokens:,.0f} tokens"),
         }
-        for what, (most, of_a_call, detail) in limits.items():
-            if most is not None and (over := [rate for rate in rates if 60 * rate * of_a_call > most]):
+        for what, (limit, per_call, detail) in limits.items():
+            if limit is not None and (over := [rate for rate in rates if 60 * rate * per_call > limit]):
                 raise ConfigError(
-                    f"{model.alias}: by earlier runs in {folder}, it has a limit of {most:,.0f} {what} a "
+                    f"{model.alias}: by earlier runs in {folder}, it has a limit of {limit:,.0f} {what} a "
                     f"minute, which {over[0]:g} calls a second{detail} pass. Remove the higher rates, or set "
                     "`past_limits: true` (--past-limits) to see what happens"
                 )

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 from typing import Final
 
@@ -43,7 +44,7 @@ class LoadLane:
     clients: list[ModelClient]  # one
     load: Load
     steps: Steps
-    known: Sequence[LoadStep] | None  # that these are, planned before any; None: a search says which
+    planned_steps: Sequence[LoadStep] | None  # all of them; None: a search finds out which follow
     trials: Callable[[str], Iterator[Trial]]  # of a step, by its name: without end
     notify: Callable[[str], None]  # to a person, once
     serial_group: str | None = None
@@ -55,7 +56,7 @@ class LoadLane:
     _stopped: bool = False
     _giving_up: bool = False  # the time to wait for answers is over
     begun: int = 0  # trials that steps began
-    _depth: int = LEAST_AHEAD  # trials that wait
+    _depth: int = LEAST_AHEAD  # trials that are read ahead
     _calls: set["asyncio.Task[ProviderError | None]"] = field(default_factory=set)  # in flight
     _sending: "asyncio.Task[None] | None" = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -66,21 +67,24 @@ class LoadLane:
     def __post_init__(self) -> None:
         """Show how many trials are planned before the lane runs."""
         self.clients[0].counters.loaded = True
-        self.clients[0].counters.planned += sum(step.calls for step in self.known or ())
+        self.clients[0].counters.planned += sum(step.calls for step in self.planned_steps or ())
 
     async def run(self) -> None:
         """Measure step after step, until there is none, the model is given up, or the run is stopped."""
         self._model, self._now_s = LaneModel(self.clients[0]), asyncio.get_running_loop().time
         step = next(self.steps, None)
-        while step is not None and not self._over:
+        while step is not None and not self._is_over:
             before = len(self.results)
             await self._measure(step)
             for result in self.results[before:]:  # none, if it never began
                 self.notify(step_text(result, planned_s=step.seconds))
-            if self._over:
+            if self._is_over:
                 break
-            step = _after(self.results[-1], self.steps)
-            if step is not None:
+            try:
+                step = self.steps.send(self.results[-1])
+            except StopIteration:
+                step = None
+            else:
                 await self._rest()
         self._model.counters.step = None
         self._all_measured = step is None
@@ -110,7 +114,7 @@ class LoadLane:
         return self._all_measured and not any(result.verdict == CLIENT_BOUND for result in self.results)
 
     @property
-    def _over(self) -> bool:
+    def _is_over(self) -> bool:
         # What is refused alike from the first call on is refused for a reason that all calls have.
         return self._stopped or self._model.counters.over or self._model.closing.same.certain
 
@@ -118,7 +122,7 @@ class LoadLane:
         self._changed.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(self.load.rest):
-                while not self._over:
+                while not self._is_over:
                     await self._changed.wait()
                     self._changed.clear()
 
@@ -135,7 +139,7 @@ class LoadLane:
                 model.queue.dry = False  # before anybody looks: the step before has read all of its own
                 beside = [tasks.create_task(self._read(step, due))]
                 await self._first_read()
-                if self._over:  # while nothing was sent
+                if self._is_over:  # while nothing was sent
                     beside[0].cancel()
                     return
                 self.interrupted = False
@@ -147,11 +151,11 @@ class LoadLane:
                 sending = self._call_in_turn if due is None else self._send
                 self._sending = tasks.create_task(sending(due or (), measuring, tasks))
                 await asyncio.wait({self._sending})
-                measuring.end(self._now_s(), stopped=self._over or self.interrupted)
+                measuring.end(self._now_s(), stopped=self._is_over or self.interrupted)
                 self._sending = None
                 if self.interrupted and due is not None:  # what is measured instead has calls of its own
                     model.counters.planned -= (
-                        len(due) - self._step.due - (0 if self.known is None else step.calls)
+                        len(due) - self._step.due - (0 if self.planned_steps is None else step.calls)
                     )
                 await self._drain()
                 if (why := measuring.unreached) is not None:  # no step would measure anything
@@ -172,7 +176,7 @@ class LoadLane:
     def _counts(self, step: LoadStep, measuring: Measuring) -> StepCounts:
         load = self.load
         number = sum(result.verdict != INCOMPLETE for result in self.results) + 1
-        count = None if self.known is None else len(self.known)
+        count = None if self.planned_steps is None else len(self.planned_steps)
         return StepCounts(
             name=step.name,
             number=number,
@@ -183,31 +187,27 @@ class LoadLane:
         )
 
     async def _read(self, step: LoadStep, due: Sequence[float] | None) -> None:
-        """Read the trials of a step some time before they are due."""
-        queue, client = self._model.queue, self.clients[0]
-        client.trials = self._trials_of(step, due)
-        client.counters.planned += len(due or ()) - (0 if self.known is None else step.calls)
-        self._depth = max(LEAST_AHEAD, math.ceil(AHEAD_S * step.rate))
-        await queue.feed(lambda: self._depth, self._changed.set)
-
-    def _trials_of(self, step: LoadStep, due: Sequence[float] | None) -> Iterator[Trial]:
-        """Return the trials of a step in order.
+        """Read the trials of a step some time before they are due.
 
         Calls that count ask the first problems at any rate, so that steps can be compared; those of the
         warm-up ask the problems after them. Of callers in turn nobody knows how many calls there will be.
         """
+        client, trials = self.clients[0], partial(self.trials, step.name)
         first = 0 if self.load.same_problems else self.begun
         if due is None:
-            return islice(self.trials(step.name), first, None)
-        after = first + len(due) - bisect_left(due, self.load.warmup)
-        warmup = islice(self.trials(step.name), after, first + len(due))
-        return chain(warmup, islice(self.trials(step.name), first, after))
+            client.trials = islice(trials(), first, None)
+        else:
+            end = first + len(due) - bisect_left(due, self.load.warmup)  # of those that count
+            client.trials = chain(islice(trials(), end, first + len(due)), islice(trials(), first, end))
+        client.counters.planned += len(due or ()) - (0 if self.planned_steps is None else step.calls)
+        self._depth = max(LEAST_AHEAD, math.ceil(AHEAD_S * step.rate))
+        await self._model.queue.feed(lambda: self._depth, self._changed.set)
 
     async def _first_read(self) -> None:
         """Wait until the first calls of a step could be sent, and no person wants nothing sent."""
         queue, counters = self._model.queue, self._model.counters
         few = min(LEAST_AHEAD, self._depth)
-        while not self._over and (counters.paused or not (queue.dry or len(queue.pending) >= few)):
+        while not self._is_over and (counters.paused or not (queue.dry or len(queue.pending) >= few)):
             self._changed.clear()
             await self._changed.wait()
 
@@ -226,15 +226,15 @@ class LoadLane:
 
     async def _send(self, due: Sequence[float], measuring: Measuring, tasks: asyncio.TaskGroup) -> None:
         """Send each call when it is due; what is late is sent at once, and is late in its own row."""
-        counters, most = self._model.counters, self.clients[0].model.limits.most_in_flight
+        counters, most_in_flight = self._model.counters, self.clients[0].model.limits.most_in_flight
         for n, due_s in enumerate(due):
             at_s = measuring.began_s + due_s
             if (wait_s := at_s - self._now_s()) > 0:
-                await _until(at_s, measuring.step.rate, self._now_s)
+                await _wait_until(at_s, measuring.step.rate, self._now_s)
             elif n % AT_ONCE == 0:
                 await asyncio.sleep(0)  # what was begun is to be sent
             self._step.due = n + 1
-            if counters.in_flight >= most or wait_s < -BEHIND_S:
+            if counters.in_flight >= most_in_flight or wait_s < -BEHIND_S:
                 measuring.drop(at_s)
                 counters.planned -= 1
                 if due_s < self.load.warmup and await self._take_next() is not None:
@@ -272,10 +272,10 @@ class LoadLane:
 
     async def _take_next(self) -> PendingTrial | None:
         queue = self._model.queue
-        while not (queue.pending or queue.dry or self._over):
+        while not (queue.pending or queue.dry or self._is_over):
             self._changed.clear()
             await self._changed.wait()
-        if self._over or not queue.pending:
+        if self._is_over or not queue.pending:
             return None
         return queue.take(self._depth)
 
@@ -312,7 +312,7 @@ class LoadLane:
             except LostCallError as lost:
                 measuring.ended(call, attempts.lose(pending, lost), self._now_s())
                 return None
-            except Exception as error:  # whatever it is, it is about one reply: the others go on
+            except Exception as error:  # it concerns this reply alone: the other calls go on
                 ended = attempts.failure(pending, error)
             attempt = attempts.end(pending, ended)
             self._step.answered += isinstance(ended, Reply)
@@ -332,17 +332,10 @@ class LoadLane:
             model.closing.failed(pending, ended, paused=False)
         for message in model.messages():
             self.notify(f"{model.alias}: {message}")
-        if self._over:
+        if self._is_over:
             self._changed.set()
             self._end_sending()  # which may wait for long until a call is due
         return ended if isinstance(ended, ProviderError) else None
-
-
-def _after(result: StepResult, steps: Steps) -> LoadStep | None:
-    try:
-        return steps.send(result)
-    except StopIteration:
-        return None
 
 
 def _back_off_s(error: ProviderError | None, failures: int, *, jitter: float) -> float:
@@ -354,7 +347,7 @@ def _back_off_s(error: ProviderError | None, failures: int, *, jitter: float) ->
     return wait_s * (1 + jitter / 10)  # or all callers return at once
 
 
-async def _until(at_s: float, rate: float, now_s: Callable[[], float]) -> None:
+async def _wait_until(at_s: float, rate: float, now_s: Callable[[], float]) -> None:
     """Wait until a time, and no longer: an event loop may wake up to two milliseconds after it was to."""
     spins = rate <= SPINS_UP_TO and abs(now_s() - time.monotonic()) < 1  # of this machine's own time
     if (sleep_s := at_s - now_s() - (SPIN_S if spins else 0.0)) > 0:

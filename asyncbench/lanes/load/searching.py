@@ -119,23 +119,23 @@ class RateSearch:
     @property
     def text(self) -> str:
         """Sentences on the result of the search, and on its end."""
-        parts = [f"Kept the SLO up to {self.kept[-1]:g}/s"] if self.kept else []
+        sentences = [f"Kept the SLO up to {self.kept[-1]:g}/s"] if self.kept else []
         if self.finished and self.failed is None:
             limit = "" if self.find == self.load.find else ", which is its `rpm`"
-            return f"{parts[0]}, the highest rate that was tried{limit}."
+            return f"{sentences[0]}, the highest rate that was tried{limit}."
         for rate in sorted({rate for rate in (self.failed, self.missed) if rate is not None}):
-            parts.append(f"{rate:g}/s {self._tried[rate].text}")
+            sentences.append(f"{rate:g}/s {self._tried[rate].text}")
         if self.bound_at is not None:
-            parts.append(f"The search ended at {self.bound_at:g}/s: this computer was the bottleneck")
+            sentences.append(f"The search ended at {self.bound_at:g}/s: this computer was the bottleneck")
         elif self._lost_its_way:
-            parts.append(f"The search ended after {MOST_STEPS} steps, which contradict each other")
+            sentences.append(f"The search ended after {MOST_STEPS} steps, which contradict each other")
         elif not self.finished:
-            parts.append("The search for the highest rate is not over")
+            sentences.append("The search for the highest rate is not over")
         elif not self.kept:
-            parts.append("Set a lower `lowest`")
+            sentences.append("Set a lower `lowest`")
         elif self.failed != self.missed:
-            parts.append("A longer `duration` tells more of what is unresolved")
-        return f"{'. '.join(parts)}."
+            sentences.append("A longer `duration` tells more of what is unresolved")
+        return f"{'. '.join(sentences)}."
 
     @property
     def _lost_its_way(self) -> bool:
@@ -176,9 +176,9 @@ class RateSearch:
     def _measure(self, rate: float, nth: int) -> Generator[LoadStep, StepResult, Mapping[str, Any]]:
         """Return what a step comes to, one of earlier runs or a new one."""
         seconds = probe_s(self.load, rate)
-        known = self.before.of(self.load, rate, seconds)
-        if nth < len(known):
-            row = known[nth]
+        measured = self.before.measured_as_now(self.load, rate, seconds)
+        if nth < len(measured):
+            row = measured[nth]
         else:
             number = self.before.next_round(self.load, rate)
             step = LoadStep(

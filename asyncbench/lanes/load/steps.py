@@ -206,7 +206,7 @@ class StepsBefore:
         self._rounds[base_of(load, rate)] += 1
         return self._rounds[base_of(load, rate)]
 
-    def of(self, load: Load, rate: float, seconds: float) -> list[Mapping[str, Any]]:
+    def measured_as_now(self, load: Load, rate: float, seconds: float) -> list[Mapping[str, Any]]:
         """Return what complete steps of a rate came to that were measured as they would be now.
 
         A search ends a step as soon as it surely misses: such a step is shorter.
@@ -239,9 +239,9 @@ def measured_whole(step: LoadStep, before: StepsBefore) -> Generator[LoadStep, S
     return result
 
 
-def to_measure(load: Load, repeats: int, measured: StepsBefore) -> list[LoadStep]:
+def steps_to_measure(load: Load, repeats: int, measured: StepsBefore) -> list[LoadStep]:
     """Return the steps of the rates that a load lists, as often as it repeats them, in its order."""
-    done = {rate: len(measured.of(load, rate, load.duration)) for rate in load.rates}
+    done = {rate: len(measured.measured_as_now(load, rate, load.duration)) for rate in load.rates}
     order = ((n, rate) for n in range(repeats) for rate in ordered(load, n))
     return [
         LoadStep(

@@ -13,7 +13,14 @@ from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.lanes.load import open_lane
 from asyncbench.lanes.load.measuring import Measuring, keeps
-from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, MISSED, StepsBefore, due_times, to_measure
+from asyncbench.lanes.load.steps import (
+    CLIENT_BOUND,
+    INCOMPLETE,
+    MISSED,
+    StepsBefore,
+    due_times,
+    steps_to_measure,
+)
 from asyncbench.pricing import picodollars
 from asyncbench.records import Attempt, Limits, Outcome, Usage
 from asyncbench.run.picture import step_lines
@@ -324,7 +331,7 @@ def test_a_step_that_was_asked_otherwise_or_promised_something_else_is_measured_
 
     def known(load, *, now="a", **changed):
         before = StepsBefore(names=["poisson 4/s #1"], results=[row | changed], questions_digest=now)
-        return len(before.of(load, 4.0, 10.0))
+        return len(before.measured_as_now(load, 4.0, 10.0))
 
     assert known(load) == 1
     assert known(load, now="b") == known(load, asked=None) == 0  # of an old folder nobody knows
@@ -334,7 +341,7 @@ def test_a_step_that_was_asked_otherwise_or_promised_something_else_is_measured_
     for seconds in (4.0, 40.0):  # only a search ends a step early
         assert known(load, seconds=seconds) == 0
         assert known(finding, seconds=seconds) == (seconds < 10)
-    (step,) = to_measure(load, 1, StepsBefore(questions_digest="a"))
+    (step,) = steps_to_measure(load, 1, StepsBefore(questions_digest="a"))
     assert Measuring(step, "m", epoch_s=0.0).step.questions_digest == "a"
 
 
