@@ -6,7 +6,7 @@ import pytest
 
 from asyncbench import read_attempts, run_sweep
 from asyncbench.config.sweep import Sweep
-from asyncbench.engine.lane_model import ENOUGH
+from asyncbench.engine.same_failures import PAGES
 from asyncbench.providers.openai.wires import ChatWire
 from asyncbench.run.progress import Quiet, Screen
 from asyncbench.run.refusals import FAULTS, LONGEST_TRACE, Faults
@@ -82,7 +82,7 @@ async def test_where_a_web_page_answers_the_trials_stay_open(tmp_path, name):
         summary = await asked(tmp_path, server, name, retry={"attempts": 20})
         (why,) = [model.suspended for model in summary.models.values()]
         assert "no reply so far can be read: HTTP 200, but its body is a web page, not JSON" in str(why)
-        assert len(server.received) < 2 * ENOUGH  # of two trials with 20 calls each
+        assert len(server.received) < 2 * PAGES  # of two trials with 20 calls each
         server.manner = answering(body=written(ADAPTERS[NAMES.index(name)]))
         summary = await asked(tmp_path, server, name)
 

@@ -20,8 +20,8 @@ import pytest
 
 import asyncbench
 from asyncbench import run_sweep
+from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.engine.scheduler import Scheduler
-from asyncbench.engine.trial_queue import PendingTrial
 from asyncbench.records import Problem, Request, Trial
 from asyncbench.run.summary import Exit
 from tests.sweep_files import entry, problem_set, simulator, sweep

@@ -21,9 +21,9 @@ from asyncbench.cluster.messages import (
 )
 from asyncbench.engine.budget import Account, Cap, CostBound, Hold, Ledger
 from asyncbench.engine.lane import Lane
+from asyncbench.engine.model_client import ModelClient
 from asyncbench.engine.stopping import Stopping
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import AsyncbenchError, ProviderError, UnsentError
 from asyncbench.records import Ended, Event, History, Model, Outcome, Result, Sent, Skipped, StopWhen, Trial
 

@@ -14,7 +14,7 @@ from typing import Final
 from asyncbench.cluster.dealt_lane import DealtLane
 from asyncbench.cluster.messages import JournalSummary, LaneOrders, Lease, LeaseUse, Orders, WorkerReport
 from asyncbench.engine.budget import Account, Hold, Ledger
-from asyncbench.engine.trial_queue import ModelClient
+from asyncbench.engine.model_client import ModelClient
 from asyncbench.errors import AsyncbenchError
 from asyncbench.records import Limits
 

@@ -14,10 +14,11 @@ from asyncbench.cluster.messages import (
     LaneStart,
 )
 from asyncbench.engine.lane_model import LaneModel
+from asyncbench.engine.model_client import ModelClient
+from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.engine.scheduler import note_alone
 from asyncbench.engine.stopping import ConditionCell, right_of
 from asyncbench.engine.telemetry import Counters
-from asyncbench.engine.trial_queue import ModelClient, PendingTrial
 from asyncbench.records import History, Limits, Outcome, Stop
 
 CHUNK: Final = 256  # trials that a worker may hold beside those that it has begun

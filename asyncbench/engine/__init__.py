@@ -10,8 +10,9 @@ PUBLIC = (
     "lane",
     "lane_model",
     "limits",
+    "model_client",
+    "pending_trial",
     "scheduler",
     "stopping",
     "telemetry",
-    "trial_queue",
 )

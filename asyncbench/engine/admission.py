@@ -11,6 +11,7 @@ from typing import Final
 from asyncbench.engine.guessed_limit import BIN_S, LOST_S, GuessedLimit
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import WORTH_TELLING_S, Gate, Pause, Wait
+from asyncbench.engine.pending_trial import ONE_CALL, PendingTrial
 from asyncbench.engine.telemetry import LoopLag, Minutes
 from asyncbench.engine.throttle import (
     FIRST_PROBE_S,
@@ -20,7 +21,6 @@ from asyncbench.engine.throttle import (
     Throttle,
     UnansweredRuns,
 )
-from asyncbench.engine.trial_queue import ONE_CALL, PendingTrial
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import MOST_IN_FLIGHT, Attempt, Limits, Reply, waits
 

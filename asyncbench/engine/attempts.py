@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from asyncbench.engine.budget import Account
-from asyncbench.engine.trial_queue import ModelClient, PendingTrial, TrialQueue
+from asyncbench.engine.model_client import ModelClient
+from asyncbench.engine.pending_trial import PendingTrial
+from asyncbench.engine.trial_queue import TrialQueue
 from asyncbench.errors import AsyncbenchError, ErrorKind, LostCallError, ProviderError, UnwrittenError
 from asyncbench.pricing import Charge, charge, dollars_of
 from asyncbench.records import BATCH, Attempt, Ended, Reply, Sent
@@ -273,6 +275,8 @@ class Attempts:
         reply = ended if isinstance(ended, Reply) else None
         error = ended if isinstance(ended, ProviderError) else None
         measured_s = None if reply is None else reply.latency_s
+        # The process that made the call: `w003`, or `w003.2` for the second that this one started.
+        processes = (self._client.worker, (ended.worker if ended else None) or worker)
         attempt = Attempt(
             trial_id=pending.request.trial.trial_id,
             attempt=pending.attempts,
@@ -296,7 +300,7 @@ class Attempts:
             reserved_usd=pending.reserved_usd,
             most_usd=pending.most_usd,
             error=error.message if error else None if reply else why,
-            worker=self._worker((ended.worker if ended else None) or worker),
+            worker=".".join(filter(None, processes)) or None,
             **pending.extra_columns(pending, ended),
         )
         graded_next = reply is not None and not self._client.grades_long(pending.request.trial.problem, reply)
@@ -304,10 +308,6 @@ class Attempts:
         self._money.settle(pending, attempt.cost_usd)
         self._client.counters.count(attempt)
         return attempt
-
-    def _worker(self, child: str | None) -> str | None:
-        """Return which process made a call: `w003`, or `w003.2` for the second that this one started."""
-        return ".".join(filter(None, (self._client.worker, child))) or None
 
     def _lag_s(self, pending: PendingTrial, ended: Reply | ProviderError | None) -> float:
         """Return how late an event loop was during a call at worst: this one's, or that of its worker."""

@@ -65,21 +65,21 @@ def level(models: Sequence[ModelProgress], money: float) -> float:
             if slope < inf:
                 end = model.share + min(model.room, model.planned - model.begun) / model.planned
                 changes.append((end, -slope))
-    at, slope = 0.0, 0.0
+    reached, slope = 0.0, 0.0
     for share, change in sorted(changes):
-        if slope > 0 and money < slope * (share - at):
-            return at + max(0.0, money) / slope
-        money -= slope * (share - at)
-        at, slope = share, slope + change
+        if slope > 0 and money < slope * (share - reached):
+            return reached + max(0.0, money) / slope
+        money -= slope * (share - reached)
+        reached, slope = share, slope + change
         if slope == inf:
-            return at
+            return reached
     return inf
 
 
-def ahead(own: ModelProgress, others: Sequence[ModelProgress], at: float) -> bool:
+def ahead(model: ModelProgress, others: Sequence[ModelProgress], fair_share: float) -> bool:
     """Whether a model should wait for others: another trial is beyond its fair part, and one is behind."""
-    behind = min((model.share for model in others if model.room > 0 and model.cost > 0), default=inf)
-    return own.share + 1 / own.planned > at and own.share > behind + own.slack
+    behind = min((other.share for other in others if other.room > 0 and other.cost > 0), default=inf)
+    return model.share + 1 / model.planned > fair_share and model.share > behind + model.slack
 
 
 @dataclass(slots=True)
@@ -89,19 +89,19 @@ class FairLevel:
     level: float = inf  # as a share of their trials; inf: there was enough for all
     reuses: int = 0  # for which that is good enough
 
-    def near(self, own: ModelProgress) -> bool:
+    def near(self, model: ModelProgress) -> bool:
         """Whether another trial is within what was last seen, seen not long ago."""
-        if self.reuses and own.share + 1 / own.planned <= self.level:
+        if self.reuses and model.share + 1 / model.planned <= self.level:
             self.reuses -= 1
             return True
         return False
 
-    def ahead(self, own: ModelProgress, others: Sequence[ModelProgress], remaining: float) -> bool:
+    def ahead(self, model: ModelProgress, others: Sequence[ModelProgress], remaining: float) -> bool:
         """Whether a model should wait for the others with `remaining` picodollars for all of them."""
-        enough = level((own, *others), remaining) == inf
-        self.level = inf if enough else level((own, *others), SURE * remaining)
+        enough = level((model, *others), remaining) == inf
+        self.level = inf if enough else level((model, *others), SURE * remaining)
         self.reuses = REUSES + len(others)
-        return ahead(own, others, self.level)
+        return ahead(model, others, self.level)
 
 
 # ── Caps and accounts
@@ -214,7 +214,9 @@ class Ledger:
     @property
     def lacked_for(self) -> str:
         """The thing that had no room in it, in words: a call or a batch."""
-        return max((one.lacked_for for one in self.accounts if one.bound_by), key=len, default="call")
+        return max(
+            (account.lacked_for for account in self.accounts if account.bound_by), key=len, default="call"
+        )
 
     def changed(self) -> None:
         """Wake who waits."""
@@ -254,10 +256,10 @@ class Account:
     _notified: bool = False
     _runner: _Runner | None = None  # None: it is not asked in this run
 
-    def hold(self, request: Request, at: float) -> Hold:
-        """Return what has to be set aside for a call that is sent at `at`, UTC."""
-        most = self.most(request, at)
-        hold = Hold(most, (most if self.ratio == AS_BOUND else ceil(most * self.ratio)) or self.least)
+    def hold(self, request: Request, sent_at: float) -> Hold:
+        """Return what has to be set aside for a call that is sent at `sent_at`, UTC."""
+        bound = self.most(request, sent_at)
+        hold = Hold(bound, (bound if self.ratio == AS_BOUND else ceil(bound * self.ratio)) or self.least)
         self.latest = hold.amount
         return hold
 
@@ -358,15 +360,16 @@ class Account:
         return self._runner is not None and any(map(self._ahead_under, shared))
 
     def _ahead_under(self, cap: Cap) -> bool:
-        own = self.progress(asks=True)
-        if cap.fair_level.near(own):
+        """Whether a trial would cost what is set aside for others under this cap."""
+        progress = self.progress(asks=True)
+        if cap.fair_level.near(progress):
             return False
-        others = [other for other in self.ledger.accounts if other is not self and cap in other.caps]
-        in_flight = sum(account._in_flight_cost() for account in (self, *others))
+        others = [account for account in self.ledger.accounts if account is not self and cap in account.caps]
+        in_flight = sum(account._cost_in_flight() for account in (self, *others))
         # The last call needs room for all that it may cost: so much will be left over.
         over = max(account.latest or 0 for account in (self, *others))
         remaining = cap.limit - cap.spent - in_flight - over
-        return cap.fair_level.ahead(own, [other.progress() for other in others], remaining)
+        return cap.fair_level.ahead(progress, [account.progress() for account in others], remaining)
 
     def progress(self, *, asks: bool | None = None) -> ModelProgress:
         """Return how far the model is; `asks`: whether it goes on, where that is known."""
@@ -376,17 +379,15 @@ class Account:
         begun = min(counters.planned, counters.done + counters.skipped + out_of(counters))
         cost = 0.0 if self.latest == 0 else self._trial_cost(counters)  # 0: it waits for nobody's money
         goes_on = self._runner.asks() if asks is None else asks
-        return ModelProgress(begun, counters.planned, cost, room=self._room(self._runner) if goes_on else 0.0)
 
-    def _room(self, runner: _Runner) -> float:
-        """Return how many trials it will begin before the end of the run, at its pace so far."""
-        closed = runner.counters.outcomes.total()
-        if self.ledger.ends_s == inf or not closed:
-            return inf
-        at_s = runner.now_s()
-        return max(0.0, self.ledger.ends_s - at_s) * closed / max(at_s - runner.began_s, 1.0)
+        # Before a deadline it begins as many more as its pace so far allows.
+        room, closed = inf if goes_on else 0.0, counters.outcomes.total()
+        if goes_on and self.ledger.ends_s < inf and closed:
+            at_s = self._runner.now_s()
+            room = max(0.0, self.ledger.ends_s - at_s) * closed / max(at_s - self._runner.began_s, 1.0)
+        return ModelProgress(begun, counters.planned, cost, room=room)
 
-    def _in_flight_cost(self) -> float:
+    def _cost_in_flight(self) -> float:
         """Return what calls in flight will probably cost, picodollars."""
         if self._runner is None or not out_of(self._runner.counters):
             return 0.0

@@ -7,7 +7,7 @@ import asyncio
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Self
 
@@ -17,8 +17,9 @@ from asyncbench.engine.admission import Admission
 from asyncbench.engine.budget import Account
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import Amounts
+from asyncbench.engine.model_client import ModelClient
+from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.engine.telemetry import Minutes
-from asyncbench.engine.trial_queue import ModelClient, PendingTrial
 from asyncbench.errors import LostCallError, ProviderError, UnsentError, UnwrittenError
 from asyncbench.records import Limits, Reply, waits
 
@@ -34,17 +35,15 @@ AWAY_S: Final = 60.0  # of a wait: others who share a budget go on without this 
 class Lane:
     """The queue and limits of one model, or of all models of one group.
 
-    `_dispatch` is the only one to acquire the lane's limits, so they are served first come first served. A
-    failed attempt that is worth another try waits in a heap by its due time, holding no slot.
+    `_dispatch` alone takes of the lane's limits, so calls are served in the order in which they come. A
+    failed attempt that is worth another try waits in a heap by its due time, and holds no slot.
     """
 
     name: str
     clients: list[ModelClient]
     limits: Limits
     notify: Callable[[str], None]  # to a person, once
-    serial_group: str | None = (
-        None  # lanes with the same one run one after the other; None: it waits for none
-    )
+    serial_group: str | None = None  # lanes of the same one run in turn; None: it waits for no other
     taken_until_s: list[float] = field(default_factory=list)  # slots, by calls of a process that died
     held_s: Callable[[], float] = float  # for how long nothing may start: nobody is there to make a call
     # A heap by due time.
@@ -66,7 +65,24 @@ class Lane:
 
     async def run(self) -> None:
         """Feed and dispatch until the sources are dry and every trial is closed, or until stopped."""
-        self._prepare()
+        self._now_s = asyncio.get_running_loop().time
+        self._paused_s, self.runs = self._now_s(), True
+        self._ramp = AsyncLimiter(RAMP_PER_S / 10, 0.1)
+        self._models = [LaneModel(client) for client in self.clients]
+        client = self.clients[0]
+        self._minutes = Minutes(self.name, epoch_s=client.epoch_s, at_s=self._now_s(), keep=client.keep)
+        self.admission = Admission(
+            name=self.name,
+            models=self._models,
+            limits=self.limits,
+            lag=client.lag,
+            minutes=self._minutes,
+            notify=self.notify,
+            now_s=self._now_s,
+            held_s=self.held_s,
+            taken_until_s=self.taken_until_s,
+        )
+
         try:
             async with asyncio.TaskGroup() as tasks:
                 for model in self._models:
@@ -76,7 +92,7 @@ class Lane:
                 self._intake.append(tasks.create_task(dispatching, name=f"dispatch {self.name}"))
                 if self._stopped:
                     self.stop()
-        finally:  # whatever ends it: what it did up to here is told
+        finally:  # however it ends, its last minute is written down
             self.runs = False
             self.admission.close_minute()
         if not self._stopped:
@@ -103,7 +119,8 @@ class Lane:
         """Return its limits a minute: as set or told, and the fraction of it."""
         if self.runs:
             return self.admission.gate.in_force()
-        return {what: most * self.limits.fraction for what, most in self.limits.per_minute.items() if most}
+        per_minute = self.limits.per_minute.items()
+        return {what: limit * self.limits.fraction for what, limit in per_minute if limit}
 
     def set_limits(self, limits: Limits) -> None:
         """Set other limits."""
@@ -124,29 +141,6 @@ class Lane:
             for pending in itertools.chain(waiting, *(model.queue.pending for model in self._models)):
                 pending.since_s += sat_out_s  # the time for its retries stood still
         self._changed.set()
-
-    def _prepare(self) -> None:
-        self._now_s = asyncio.get_running_loop().time
-        self._paused_s, self.runs = self._now_s(), True
-        self._ramp = AsyncLimiter(RAMP_PER_S / 10, 0.1)
-        self._models = [LaneModel(client) for client in self.clients]
-        self._minutes = Minutes(
-            self.name,
-            epoch_s=self.clients[0].epoch_s,
-            at_s=self._now_s(),
-            keep=self.clients[0].keep,
-        )
-        self.admission = Admission(
-            name=self.name,
-            models=self._models,
-            limits=self.limits,
-            lag=self.clients[0].lag,
-            minutes=self._minutes,
-            notify=self.notify,
-            now_s=self._now_s,
-            held_s=self.held_s,
-            taken_until_s=self.taken_until_s,
-        )
 
     # ── Calls ────────────────────────────────────────────────────────────────────────────────────
 
@@ -184,7 +178,7 @@ class Lane:
                 raise
             except (LostCallError, UnsentError):
                 raise
-            except Exception as error:  # whatever it is, it is about one reply: the others go on
+            except Exception as error:  # it concerns this reply alone: the other calls go on
                 ended = attempts.failure(pending, error)
             attempt = attempts.end(pending, ended)
         except (LostCallError, UnsentError) as lost:
@@ -206,9 +200,9 @@ class Lane:
         if wait_s is not None:
             model.waiting += 1
             heapq.heappush(self._retries, (self._now_s() + wait_s, next(self._ties), model, pending))
-        for other in self._models:
-            if other.counters.over and other.waiting:
-                self._forget(other)
+        for lane_model in self._models:
+            if lane_model.counters.over and lane_model.waiting:
+                self._forget(lane_model)
         self._changed.set()
 
     # ── The next trial ───────────────────────────────────────────────────────────────────────────
@@ -239,26 +233,26 @@ class Lane:
         depth = self.admission.depth()
         most_waiting = max(MOST_WAITING, 2 * depth)  # more would only lengthen the queue of the failed
         asking = [model for model in self._models if model.ready and model.waiting < most_waiting]
-        for model in self._in_turn(asking):
+
+        # Each is asked in proportion to what it has left. While several ask, none has more than an even share
+        # of the calls in flight: the calls of one may take a hundred times as long.
+        in_turn = asking
+        if len(asking) > 1:
+            share = self.admission.slots.ceiling(limited=self.admission.limited, share=1.0) / len(asking)
+            free = [model for model in asking if model.counters.in_flight < share]
+            in_turn = sorted(free or asking, key=lambda model: model.credit + model.left, reverse=True)
+
+        for model in in_turn:
             queue = model.queue
             if self._affords(model, queue.pending[0]) or (model.counters.over and queue.pending):
                 if len(queue.pending) <= depth // 2 + 1:
                     queue.hungry.set()
-                _take_turn(model, asking)
+                if len(asking) > 1:  # it pays for its turn what all of them get
+                    model.credit -= sum(asking_model.left for asking_model in asking)
+                    for asking_model in asking:
+                        asking_model.credit += asking_model.left
                 return model
         return None
-
-    def _in_turn(self, asking: list[LaneModel]) -> list[LaneModel]:
-        """Return models in the order in which they may be asked now: each in proportion to what it has left.
-
-        While several ask, none has more than an even share of the calls in flight: the calls of one may take
-        a hundred times as long.
-        """
-        if len(asking) < 2:
-            return asking
-        most = self.admission.slots.ceiling(limited=self.admission.limited, share=1.0) / len(asking)
-        free = [model for model in asking if model.counters.in_flight < most]
-        return sorted(free or asking, key=lambda model: model.credit + model.left, reverse=True)
 
     def _affords(self, model: LaneModel, pending: PendingTrial) -> bool:
         """Whether there is money for a call; where there never will be, the model's retries are left."""
@@ -372,14 +366,6 @@ class Lane:
                 f"This computer, not the provider, limits the speed (event loop up to {late_ms:,.0f} ms "
                 f"behind). Fewer models at once, or a lower concurrency, are not slower.{more_cores}"
             )
-
-
-def _take_turn(model: LaneModel, asking: Sequence[LaneModel]) -> None:
-    """Note whose turn it was, of those that asked for it."""
-    if len(asking) > 1:
-        model.credit -= sum(other.left for other in asking)
-        for other in asking:
-            other.credit += other.left
 
 
 def _show_wait(cause: str | None, admission: Admission) -> None:

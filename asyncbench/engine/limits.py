@@ -76,8 +76,8 @@ class Bucket:
 
         That may be more than time alone saves up: it was there a moment ago, and would be lost.
         """
-        most = self._capacity if amount >= 0 else max(self._capacity, self._per_s * GIVEN_BACK_S)
-        self._level = min(most, self._fill(at_s) - amount)
+        highest = self._capacity if amount >= 0 else max(self._capacity, self._per_s * GIVEN_BACK_S)
+        self._level = min(highest, self._fill(at_s) - amount)
         self._taken, self._taken_at_s = self.taken(at_s) + amount, at_s
 
     def empty(self, at_s: float) -> None:

@@ -10,7 +10,7 @@ import math
 import re
 from typing import Final
 
-from asyncbench.engine.trial_queue import PendingTrial
+from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.errors import ErrorKind, ProviderError
 
 PROOF: Final = 3  # trials of a model without success, refused in the same words: it is not their questions
@@ -80,13 +80,17 @@ class SameFailures:
 
     def failed(self, pending: PendingTrial, error: ProviderError, at_s: float) -> bool:
         """Take in a failure; return whether it ends the row of those before."""
-        kind, words = (error.kind, error.http_status), _words_of(error)
+        kind = (error.kind, error.http_status)
+        # Its words without status and code, and without what it tells of one call alone.
+        message = error.message.partition(": ")[2] or error.message
+        words = frozenset(_WORD.findall(_OWN_WORDS.sub(" ", message).lower()))
         differs = self._kind is not None and kind != self._kind
         if differs:
             self._end()
         if not self._calls:
             self._words, self._alike = words, True
-        self._alike = self._alike and _share_words(words, self._words)
+        shared = len(words & self._words) >= ALIKE * min(len(words), len(self._words))
+        self._alike = self._alike and shared
         self._kind, self._foreign = kind, error.foreign
         prefix = "no reply so far can be read: " if error.kind is ErrorKind.BAD_REPLY else ""
         self.why = f"{error.kind.value}: {prefix}{error.message}"
@@ -122,7 +126,8 @@ class SameFailures:
     @property
     def certain(self) -> bool:
         """Whether whatever is asked fails in the same way."""
-        lasts = not self._needs_time or self._at_s - self._since_s >= MINUTE_S
+        needs_time = self._concerns_question or (self._passes and not self._misdirected)
+        lasts = not needs_time or self._at_s - self._since_s >= MINUTE_S
         is_probed = self._probes >= PROBES or not self.accepted
         return lasts and is_probed and self._calls >= self._needed and self._several
 
@@ -145,10 +150,6 @@ class SameFailures:
     def _concerns_question(self) -> bool:
         kind, status = self._kind or (None, None)
         return kind in _OF_THE_QUESTION or status == _NOT_FOUND
-
-    @property
-    def _needs_time(self) -> bool:
-        return self._concerns_question or (self._passes and not self._misdirected)
 
     @property
     def _needed(self) -> int:
@@ -177,13 +178,3 @@ class SameFailures:
 def _is_batched(pending: PendingTrial) -> bool:
     """Whether a trial comes from a batch, which was sent before its trials were read again."""
     return pending.sent_s < pending.taken_s
-
-
-def _words_of(error: ProviderError) -> frozenset[str]:
-    """Return the words of an error without status and code, and without what it tells of one call alone."""
-    message = error.message.partition(": ")[2] or error.message
-    return frozenset(_WORD.findall(_OWN_WORDS.sub(" ", message).lower()))
-
-
-def _share_words(first: frozenset[str], second: frozenset[str]) -> bool:
-    return len(first & second) >= ALIKE * min(len(first), len(second))

@@ -1,12 +1,12 @@
 """All lanes of a run, side by side or one after the other."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from asyncbench.engine.model_client import ModelClient
 from asyncbench.engine.telemetry import LoopLag
-from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.records import LaneMinute, Limits
 
 
@@ -99,25 +99,22 @@ class Scheduler:
         Raises:
             ExceptionGroup: what a lane raised; all others were cancelled first.
         """
+        # Lanes of a serial group run one after the other, every other lane by itself.
+        queues: dict[tuple[str | None, str], list[AnyLane]] = {}
+        for lane in self.lanes:
+            alone = lane.name if lane.serial_group is None else ""
+            queues.setdefault((lane.serial_group, alone), []).append(lane)
         try:
             async with asyncio.timeout(None) as self._bound, asyncio.TaskGroup() as tasks:
                 meter = tasks.create_task(self.lag.measure(), name="event-loop lag")
                 async with asyncio.TaskGroup() as lanes:
-                    for queue in self._queues():
-                        lanes.create_task(self._one_by_one(queue), name=f"lane {queue[0].name}")
+                    for queue in queues.values():
+                        lanes.create_task(self._run_in_turn(queue), name=f"lane {queue[0].name}")
                 meter.cancel()
         except TimeoutError:
             self.abandoned = True
         finally:
             self._bound = None
-
-    def _queues(self) -> Collection[list[AnyLane]]:
-        """Return the lanes that run one after the other, every other by itself."""
-        queues: dict[tuple[str | None, str], list[AnyLane]] = {}
-        for lane in self.lanes:
-            alone = lane.name if lane.serial_group is None else ""
-            queues.setdefault((lane.serial_group, alone), []).append(lane)
-        return queues.values()
 
     def pass_deadline(self, *, drain_s: float) -> None:
         """Stop because there is no more time."""
@@ -133,7 +130,7 @@ class Scheduler:
         if self._bound is not None and not self._bound.expired():
             self._bound.reschedule(asyncio.get_running_loop().time() + drain_s)
 
-    async def _one_by_one(self, lanes: Sequence[AnyLane]) -> None:
-        for lane in lanes:
+    async def _run_in_turn(self, queue: Sequence[AnyLane]) -> None:
+        for lane in queue:
             await lane.run()
-            self.going = [other for other in self.going if other is not lane]
+            self.going = [going for going in self.going if going is not lane]

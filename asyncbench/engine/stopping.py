@@ -27,8 +27,9 @@ ConditionCell = tuple[str, Cell]  # condition and cell: what trials of one model
 
 def cell_of(trial: Trial) -> ConditionCell:
     """Return the cell of a trial."""
-    of = trial.problem
-    return trial.condition.name, Cell(of.suite, of.task, of.variant, of.representation, of.length)
+    problem = trial.problem
+    cell = Cell(problem.suite, problem.task, problem.variant, problem.representation, problem.length)
+    return trial.condition.name, cell
 
 
 def right_of(outcome: Outcome) -> bool | None:
@@ -53,11 +54,11 @@ def stop_at(when: StopWhen, correct: int, answers: int) -> Stop | None:
     return Stop(rule=rule, asked=answers, correct=correct, low=low, high=high)
 
 
-def still_stopped(when: StopWhen | None, known: Iterable[CellCounts]) -> frozenset[CellCounts]:
-    """Return those (correct, asked) by which a rule stops a cell; without a rule none does."""
+def still_stopped(when: StopWhen | None, cells: Iterable[CellCounts]) -> frozenset[CellCounts]:
+    """Return those counts (correct, asked) by which a rule stops a cell; without a rule none does."""
     if when is None:
         return frozenset()
-    return frozenset(counts for counts in set(known) if stop_at(when, *counts) is not None)
+    return frozenset(counts for counts in set(cells) if stop_at(when, *counts) is not None)
 
 
 def next_check(when: StopWhen, correct: int, answers: int) -> float:
@@ -81,18 +82,18 @@ class _CellAnswers:
 
     when: StopWhen
     check_at: float
-    planned: int = 0  # trials given a place
-    closed: int = 0  # of them, those up to which all are closed
+    planned: int = 0  # trials that were given an index
+    closed: int = 0  # trials from the first on that are closed without a gap
     answers: int = 0  # of these, those that did not fail
     correct: int = 0
-    early: dict[int, bool | None] = field(default_factory=dict)  # closed before one that is planned earlier
+    early: dict[int, bool | None] = field(default_factory=dict)  # by index: closed before an earlier one was
     stop: Stop | None = None
 
-    def add(self, place: int, right: bool | None) -> None:
+    def add(self, index: int, right: bool | None) -> None:
         """Count an answer, and all that waited for it."""
         if self.stop is not None:
             return
-        self.early[place] = right
+        self.early[index] = right
         while self.stop is None and self.closed in self.early:
             answer = self.early.pop(self.closed)
             self.closed += 1
@@ -111,9 +112,9 @@ class _CellAnswers:
 class Stopping:
     """The cells of one model while a run lasts.
 
-    Every first answer planned has to be told in order, by `known` or by `plan`. A trial that was begun is
-    brought to its end, with its retries, whatever becomes of its cell. One that earlier runs closed and this
-    run asks again counts as it was closed before, and `changed` tells that it counts otherwise from now on.
+    Each first answer that is planned is told in order, by `take_known` or by `plan`. A trial that was begun
+    is brought to its end, with its retries, whatever becomes of its cell. One that earlier runs closed and
+    this run asks again counts as it was closed before, and `changed` tells that it counts otherwise then.
     """
 
     when: StopWhen
@@ -124,7 +125,7 @@ class Stopping:
     on_stop: Callable[[], None] = lambda: None  # is called when an answer stops a cell
     anyway: set[str] = field(default_factory=set)  # trials that are asked whatever is known of their cells
     _cells: dict[ConditionCell, _CellAnswers] = field(default_factory=dict)
-    _places: dict[str, tuple[_CellAnswers, int]] = field(default_factory=dict)  # of trials not closed yet
+    _indices: dict[str, tuple[_CellAnswers, int]] = field(default_factory=dict)  # of trials not closed yet
     _counted_as: dict[str, bool | None] = field(default_factory=dict)  # of those, how the first answers count
 
     def figures_of(self, trial: Trial) -> CellCounts:
@@ -139,7 +140,7 @@ class Stopping:
 
     def stops(self) -> dict[ConditionCell, Stop]:
         """Return the cells of which enough is known."""
-        return {cell: known.stop for cell, known in self._cells.items() if known.stop is not None}
+        return {cell: answers.stop for cell, answers in self._cells.items() if answers.stop is not None}
 
     def stop_cell(self, cell: ConditionCell, stop: Stop) -> None:
         """Stop a cell, as another process has decided."""
@@ -148,50 +149,50 @@ class Stopping:
 
     def skipped(self, trial: Trial) -> None:
         """Take in that another process has written down that a trial is not asked."""
-        self._places.pop(trial.trial_id, None)
+        self._indices.pop(trial.trial_id, None)
 
-    def known(self, cell: ConditionCell, answers: Iterable[bool | None]) -> None:
+    def take_known(self, cell: ConditionCell, answers: Iterable[bool | None]) -> None:
         """Take in answers of earlier runs, None where one failed, that come next in the order of a cell."""
-        known = self._answers(cell)
+        cell_answers = self._answers(cell)
         for right in answers:
-            known.add(known.planned, right)
-            known.planned += 1
+            cell_answers.add(cell_answers.planned, right)
+            cell_answers.planned += 1
 
     def plan(self, trial: Trial) -> None:
-        """Give a trial its place: the next of its cell."""
+        """Give a trial its index: the next of its cell."""
         if not trial.repeat:
             cell = self._answers(cell_of(trial))
-            self._places[trial.trial_id] = cell, cell.planned
+            self._indices[trial.trial_id] = cell, cell.planned
             cell.planned += 1
 
     def ask_again(self, trial: Trial, *, right: bool | None) -> None:
         """Take in how the next trial was closed; it is asked again, whatever is known of its cell."""
         self.anyway.add(trial.trial_id)
         if not trial.repeat:
-            self.known(cell_of(trial), [right])
+            self.take_known(cell_of(trial), [right])
             self._counted_as[trial.trial_id] = right
 
     def close(self, trial_id: str, *, right: bool | None) -> None:
-        """Take in the answer of a trial, None where it failed; one without a place does not count."""
+        """Take in the answer of a trial, None where it failed; one without an index does not count."""
         if right is not None and self._counted_as.get(trial_id, right) != right:
             self.changed = True  # one that fails keeps the answer that it has
-        cell, place = self._places.pop(trial_id, (None, 0))
+        cell, index = self._indices.pop(trial_id, (None, 0))
         if cell is not None and cell.stop is None:
-            cell.add(place, right)
+            cell.add(index, right)
             if cell.stop is not None:
                 self.on_stop()
 
     def skip(self, trial: Trial, stop: Stop) -> None:
         """Write down that a trial is not asked."""
-        self._places.pop(trial.trial_id, None)
+        self._indices.pop(trial.trial_id, None)
         self.counters.skipped += 1
         self.keep(Skipped(trial=trial, stop=stop, skipped_at=self.now()))
 
     def forget(self) -> None:
         """Free the memory of all cells: nothing more is asked. The counters stay."""
         self.keep = lambda _: None
-        for known in (self._cells, self._places, self.anyway, self._counted_as):
-            known.clear()
+        for memory in (self._cells, self._indices, self.anyway, self._counted_as):
+            memory.clear()
 
     def _answers(self, cell: ConditionCell) -> _CellAnswers:
         if cell not in self._cells:

@@ -23,7 +23,7 @@ class Minutes:
     Times are the loop's clock; `epoch_s` is UTC at its zero.
     """
 
-    _most: int  # calls in flight at once
+    _most_in_flight: int  # calls at once
 
     def __init__(self, lane: str, *, epoch_s: float, at_s: float, keep: Callable[[LaneMinute], None]) -> None:
         self._lane, self._epoch_s, self._keep = lane, epoch_s, keep
@@ -36,7 +36,7 @@ class Minutes:
     def admitted(self, in_flight: int) -> None:
         """Count a call that starts."""
         self._calls += 1
-        self._most = max(self._most, in_flight)
+        self._most_in_flight = max(self._most_in_flight, in_flight)
 
     def settled(self, used: Amounts) -> None:
         """Count what a call took of the limits."""
@@ -73,7 +73,7 @@ class Minutes:
                         output_tokens=self._output,
                         limits=dict(limits),
                         share=share,
-                        most_in_flight=self._most,
+                        most_in_flight=self._most_in_flight,
                         refused=self.refused,
                         waited_s=dict(self._waited),
                         pauses=tuple(self.pauses),
@@ -86,7 +86,7 @@ class Minutes:
         self._start_s = at_s
         # Minutes of the clock on the wall: those of all lanes can be laid side by side.
         self._end_s = at_s + MINUTE_S - (self._epoch_s + at_s) % MINUTE_S
-        self._calls, self._most = 0, in_flight
+        self._calls, self._most_in_flight = 0, in_flight
         self.refused = 0  # calls that were one too many
         self._tokens = self._input = self._output = 0.0
         self._waited: dict[str, float] = defaultdict(float)
@@ -115,7 +115,7 @@ class StepCounts:
 
     name: str
     number: int  # among the steps of this run, from 1
-    of: int | None  # so many; None: a search, which does not know
+    total: int | None  # steps of this run; None: a search, which does not know
     counts_from_s: float  # calls before are its warm-up
     ends_s: float  # when no more calls are due
     later_s: float  # that the steps after it take, but for waiting for their last answers
@@ -124,7 +124,7 @@ class StepCounts:
 
     def left_s(self, now_s: float) -> float | None:
         """Return the seconds until the last step ends; None: nobody knows which it is."""
-        return None if self.of is None else max(0.0, self.ends_s - now_s) + self.later_s
+        return None if self.total is None else max(0.0, self.ends_s - now_s) + self.later_s
 
 
 @dataclass(slots=True, kw_only=True)
@@ -212,8 +212,8 @@ class Counters:
         self.rate_limited += attempt.status == "rate_limited"
         for note in (attempt.note or "").split("; "):
             if note.startswith(TOLD_NOTES):
-                known = note.partition(" (")[0]
-                self.notes[known if known in self.notes or len(self.notes) < MOST_NOTES else OTHER_NOTES] += 1
+                kind = note.partition(" (")[0]
+                self.notes[kind if kind in self.notes or len(self.notes) < MOST_NOTES else OTHER_NOTES] += 1
         if attempt.cost_usd is None:
             self.unpriced += 1
             self.lost += attempt.status != "ok"

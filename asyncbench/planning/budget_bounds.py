@@ -10,7 +10,7 @@ from time import time
 
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.budget import Cap, CostBound, Ledger
-from asyncbench.engine.trial_queue import MostUsd
+from asyncbench.engine.model_client import MostUsd
 from asyncbench.errors import ConfigError
 from asyncbench.pricing import PERIOD_S, Rates, dollars_of, most_usd, picodollars, rates_given
 from asyncbench.providers.endpoints import known_endpoints

@@ -103,7 +103,9 @@ class Needed:
     def holds(self, trial: Trial, history: History) -> bool:
         """Return whether a trial has to be asked, or graded; that it need not be is written down."""
         for cell, answers in self._ahead_of.pop(trial.trial_id, {}).items():
-            self.stopping.known(cell, (None if answer == _FAILED else bool(answer) for answer in answers))
+            self.stopping.take_known(
+                cell, (None if answer == _FAILED else bool(answer) for answer in answers)
+            )
         if trial.trial_id in self.before.again:
             self.stopping.ask_again(trial, right=self.before.answer_of(trial.trial_id))
             return True

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from asyncbench.cluster.ray_actors import on_ray
 from asyncbench.config.run_entries import workers_here
+from asyncbench.engine.model_client import ModelClient
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import StoreError
 from asyncbench.files import discard, input_path
 from asyncbench.lanes.batches.context import BatchClock

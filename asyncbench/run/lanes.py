@@ -18,9 +18,9 @@ from asyncbench.config.loading import Find, Load
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.limits import Counting
+from asyncbench.engine.model_client import ModelClient, MostUsd
 from asyncbench.engine.scheduler import AnyLane
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.engine.trial_queue import ModelClient, MostUsd
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.batches.context import BatchAccount, BatchClock, BatchContext, EnqueuedPool
 from asyncbench.lanes.batches.harvest import Harvest

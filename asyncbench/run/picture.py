@@ -208,7 +208,7 @@ def step_lines(lanes: Lanes, now_s: float) -> list[str]:
 
 
 def _step_text(alias: str, step: StepCounts, in_flight: int, now_s: float) -> str:
-    of = " of a search" if step.of is None else f" of {step.of:,}"
+    of = " of a search" if step.total is None else f" of {step.total:,}"
     phase = " (warm-up)" if now_s < step.counts_from_s else " (last answers)" if now_s >= step.ends_s else ""
     counts = f"{step.due:,} due, {step.answered:,} answered, {in_flight:,} in flight"
     return f"{safe(alias)}: step {step.number:,}{of}, {step.name}: {counts}{phase}"

@@ -18,8 +18,8 @@ from asyncbench.cluster.messages import Orders, WorkerDiedError, WorkerReport, a
 from asyncbench.config.run_entries import usable_cores, workers_here
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.awake import deadlines_put_off
+from asyncbench.engine.model_client import ModelClient
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.planning.budget_bounds import most_of, most_usd_of
 from asyncbench.planning.preflight import check_environment, keys_for, raise_file_limit

@@ -9,10 +9,12 @@ from itertools import pairwise
 import pytest
 
 from asyncbench.engine.lane import GROWTH
-from asyncbench.engine.lane_model import FEW, TokenEstimates
 from asyncbench.engine.limits import Amounts
+from asyncbench.engine.model_client import LONG_REPLY
+from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.engine.telemetry import Counters
-from asyncbench.engine.trial_queue import LONG_REPLY, PendingTrial
+from asyncbench.engine.token_estimates import TokenEstimates
+from asyncbench.engine.warm_up import FEW
 from asyncbench.errors import ErrorKind, LostCallError, ProviderError, StoreError, UnwrittenError
 from asyncbench.records import Attempt, Ended, History, Limits, Outcome, Reply, RetryPolicy, Sent
 from tests.world.clock import virtually

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from asyncbench.engine.trial_queue import wait_before_retry
+from asyncbench.engine.pending_trial import wait_before_retry
 from asyncbench.errors import FINAL_FOR_LANE, WORTH_ANOTHER_TRY, ErrorKind, ProviderError
 from asyncbench.records import RetryPolicy
 

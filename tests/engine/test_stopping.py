@@ -137,9 +137,9 @@ def test_what_earlier_runs_closed_counts_at_its_place():
     stopping, _ = judge()
     asked = trials()
     cell = cell_of(asked[0])
-    stopping.known(cell, [False, True])
+    stopping.take_known(cell, [False, True])
     stopping.plan(asked[2])
-    stopping.known(cell, [True] * 57)
+    stopping.take_known(cell, [True] * 57)
     assert stopping.stop_of(asked[2]) is None
     stopping.close(asked[2].trial_id, right=False)
     assert stopping.stop_of(asked[2]) == stopped(stopping.when, [False, True, False] + [True] * 57)
@@ -149,7 +149,7 @@ def test_a_failed_trial_is_left_out_and_holds_back_none_after_it():
     (stopping, _), (one, two, *_) = judge(), trials()
     stopping.plan(one)
     stopping.plan(two)
-    stopping.known(cell_of(one), [None] * 30 + [True] * 60)
+    stopping.take_known(cell_of(one), [None] * 30 + [True] * 60)
     stopping.close(two.trial_id, right=True)
     stopping.close(one.trial_id, right=None)
     assert stopping.stop_of(trials(3)[2]) == stopped(stopping.when, [True] * 60)
@@ -165,7 +165,7 @@ def test_cells_are_told_apart_by_condition_kind_and_length():
     ]
     assert len({cell_of(one), *map(cell_of, others)}) == 7
     stopping, _ = judge()
-    stopping.known(cell_of(one), [True] * 60)
+    stopping.take_known(cell_of(one), [True] * 60)
     assert stopping.stop_of(one)
     assert not any(map(stopping.stop_of, others))
 
@@ -176,7 +176,7 @@ def test_a_repeat_of_a_question_is_no_further_problem_but_is_not_needed_either()
         stopping.plan(one)
         stopping.close(one.trial_id, right=True)
     assert stopping.stop_of(trials(1, repeat=1)[0]) is None
-    stopping.known(cell_of(trials(1)[0]), [True] * 60)
+    stopping.take_known(cell_of(trials(1)[0]), [True] * 60)
     assert stopping.stop_of(trials(1, repeat=1)[0])
 
 
@@ -184,7 +184,7 @@ def test_what_is_asked_again_counts_as_it_was_closed_and_is_asked_whatever_is_kn
     stopping, _ = judge()
     first, second = trials(2)
     stopping.ask_again(first, right=False)
-    stopping.known(cell_of(first), [True] * 59)
+    stopping.take_known(cell_of(first), [True] * 59)
     stopping.close(first.trial_id, right=True)
     assert stopping.stop_of(first) is None
     assert stopping.stop_of(second) == stopped(stopping.when, [False] + [True] * 59)
@@ -212,7 +212,7 @@ def test_an_answer_asked_for_again_is_noticed_where_it_counts_otherwise(before, 
 def test_a_skipped_trial_is_written_down_with_what_was_known_and_counted():
     stopping, kept = judge()
     one = trials(1)[0]
-    stopping.known(cell_of(one), [True] * 60)
+    stopping.take_known(cell_of(one), [True] * 60)
     stop = stopping.stop_of(one)
     assert stop is not None
     stopping.skip(one, stop)
@@ -296,7 +296,7 @@ def test_what_waits_for_its_limits_when_its_cell_is_known_waits_no_longer():
 def test_an_answer_that_was_paid_for_is_graded_though_its_cell_is_known():
     stopping, kept = judge()
     one = trials(1)[0]
-    stopping.known(cell_of(one), [True] * 60)
+    stopping.take_known(cell_of(one), [True] * 60)
     needed = Needed(before=Before(right=frozenset(), again={}, skipped={}), stopping=stopping)
     begun = Attempt(trial_id=one.trial_id, attempt=1, model="m", provider="p", started_at=0.0, status="ok")
     answered = History(attempts=1, ended=Ended(attempt=begun, reply=RIGHT))

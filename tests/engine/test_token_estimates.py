@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from asyncbench.engine.lane_model import ENOUGH, TokenEstimates
-from asyncbench.engine.trial_queue import PendingTrial
+from asyncbench.engine.pending_trial import PendingTrial
+from asyncbench.engine.token_estimates import LIKE_REPLIES, TokenEstimates
 from asyncbench.records import History, Reply, Usage
 from tests.world.night import requests
 
@@ -45,8 +45,8 @@ def test_a_fifth_of_replies_is_longer_than_expected():
 
 
 def test_each_cell_is_learnt_by_itself():
-    expected = learnt(*[10] * ENOUGH)
-    learnt(*[5_000] * ENOUGH, length=LONG, expected=expected)
+    expected = learnt(*[10] * LIKE_REPLIES)
+    learnt(*[5_000] * LIKE_REPLIES, length=LONG, expected=expected)
     assert output_tokens(expected, SHORT) == 10
     assert output_tokens(expected, LONG) == 5_000
 

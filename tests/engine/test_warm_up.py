@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.engine.lane_model import ENOUGH, FEW, HOPELESS_S, WIDER_S
+from asyncbench.engine.warm_up import FEW, HOPELESS_CALLS, HOPELESS_S, WIDER_S
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Allowance, Limits, Request, RetryPolicy, Sent
 from tests.world.night import (
@@ -162,7 +162,7 @@ def test_who_names_a_time_is_given_that_time(told):
 
 
 def test_who_is_back_within_five_minutes_is_not_suspended():
-    night = night_of(("m", failing(ErrorKind.OVERLOADED, times=2 * ENOUGH)))
+    night = night_of(("m", failing(ErrorKind.OVERLOADED, times=2 * HOPELESS_CALLS)))
     assert suspended(night) == {"m": None}
     assert len(night.results) == 500
 

@@ -258,7 +258,7 @@ def test_a_terminal_shows_what_is_in_batches_instead_of_a_dead_bar(width):
 
 def test_a_load_says_its_step_and_the_time_left_of_all_steps():
     step = StepCounts(
-        name="poisson 8/s #1", number=2, of=3, counts_from_s=5, ends_s=70, later_s=120, due=80, answered=70
+        name="poisson 8/s #1", number=2, total=3, counts_from_s=5, ends_s=70, later_s=120, due=80, answered=70
     )
     loaded = counters(planned=80, done=80, step=step)
     *_, row, time_left, line = drawn({"simulated/noisy": loaded}, width=80)
@@ -268,7 +268,7 @@ def test_a_load_says_its_step_and_the_time_left_of_all_steps():
     out = io.StringIO()
     virtually(shown(Lines(out), {"m": loaded}, for_s=6))
     assert "about 0:03:00 left; m 80/80; m: step 2 of 3, poisson 8/s #1" in out.getvalue()
-    step.of = None
+    step.total = None
     *_, line = drawn({"simulated/noisy": loaded}, width=80)
     assert line.startswith("simulated/noisy: step 2 of a search, poisson 8/s #1: 80 due")
 

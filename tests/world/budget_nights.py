@@ -18,7 +18,7 @@ from typing import Final
 
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.budget import AHEAD, AHEAD_TRIALS, Cap, Ledger
-from asyncbench.engine.trial_queue import ModelClient
+from asyncbench.engine.model_client import ModelClient
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.planning.budget_bounds import most_of, open_ledger
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars

@@ -22,10 +22,10 @@ from asyncbench.cluster.coordinator import Coordinator
 from asyncbench.cluster.messages import JournalSummary, LeaseUse, Orders, WorkerReport
 from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.limits import HEADROOM, REQUEST_BURST_S
+from asyncbench.engine.model_client import ModelClient
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.stopping import Stopping, right_of
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.pricing import picodollars
 from asyncbench.records import (

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from asyncbench.engine.lane import Lane
+from asyncbench.engine.model_client import ModelClient
+from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.engine.trial_queue import ModelClient, PendingTrial
 from asyncbench.errors import UnwrittenError
 from asyncbench.pricing import rates_at
 from asyncbench.records import (

@@ -15,7 +15,7 @@ from typing import Final
 from asyncbench.engine.admission import BROKEN_OFF, FIRST
 from asyncbench.engine.attempts import GRACE_S
 from asyncbench.engine.lane import Lane
-from asyncbench.engine.lane_model import ENOUGH, HOPELESS_S, LaneModel
+from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import (
     BURST_S,
     CHARACTERS_PER_TOKEN,
@@ -26,8 +26,10 @@ from asyncbench.engine.limits import (
     Counting,
     demanded,
 )
+from asyncbench.engine.pending_trial import ONE_CALL
 from asyncbench.engine.throttle import RAREST_OF_LONG_S, RAREST_PROBE_S
-from asyncbench.engine.trial_queue import ONE_CALL
+from asyncbench.engine.token_estimates import LIKE_REPLIES
+from asyncbench.engine.warm_up import HOPELESS_S
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import (
     Allowance,
@@ -803,7 +805,7 @@ def _lengths_known(one: Played, at_s: float) -> bool:
     if one.plan.max_tokens is not None:
         return True
     answered = [call for call in one.service.calls if call.status == "ok" and call.ended_s <= at_s]
-    return all(sum(call.model == alias for call in answered) >= ENOUGH for alias in one.asked)
+    return all(sum(call.model == alias for call in answered) >= LIKE_REPLIES for alias in one.asked)
 
 
 def no_lane_is_idle(played: Sequence[Played]) -> None:

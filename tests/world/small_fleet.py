@@ -10,9 +10,9 @@ from asyncbench.cluster.cluster_worker import ClusterWorker
 from asyncbench.cluster.coordinator import Coordinator
 from asyncbench.cluster.messages import JournalSummary
 from asyncbench.engine.budget import Cap, Ledger
+from asyncbench.engine.model_client import ModelClient
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import LoopLag
-from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.pricing import picodollars
 from asyncbench.records import Event, History, Message, Model, Request, Trial
 from tests.world.night import Answer, Night

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
+from asyncbench.engine.model_client import ModelClient
 from asyncbench.engine.stopping import ConditionCell, cell_of, stop_at
-from asyncbench.engine.trial_queue import ModelClient
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.planning.skipping import Before, Needed, stopping_of
 from asyncbench.records import (

@@ -7,7 +7,7 @@ from typing import Final
 
 from asyncbench.engine.attempts import BatchOfCall
 from asyncbench.engine.lane_model import LaneModel
-from asyncbench.engine.trial_queue import PendingTrial
+from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.errors import ProviderError
 from asyncbench.lanes.batches.context import BatchContext
 from asyncbench.lanes.batches.harvest import hold_of

@@ -12,7 +12,7 @@ import orjson
 from asyncbench.engine.attempts import BatchOfCall
 from asyncbench.engine.budget import Hold
 from asyncbench.engine.lane_model import LaneModel
-from asyncbench.engine.trial_queue import PendingTrial
+from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.files import storing, sync_to_disk
 from asyncbench.lanes.batches.context import BatchContext

@@ -22,7 +22,7 @@ from typing import Final
 
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.lane_model import LaneModel
-from asyncbench.engine.trial_queue import ModelClient
+from asyncbench.engine.model_client import ModelClient
 from asyncbench.errors import StoreError
 from asyncbench.lanes.batches.context import BatchContext
 from asyncbench.lanes.batches.filling import READ_AHEAD, PartFiller

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, TypedDict
 import orjson
 
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
-from asyncbench.engine.trial_queue import PendingTrial
+from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.errors import ErrorKind, ProviderError, StoreError
 from asyncbench.files import make_folder, publish, storing
 from asyncbench.lanes.batches.ledger import BatchPart

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from asyncbench.engine.lane import Lane
-from asyncbench.engine.trial_queue import ModelClient, PendingTrial
+from asyncbench.engine.model_client import ModelClient
+from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.lanes.batches.context import BatchContext
 from asyncbench.lanes.batches.switching import Switching
 from asyncbench.records import REALTIME, History

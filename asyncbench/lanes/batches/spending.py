@@ -9,7 +9,7 @@ from typing import Final
 
 from asyncbench.engine.budget import Account, Hold, Ledger
 from asyncbench.engine.lane_model import LaneModel
-from asyncbench.engine.trial_queue import PendingTrial
+from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.errors import ConfigError
 from asyncbench.files import write_durably
 from asyncbench.lanes.batches.context import BatchContext

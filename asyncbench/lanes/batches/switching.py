@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from asyncbench.engine.trial_queue import ModelClient
+from asyncbench.engine.model_client import ModelClient
 from asyncbench.lanes.batches.context import BatchContext
 from asyncbench.lanes.batches.ledger import BatchPart
 from asyncbench.lanes.batches.polling import Polling

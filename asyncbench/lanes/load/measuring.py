@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from asyncbench.config.loading import Load, Slo
 from asyncbench.engine.attempts import LOST
+from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.engine.trial_queue import PendingTrial
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.lanes.load.steps import (
     CLIENT_BOUND,

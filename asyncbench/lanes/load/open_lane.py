@@ -19,8 +19,9 @@ from asyncbench.config.loading import Load
 from asyncbench.engine.attempts import INTERRUPTED, LOST
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import respected_wait_s
+from asyncbench.engine.model_client import ModelClient
+from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.engine.telemetry import StepCounts
-from asyncbench.engine.trial_queue import ModelClient, PendingTrial
 from asyncbench.errors import ErrorKind, LostCallError, ProviderError, UnwrittenError
 from asyncbench.lanes.load.measuring import UNFINISHED, CallOfStep, Measuring
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, LoadStep, Steps, step_text
@@ -180,7 +181,7 @@ class LoadLane:
         return StepCounts(
             name=step.name,
             number=number,
-            of=count,
+            total=count,
             counts_from_s=measuring.began_s + load.warmup,
             ends_s=measuring.until_s,
             later_s=((count or number) - number) * (load.rest + load.warmup + load.duration),
