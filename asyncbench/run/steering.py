@@ -21,7 +21,7 @@ UNITS: Final = {
     "input_tokens": "input_tpm",
     "output_tokens": "output_tpm",
 }
-ENOUGH: Final = 0.999  # of a limit: told ones are compared with it
+ALMOST_ALL: Final = 0.999  # of a limit: told ones are compared with it
 
 
 class Steering:
@@ -115,7 +115,7 @@ class Steering:
                 yield f"{lane.name}: that is more than the {name} of your sweep, {own:,.10g}."
         for what, in_force in lane.in_force().items():
             most = limits.per_minute[what]
-            if UNITS[what] in names and most and in_force < most * limits.fraction * ENOUGH:
+            if UNITS[what] in names and most and in_force < most * limits.fraction * ALMOST_ALL:
                 amount = f"{in_force:,.10g} {UNITS[what]}"
                 yield f"{lane.name}: the provider reports {amount}; the lower limit holds."
 
