@@ -20,7 +20,7 @@ from asyncbench.providers.batch_calls import BatchApi, RemoteBatch
 
 FIRST_TOKENS: Final = 80_000  # below every limit that is known; of prompts, for each model
 FIRST_REQUESTS: Final = 100_000  # the same where requests are counted, of all models together
-OF_THE_LIMIT: Final = 0.9
+OF_THE_LIMIT: Final = 0.9  # of a limit that a refusal names, so much is used
 # Where a vendor refuses what fits our own count, it counts more than we do:
 COUNT_GROWTH: Final = 1.2  # the factor grows by this with each such refusal
 COUNT_DECAY: Final = 1.01  # and shrinks by this with each batch that is taken
@@ -28,7 +28,7 @@ LARGEST_FACTOR: Final = 4.0  # a refusal beyond it is about batches of other peo
 SAYS_FULL: Final = re.compile(
     r"token_limit_exceeded|enqueued token limit|batch queue|requests (?:\w+ )?wait", re.IGNORECASE
 )
-SMALLEST: Final = 1 / 16  # of the first size: refusals without a number make parts no smaller
+SMALLEST: Final = 1 / 16  # of the first size; refusals without a number make the pool no smaller
 _LIMIT: Final = re.compile(r"(?:limit:?|more than)\s+(?:of\s+)?(\d[\d,_]*)", re.IGNORECASE)
 
 
@@ -43,7 +43,7 @@ class EnqueuedPool:
         """Begin.
 
         Args:
-            limit: of tokens, as the sweep tells it; None: it is to be learnt.
+            limit: of tokens, as the sweep says; None: it is learnt from what the vendor accepts and refuses.
             in_tokens: whether tokens of prompts are counted; else requests are.
         """
         self.aliases = set[str]()  # of the models whose batches it holds
@@ -147,7 +147,7 @@ UNNAMED_KEPT_S: Final = 29 * DAY_S  # the same of a batch that was made without 
 FIRST_WAIT_S, LONGEST_WAIT_S = 15.0, 900.0  # after a call that failed
 OUT_OF_REACH: Final = (ErrorKind.UNREACHABLE, ErrorKind.TIMEOUT)
 _YOUNG: Final = ((120.0, 15.0), (1800.0, 60.0))  # up to this age of a batch, poll again after so long
-_OLD_S: Final = 300.0
+_OLD_S: Final = 300.0  # and an older one after so long
 
 
 class BatchClock:

@@ -75,12 +75,12 @@ CLOSED: Final = frozenset(
     }
 )  # nothing of the part is in flight any more
 _UNSENT: Final = frozenset({Step.PREPARED, Step.UPLOADING, Step.UPLOADED, Step.REFUSED})
-NOTHING: Final = frozenset({Step.NEVER_CREATED, Step.GIVEN_UP})  # became of such a part, as far as we know
-_BESIDE: Final = frozenset(
+NOTHING: Final = frozenset({Step.NEVER_CREATED, Step.GIVEN_UP})  # as far as we know, no batch came of it
+_SIDE_NOTES: Final = frozenset(
     {Step.SEEN, Step.STRUCK, Step.TWIN, Step.TWIN_ENDED, Step.CANCELLING, Step.UNTRACED}
-)  # change no place
-# What a part keeps of a line, under the same name.
-_KEPT: Final[Mapping[Step, tuple[str, ...]]] = {
+)  # a part stays at its step after such a line
+# The fields of a line that a part takes over under the same name.
+_COPIED_FIELDS: Final[Mapping[Step, tuple[str, ...]]] = {
     Step.UPLOADED: ("file_id",),
     Step.REFUSED: ("why",),
     Step.SEEN: ("status", "counted", "done"),
@@ -92,7 +92,7 @@ _KEPT: Final[Mapping[Step, tuple[str, ...]]] = {
 
 @dataclass(slots=True, kw_only=True)
 class BatchPart:
-    """One part: what is known of it. Times are UTC, seconds since 1970."""
+    """One part and all that its lines tell. Times are UTC, seconds since 1970."""
 
     key: str  # 16 hexadecimal digits
     alias: str
@@ -101,7 +101,7 @@ class BatchPart:
     sha256: str
     tokens: int  # that it takes of the vendor's pool, estimated
     reserved_usd: float | None = None  # of a budget, for all its requests; None: there is none
-    account: str = ""  # a hash of whose batch it is: no other account can see it
+    account: str = ""  # a hash of the account whose batch it is: no other one can see it
     step: Step = Step.PREPARED
     at: float = 0.0  # of that step
     prepared_at: float = 0.0
@@ -111,7 +111,7 @@ class BatchPart:
     created_at: float | None = None
     kept_s: float | None = None  # its results are, from then on; None: as usual
     ended_at: float | None = None
-    status: str = ""  # the vendor's last word
+    status: str = ""  # the vendor's last word on its batch
     seen_at: float = 0.0  # when what the vendor said of it was written down last
     counted: bool = False  # the vendor has counted its requests: it was validated
     done: int | None = None  # requests that were run, as the vendor told last
@@ -121,11 +121,11 @@ class BatchPart:
     struck: set[str] = field(default_factory=set)  # batches that are not this one
     twins: dict[str, bool] = field(default_factory=dict)  # further batches of this part → whether they ended
     paid_twins: int = 0  # those that ended, and may have cost something
-    cancelled_at: float | None = None  # when it was about to be
+    cancelled_at: float | None = None  # when its cancelling was written down
     unanswered: int = 0  # lines that were not answered, once it was collected
     untraced: bool = False  # in doubt, and no later look is planned
-    refusals: int = 0  # of its create
-    why: str = ""  # of the last refusal
+    refusals: int = 0  # how often its create was refused
+    why: str = ""  # what the vendor said when it refused it last
     restored: bool = False  # an earlier run prepared it
     unread: bool = False  # lines of it may be damaged: it may have been sent at any time since
 
@@ -160,29 +160,29 @@ class BatchPart:
         intended = self.step in (Step.SUBMITTING, Step.FENCING, Step.FENCED)
         return self.batch_id is None and (intended or (self.unread and self.open))
 
-    def follow(self, step: Step, at: float, said: dict[str, Any]) -> None:  # Any: JSON of our own
-        """Take in the next line."""
-        if step not in _BESIDE:
+    def follow(self, step: Step, at: float, fields: dict[str, Any]) -> None:  # Any: JSON of our own
+        """Take in the next line of this part: its step, when that was, and its other fields."""
+        if step not in _SIDE_NOTES:
             self.step, self.at = step, at
-        for name in _KEPT.get(step, ()):
-            setattr(self, name, tuple(said[name]) if isinstance(said[name], list) else said[name])
+        for name in _COPIED_FIELDS.get(step, ()):
+            setattr(self, name, tuple(fields[name]) if isinstance(fields[name], list) else fields[name])
         match step:
             case Step.PREPARED:
                 self.prepared_at = at
             case Step.SUBMITTING:
-                self.intended_at, self.account = said["server_at"], said["account"] or self.account
+                self.intended_at, self.account = fields["server_at"], fields["account"] or self.account
             case Step.REFUSED:
                 self.refusals, self.batch_id = self.refusals + 1, None
             case Step.SEEN:
                 self.seen_at = at
             case Step.SUBMITTED:
                 self.status, self.counted, self.done = "", False, None
-                self.kept_s = said.get("kept_s")
+                self.kept_s = fields.get("kept_s")
             case Step.STRUCK:
-                self.struck.add(said["batch_id"])
+                self.struck.add(fields["batch_id"])
             case Step.TWIN | Step.TWIN_ENDED:
-                self.twins[said["batch_id"]] = step is Step.TWIN_ENDED
-                self.paid_twins += step is Step.TWIN_ENDED and any(said["used"] or (1,))
+                self.twins[fields["batch_id"]] = step is Step.TWIN_ENDED
+                self.paid_twins += step is Step.TWIN_ENDED and any(fields["used"] or (1,))
             case Step.CANCELLING:
                 self.cancelled_at = at
             case Step.UNTRACED:
@@ -273,8 +273,7 @@ class BatchLedger:
         )
 
     def remove_strays(self) -> None:
-        """Remove what nobody reads: of parts that were never prepared all, of those that became nothing the
-        requests.
+        """Remove files that nobody reads: those of unprepared parts, and requests that became no batch.
 
         Raises:
             StoreError: a part is not known because its lines are damaged; it may have been sent.

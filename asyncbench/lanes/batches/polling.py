@@ -178,7 +178,14 @@ class Polling:
             pool = context.pool
             pool.accepted(batch.id, in_use=pool.size_of(pool.sent(context.ledger)))
         if not batch.ended:
-            self._write_down(batch_part, batch)
+            # How it goes on is written down: who looks at the folder asks nobody, and sees since when.
+            clock, counted, done = context.clock, batch.requests is not None, batch.done
+            changed = (batch_part.status, batch_part.counted) != (batch.status, counted)
+            more_done = (done or 0) - (batch_part.done or 0) >= WORTH_WRITING * batch_part.requests
+            long_ago = clock.since(max(batch_part.at, batch_part.seen_at)) > SINGLY_EVERY_S
+            if changed or more_done or long_ago:
+                seen = {"status": batch.status, "counted": counted, "done": done}
+                context.ledger.write(batch_part, Step.SEEN, at=clock.now(), **seen)
             if context.clock.since(batch.created_at) > OVERDUE_S:
                 self._notify_once(
                     batch.id,
@@ -196,16 +203,6 @@ class Polling:
             context.put_off(batch_part, await self._submitting.refused(batch_part, fault_error(full)))
             return
         await context.note(batch_part, Step.ENDED, **how_it_ended(batch))
-
-    def _write_down(self, batch_part: BatchPart, batch: RemoteBatch) -> None:
-        """Write down how a batch goes on: who looks at the folder asks nobody, and sees since when."""
-        counted, done, clock = batch.requests is not None, batch.done, self._context.clock
-        changed = (batch_part.status, batch_part.counted) != (batch.status, counted)
-        more_done = (done or 0) - (batch_part.done or 0) >= WORTH_WRITING * batch_part.requests
-        long_ago = clock.since(max(batch_part.at, batch_part.seen_at)) > SINGLY_EVERY_S
-        if changed or more_done or long_ago:
-            seen = {"status": batch.status, "counted": counted, "done": done}
-            self._context.ledger.write(batch_part, Step.SEEN, at=clock.now(), **seen)
 
     def _notify_once(self, batch_id: str, message: str) -> None:
         """Tell a person something of a batch, once."""

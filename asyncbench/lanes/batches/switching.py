@@ -82,8 +82,16 @@ class Switching:
         parts = self._context.ledger.parts_of(self._context.alias)
         running = [batch_part for batch_part in parts if batch_part.submitted]
         for batch_part in sorted(running, key=lambda running: self._done(running) / running.requests):
-            if batch_part.cancelled_at is None and not self._ends_soon(batch_part):
-                yield batch_part
+            if batch_part.cancelled_at is not None:
+                continue
+            # At a deadline a part is left that ends, at its pace so far, while others are being cancelled.
+            done, created_at = self._done(batch_part), batch_part.created_at
+            if not self.ending.cancels and done and created_at is not None and self._switched_at is not None:
+                now = clock.now()
+                ends_at = created_at + (now - created_at) * batch_part.requests / done
+                if max(now, ends_at) < self._switched_at + CANCEL_S * clock.real_s:
+                    continue
+            yield batch_part
 
     @property
     def _remaining_s(self) -> float:
@@ -130,14 +138,6 @@ class Switching:
                 f"deadline will be missing, up to {trials:,} trials. A later run collects it."
             )
         return False
-
-    def _ends_soon(self, batch_part: BatchPart) -> bool:
-        """Whether a part, at its pace so far, ends while others are being cancelled."""
-        now, done = self._context.clock.now(), self._done(batch_part)
-        if self.ending.cancels or not done or batch_part.created_at is None or self._switched_at is None:
-            return False
-        ends_at = batch_part.created_at + (now - batch_part.created_at) * batch_part.requests / done
-        return max(now, ends_at) < self._switched_at + CANCEL_S * self._context.clock.real_s
 
     def _done(self, batch_part: BatchPart) -> int:
         """Return how many requests of a part were done when its batch was seen last."""

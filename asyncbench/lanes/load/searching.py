@@ -168,33 +168,29 @@ class RateSearch:
     def _keeps(self, rate: float, *, again: bool = False) -> Generator[LoadStep, StepResult, bool]:
         """Measure a rate until it is certain whether it keeps the SLO, but not for ever; return whether."""
         tried = self._tried.setdefault(rate, RateTried(share_of(self.load)))
-        while again or not tried.steps or (tried.verdict == UNRESOLVED and len(tried.steps) < MOST_OF_A_RATE):
-            tried.steps.append((yield from self._measure(rate, len(tried.steps))))
-            again = False
-        return tried.verdict == MET
-
-    def _measure(self, rate: float, nth: int) -> Generator[LoadStep, StepResult, Mapping[str, Any]]:
-        """Return what a step comes to, one of earlier runs or a new one."""
         seconds = probe_s(self.load, rate)
-        measured = self.before.measured_as_now(self.load, rate, seconds)
-        if nth < len(measured):
-            row = measured[nth]
-        else:
-            number = self.before.next_round(self.load, rate)
-            step = LoadStep(
-                load=self.load,
-                model=self.before.model,
-                rate=rate,
-                round=number,
-                seconds=seconds,
-                gives_up=True,
-                questions_digest=self.before.questions_digest,
-            )
-            row = asdict((yield from measured_whole(step, self.before)))
-        if row["verdict"] == CLIENT_BOUND:
-            self.bound_at = rate
-            raise _ClientBoundError
-        return row
+        while again or not tried.steps or (tried.verdict == UNRESOLVED and len(tried.steps) < MOST_OF_A_RATE):
+            again = False
+            # A step of earlier runs counts, if it was measured as it would be now.
+            measured = self.before.measured_as_now(self.load, rate, seconds)
+            if len(tried.steps) < len(measured):
+                row = measured[len(tried.steps)]
+            else:
+                step = LoadStep(
+                    load=self.load,
+                    model=self.before.model,
+                    rate=rate,
+                    round=self.before.next_round(self.load, rate),
+                    seconds=seconds,
+                    gives_up=True,
+                    questions_digest=self.before.questions_digest,
+                )
+                row = asdict((yield from measured_whole(step, self.before)))
+            if row["verdict"] == CLIENT_BOUND:
+                self.bound_at = rate
+                raise _ClientBoundError
+            tried.steps.append(row)
+        return tried.verdict == MET
 
 
 def share_of(load: Load) -> float:
