@@ -78,7 +78,7 @@ def level(models: Sequence[ModelProgress], money: float) -> float:
 
 def ahead(model: ModelProgress, others: Sequence[ModelProgress], fair_share: float) -> bool:
     """Whether a model should wait for others: another trial is beyond its fair part, and one is behind."""
-    behind = min((other.share for other in others if other.room > 0 and other.cost > 0), default=inf)
+    behind = min((rival.share for rival in others if rival.room > 0 and rival.cost > 0), default=inf)
     return model.share + 1 / model.planned > fair_share and model.share > behind + model.slack
 
 

@@ -225,7 +225,7 @@ class Lane:
             idle = not self.admission.in_flight and not self._retries
             if idle and all(model.exhausted for model in self._models):
                 return None
-            await self._wait_for_change(self._nothing_due(), within_s=min(due_in_s, self._ready_in_s()))
+            await self._wait_for_change(self._idle_cause(), within_s=min(due_in_s, self._ready_in_s()))
 
     def _next_fresh(self) -> LaneModel | None:
         """Return a model that may be asked a trial that was not asked yet; those of a group take turns."""
@@ -271,7 +271,7 @@ class Lane:
         heapq.heapify(self._retries)
         model.waiting = 0
 
-    def _nothing_due(self) -> str:
+    def _idle_cause(self) -> str:
         """Return why there is nothing to ask now; where it is money, whoever settles wakes this lane."""
         for account in self._short:
             account.ledger.wake_on_change(self._changed.set)

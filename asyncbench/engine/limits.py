@@ -180,7 +180,12 @@ class Holds:
         self._holds[name] = _Hold(max(before.until_s, at_s + wait_s), at_s + reset_s, at_s)
         if before.until_s > at_s or wait_s < WORTH_TELLING_S:
             return None
-        return Pause(name, _why(allowance, wait_s, reset_s))
+        if allowance.period_s > 60 and wait_s == reset_s:
+            hours = f"{reset_s / 3600:.1f} hours"
+            used_up = f"the daily limit of {words(allowance.what)} is used up"
+            return Pause(name, f"{used_up}; waiting {hours} until it resets")
+        report = f"the provider reports no {words(allowance.what)} left for {reset_s:,.0f} s"
+        return Pause(name, f"{report}; waiting {wait_s:,.0f} s")
 
     def lift(self, allowance: Allowance, sent_s: float) -> None:
         """Take a later word that something remains for the end of a hold."""
@@ -198,14 +203,6 @@ class Holds:
 
 def _name(allowance: Allowance) -> str:
     return DAY if allowance.period_s > 60 else allowance.what
-
-
-def _why(allowance: Allowance, wait_s: float, reset_s: float) -> str:
-    if allowance.period_s > 60 and wait_s == reset_s:
-        hours = f"{reset_s / 3600:.1f} hours"
-        return f"the daily limit of {words(allowance.what)} is used up; waiting {hours} until it resets"
-    report = f"the provider reports no {words(allowance.what)} left for {reset_s:,.0f} s"
-    return f"{report}; waiting {wait_s:,.0f} s"
 
 
 def words(what: str) -> str:
