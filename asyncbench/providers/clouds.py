@@ -20,7 +20,7 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.error_kinds import safe_line
 from asyncbench.providers.params import needs_sampling_version
-from asyncbench.providers.sdk import SdkProvider
+from asyncbench.providers.sdk import SdkProvider, Transport
 from asyncbench.providers.secrets import withhold_too
 from asyncbench.providers.wire import Json, Wire
 from asyncbench.records import Reply, Request
@@ -191,9 +191,16 @@ class CloudProvider(SdkProvider):
     sampling_version: ClassVar[str | None] = None  # None: the format has no versions
 
     def __init__(
-        self, client: Any, endpoint: Endpoint, wire: Wire, *, chain: Chain, options: Callable[[Json], Any]
+        self,
+        client: Any,
+        transport: Transport,
+        endpoint: Endpoint,
+        wire: Wire,
+        *,
+        chain: Chain,
+        options: Callable[[Json], Any],
     ) -> None:
-        super().__init__(client, endpoint, wire, options=options)
+        super().__init__(client, transport, endpoint, wire, options=options)
         self._cloud = CloudCredentials(chain, self._bring, wait_s=endpoint.timeouts.total)
 
     @abstractmethod
@@ -204,9 +211,9 @@ class CloudProvider(SdkProvider):
         self.give(login)
         self._doors.clear()  # built with what was found before
 
-    def addressed(self, body: Json, content: bytes) -> dict[str, Any]:
+    def post_arguments(self, body: Json, content: bytes) -> dict[str, Any]:
         if self.sampling_version is None:
-            return super().addressed(body, content)
+            return super().post_arguments(body, content)
         version = {"anthropic_version": self.sampling_version} if needs_sampling_version(body) else {}
         return {"path": "/v1/messages", "body": {**body, **version}}  # the SDK makes an address of it
 

@@ -421,7 +421,7 @@ class Door:
     wire: Wire
     endpoint: Endpoint
     headers: Mapping[str, str] | None = None  # None: those of the session
-    ways: Mapping[str, Any] = field(default_factory=dict)  # such as a proxy, in the words of `session.post`
+    proxy: Mapping[str, Any] = field(default_factory=dict)  # in the words of `session.post`; empty: none
     # What an SDK raises for a refusal; None: there is no SDK.
     error_of: Callable[[Response], Awaitable[Exception | None]] | None = None
 
@@ -433,7 +433,7 @@ class Door:
                 # Not `async with`, which costs a twentieth more; and no bytes, whose kind it would look up.
                 body = aiohttp.BytesPayload(content)
                 response = await self.session.post(
-                    self.url, data=body, headers=self.headers, allow_redirects=False, **self.ways
+                    self.url, data=body, headers=self.headers, allow_redirects=False, **self.proxy
                 )
                 try:
                     reply = await self._read(response, call, stream=stream)
@@ -501,7 +501,7 @@ class HttpProvider:
                 url=self._url,
                 wire=self._wire,
                 endpoint=self._endpoint,
-                ways=self._proxy.arguments if self._proxy else {},
+                proxy=self._proxy.arguments if self._proxy else {},
             )
         return await self._door.ask(content, stream=request.trial.model.stream)
 

@@ -1,9 +1,18 @@
-"""Calls through an SDK. OpenAI's and Anthropic's come from one generator and sit on httpx2."""
+"""Calls through an SDK. OpenAI's and Anthropic's come from one generator and sit on httpx2.
+
+One call takes this way. `SdkProvider.ask` writes the body. At the first call the SDK builds a request, which
+is only rehearsed: `Transport` answers it, and nothing is sent. What the SDK built, its address and headers,
+makes a `Door`, and this call and all others like it go through that: a body over our own connections. Where a
+release of an SDK does not send through the transport that it is given, and where a client signs each request,
+every call goes through the `post` of the SDK instead (`_post`).
+
+Of the SDKs and of httpx2 only public names are used here; the two exceptions stand in `private`.
+"""
 
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -15,13 +24,13 @@ import aiohttp
 import httpx2
 import multidict
 
-from asyncbench.errors import ConfigError
 from asyncbench.providers.calls import Call
 from asyncbench.providers.credentials import PemFiles, show_certificate
-from asyncbench.providers.endpoints import KEEPALIVE_S, Endpoint
+from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.environment import check_certificates, proxy_of
 from asyncbench.providers.error_kinds import encoded, refusal
 from asyncbench.providers.http import Door, broken, session
+from asyncbench.providers.private import set_defaults
 from asyncbench.providers.rate_headers import Span
 from asyncbench.providers.secrets import hush
 from asyncbench.providers.streams import TooLongError, is_json, read_stream, whole_body, whole_reply
@@ -54,14 +63,15 @@ class SdkProvider:
     def __init__(
         self,
         client: Any,  # the SDKs share no type
+        transport: "Transport",  # of the client
         endpoint: Endpoint,
         wire: Wire,
         *,
         options: Callable[[Json], Any],  # a body → what a call has beside the SDK's own: one of a few objects
     ) -> None:
-        # In place of those of the environment.
-        client._custom_headers, client._custom_query = dict(endpoint.headers), dict(endpoint.query)
-        self._client, self._options, self._endpoint, self._wire = client, options, endpoint, wire
+        set_defaults(client, headers=endpoint.headers, query=endpoint.query)
+        self._client, self._transport, self._options = client, transport, options
+        self._endpoint, self._wire = endpoint, wire
         # The whole address: given a part of it, an SDK would join and parse it anew for each call.
         self._url = f"{str(client.base_url).rstrip('/')}/{wire.path}"
         self._builds_all = self.builds_all or endpoint.sdk_only or type(client) is not self.client_class
@@ -79,16 +89,16 @@ class SdkProvider:
         note, self._note = self._note, None
         return replace(reply, note="; ".join(filter(None, (reply.note, note)))) if note else reply
 
-    def addressed(self, body: Json, content: bytes) -> dict[str, Any]:  # noqa: ARG002  some give it instead
+    def post_arguments(self, body: Json, content: bytes) -> dict[str, Any]:  # noqa: ARG002  some give it instead
         """Return where a body goes and what of it is given, in the words of the SDK's `post`."""
         return {"path": self._url, "content": content}
 
-    def told(self, refused: Response) -> Response:
+    def common_form(self, refused: Response) -> Response:
         """Return a refusal in the form that most have."""
         return refused
 
     @staticmethod
-    def unpacked(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    def event_stream(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Return a streamed body as server-sent events, in pieces of any size."""
         return chunks
 
@@ -98,21 +108,17 @@ class SdkProvider:
             if self._builds_all or id(options) in self._doors:
                 return self._doors.get(id(options))
             built = await self._rehearse(options, Response(status=200, headers={}, body=b""))
-            connections = None if built is None else _connections(self._client, built.url)
-            if built is None or connections is None:
+            if built is None:
                 self._builds_all, self._note = True, NO_DOOR
                 return None
-            session, ways = connections
+            headers = [header for header in _raw_headers(built) if header[0].lower() not in _OF_ONE_CALL]
             self._doors[id(options)] = Door(
-                session=session,
+                session=self._transport.session(),
                 url=str(built.url),
                 wire=self._wire,
                 endpoint=self._endpoint,
-                # Such a dictionary, or the session would make one at each call.
-                headers=multidict.CIMultiDict(
-                    header for header in _raw_headers(built) if header[0].lower() not in _OF_ONE_CALL
-                ),
-                ways=ways,
+                headers=multidict.CIMultiDict(headers),  # else the session would make one at each call
+                proxy=self._transport.proxy,
                 error_of=partial(self._error_of, options),
             )
             return self._doors[id(options)]
@@ -121,17 +127,18 @@ class SdkProvider:
         """Let the SDK build a request and read an answer to it, with nothing sent.
 
         Returns:
-            what it built; None: it does not send through the client that it was given.
+            what it built; None: it does not send through the transport that it was given.
 
         Raises:
             what the SDK does for that answer.
         """
-        if not isinstance(getattr(self._client, "_client", None), Rehearsing):
-            return None  # another would send it
         rehearsal = Rehearsal(answer=answer)
         token = _REHEARSED.set(rehearsal)
         try:
             await self._client.post(self._url, content=b"{}", cast_to=httpx2.Response, options=options)
+        except Exception:
+            if rehearsal.request is not None:
+                raise
         finally:
             _REHEARSED.reset(token)
         return rehearsal.request
@@ -149,7 +156,7 @@ class SdkProvider:
         async with Call(self._endpoint.timeouts, key=key) as call:
             try:
                 response = await self._client.post(
-                    **self.addressed(body, content),
+                    **self.post_arguments(body, content),
                     cast_to=httpx2.Response,
                     options=options,
                     stream=True,  # the body is read by us
@@ -161,7 +168,7 @@ class SdkProvider:
             except self.refusals as error:
                 hush(error, key=key)
                 refused = _response(error.response, error.response.content, self._endpoint.requests_per)
-                raise refusal(self.told(refused), key=key) from error
+                raise refusal(self.common_form(refused), key=key) from error
             except (self.errors, *_BREAKS) as error:
                 raise broken(error, key=key, sent=call.handed_over, answered=call.answered) from error
 
@@ -181,7 +188,7 @@ class SdkProvider:
             body_as_it_comes = response.aiter_bytes() if packed else response.stream.__aiter__()  # type: ignore[union-attr]  # of an asynchronous client
             async with aclosing(body_as_it_comes) as chunks:  # type: ignore[type-var]  # a generator, either way
                 if stream and not is_json(head.headers):
-                    events = self.unpacked(chunks)
+                    events = self.event_stream(chunks)
                     return await read_stream(events, self._wire, head, call, key=key, most=most)
                 body = await whole_body(chunks, most)
         finally:
@@ -254,70 +261,93 @@ class Rehearsal:
     def meet(self, request: httpx2.Request) -> httpx2.Response:
         """Take a request; return the answer to it, as one that is decompressed already."""
         self.request = request
-        headers = {
-            name: value for name, value in self.answer.headers.items() if name.lower() not in _OF_ONE_BODY
-        }
-        return httpx2.Response(self.answer.status, headers=headers, content=self.answer.body, request=request)
+        return _decompressed(self.answer.status, self.answer.headers, self.answer.body, request)
 
 
 _REHEARSED: ContextVar[Rehearsal | None] = ContextVar("rehearsed", default=None)
 
 
-class Rehearsing(httpx2.AsyncClient):
-    """A client that an SDK sends through; what is only rehearsed gets nowhere."""
+class Transport(httpx2.AsyncBaseTransport):
+    """Sends what an SDK builds over connections of ours; what is only rehearsed gets nowhere.
 
-    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:  # as httpx2 has it
-        rehearsal = _REHEARSED.get()
-        return await super().send(request, **how) if rehearsal is None else rehearsal.meet(request)
-
-
-def _connections(client: Any, url: httpx2.URL) -> tuple[aiohttp.ClientSession, dict[str, Any]] | None:
-    """Return the session that an SDK's calls to an address go through, and the proxy, in the session's words.
-
-    Names are looked up that httpx2 does not promise; None: one of them is gone.
-    """
-    transport: Any = getattr(getattr(client, "_client", None), "_transport_for_url", lambda _: None)(url)
-    if callable(opens := getattr(transport, "client", None)):
-        transport.client = opens()
-    if not isinstance(session := getattr(transport, "client", None), aiohttp.ClientSession):
-        return None
-    if (proxy := transport.proxy) is None:
-        return session, {}
-    # aiohttp makes the header for proxies of this one.
-    auth = {"Authorization": aiohttp.encode_basic_auth(*proxy.auth)} if proxy.auth else {}
-    return session, {"proxy": str(proxy.url), "proxy_headers": {**proxy.headers, **auth}}
-
-
-def http_client(
-    make: Callable[..., httpx2.AsyncClient], endpoint: Endpoint, base_url: str
-) -> httpx2.AsyncClient:
-    """Make an SDK's aiohttp client, with as many connections as calls may be in flight.
-
-    `Call` keeps all deadlines but one. A plain number would also limit the wait for a free connection, and
-    start a timer at every chunk.
+    `Call` keeps all deadlines but that of connecting, which those connections keep.
 
     Args:
-        make: its class.
         endpoint: a server, and how it is asked.
         base_url: the server's, or the SDK's own.
 
     Raises:
         ConfigError: a certificate or a proxy cannot be used.
     """
-    proxy = proxy_of(base_url)
-    client = make(
-        verify=_trusted(endpoint.pem, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
-        limits=httpx2.Limits(
-            max_connections=endpoint.connections,
-            max_keepalive_connections=endpoint.connections,
-            keepalive_expiry=KEEPALIVE_S,
-        ),
-        timeout=httpx2.Timeout(None, connect=endpoint.timeouts.connect),
-        trust_env=False,
-        proxy=None if proxy is None else httpx2.Proxy(proxy.url, auth=proxy.login),
-        follow_redirects=False,
-    )
-    return pooled(client, endpoint)
+
+    def __init__(self, endpoint: Endpoint, base_url: str) -> None:
+        self._endpoint = endpoint
+        self.tls = _trusted(endpoint.pem, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+        proxy = proxy_of(base_url)
+        self.proxy: dict[str, Any] = proxy.arguments if proxy else {}  # in the words of aiohttp
+        self._session: aiohttp.ClientSession | None = None
+
+    def client(self) -> httpx2.AsyncClient:
+        """Return what an SDK is given as its `http_client`."""
+        timeout = httpx2.Timeout(None, connect=self._endpoint.timeouts.connect)
+        return httpx2.AsyncClient(transport=self, timeout=timeout, trust_env=False, follow_redirects=False)
+
+    def session(self) -> aiohttp.ClientSession:
+        """Return the connections; the first call, inside the running loop, opens them."""
+        if self._session is None:
+            self._session = session(self._endpoint, tls=self.tls)
+        return self._session
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request; return the answer, of which only the body of a refusal is read."""
+        if (rehearsal := _REHEARSED.get()) is not None:
+            return rehearsal.meet(request)
+        body: Any
+        try:
+            body = request.content or None
+        except httpx2.RequestNotRead:  # a file on its way
+            body = request.stream
+            request.headers.pop("transfer-encoding", None)  # aiohttp writes it
+        answer = await self.session().request(
+            request.method,
+            str(request.url),
+            headers=request.headers,
+            data=body,
+            allow_redirects=False,
+            auto_decompress=False,  # httpx2 does it
+            **self.proxy,
+        )
+        response = httpx2.Response(
+            answer.status, headers=answer.raw_headers, stream=AnswerBody(answer), request=request
+        )
+        if response.is_success:
+            return response
+        # An SDK would read it to its end, however far that is.
+        try:
+            async with aclosing(response.aiter_bytes()) as chunks:
+                refusal_body = await whole_body(chunks, self._endpoint.most_bytes)
+        finally:
+            await response.aclose()
+        return _decompressed(response.status_code, response.headers, refusal_body, request)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+
+class AnswerBody(httpx2.AsyncByteStream):
+    """The body of an answer, as it comes."""
+
+    def __init__(self, answer: aiohttp.ClientResponse) -> None:
+        self._answer = answer
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._answer.content.iter_any():
+            yield chunk
+
+    async def aclose(self) -> None:
+        self._answer.release()  # the connection is used again where the body was read to its end
 
 
 @cache
@@ -330,33 +360,12 @@ def _trusted(pem: PemFiles | None, *_of_environment: str | None) -> ssl.SSLConte
     return context
 
 
-def pooled(client: httpx2.AsyncClient, endpoint: Endpoint) -> httpx2.AsyncClient:
-    """Let an SDK's aiohttp client, which keeps its ways with TLS and proxies, use connections of ours.
-
-    Its transports take a session, or what opens one at the first call; their classes have no public name.
-
-    Raises:
-        ConfigError: they take none: a release that we do not know, with which no deadline would be kept.
-    """
-    for transport in (getattr(client, "_transport", None), *getattr(client, "_mounts", {}).values()):
-        if transport is None and hasattr(client, "_transport"):
-            continue  # a mount for what goes past the proxy
-        if not (hasattr(transport, "client") and hasattr(transport, "ssl_context")):
-            raise ConfigError(
-                f"{type(transport).__name__} of {type(transport).__module__} takes no session, which "
-                "asyncbench needs. Install the versions of the SDKs and of httpx2 that asyncbench requires."
-            )
-        transport.client = partial(session, endpoint, tls=transport.ssl_context)
-    client.event_hooks = {"response": [partial(_read_refusal, most=endpoint.most_bytes)]}
-    return client
-
-
-async def _read_refusal(response: httpx2.Response, *, most: int) -> None:
-    """Read what an SDK would read to its end, however far that is."""
-    if response.is_success:
-        return
-    async with aclosing(response.aiter_bytes()) as chunks:
-        response._content = await whole_body(chunks, most)
+def _decompressed(
+    status: int, headers: Mapping[str, str], body: bytes, request: httpx2.Request
+) -> httpx2.Response:
+    """Return an answer whose body is whole and not compressed, whatever its headers say."""
+    kept = {name: value for name, value in headers.items() if name.lower() not in _OF_ONE_BODY}
+    return httpx2.Response(status, headers=kept, content=body, request=request)
 
 
 def _raw_headers(message: httpx2.Request | httpx2.Response) -> list[tuple[str, str]]:

@@ -9,8 +9,6 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-import httpx2
-import openai
 import orjson
 import pytest
 
@@ -332,17 +330,12 @@ async def test_the_proxy_of_the_environment_is_used_at_every_door(adapter, serve
     assert server.connections == 1
 
 
-async def test_clients_share_what_they_trust_until_the_environment_names_something_else(
-    tmp_path, monkeypatch
-):
+def test_clients_share_what_they_trust_until_the_environment_names_something_else(tmp_path, monkeypatch):
     def client():
-        return sdk.http_client(
-            openai.DefaultAioHttpClient, Endpoint(base_url=None, api_key=""), "https://a.test"
-        )
+        return sdk.Transport(Endpoint(base_url=None, api_key=""), "https://a.test")
 
-    async with client() as first, client() as second:
-        assert first._transport.ssl_context is second._transport.ssl_context
-        assert first._transport.ssl_context.verify_mode is ssl.CERT_REQUIRED
+    assert client().tls is client().tls
+    assert client().tls.verify_mode is ssl.CERT_REQUIRED
     (tmp_path / "none.pem").write_text("no certificate")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
     with pytest.raises(ConfigError, match=r"SSL_CERT_FILE is .*none.pem', which holds no certificate in PEM"):
@@ -356,13 +349,6 @@ async def test_a_server_on_this_machine_is_asked_directly(adapter, server, opene
     provider = opened(adapter.provider(server.url))
 
     assert (await provider.ask(asking())).text == "42"
-
-
-async def test_a_client_that_takes_no_session_is_told_of():
-    """Not used without deadlines: its transports have no public name, and may change."""
-    async with httpx2.AsyncClient() as client:
-        with pytest.raises(ConfigError, match=r"AsyncHTTPTransport of httpx2.* takes no session"):
-            sdk.pooled(client, Endpoint(base_url=None, api_key=""))
 
 
 async def test_no_more_connections_are_open_than_the_endpoint_allows(adapter, server, opened):

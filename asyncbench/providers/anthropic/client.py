@@ -6,7 +6,7 @@ import anthropic
 
 from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.params import SAMPLING_VERSION, needs_sampling_version
-from asyncbench.providers.sdk import NO_KEY, Rehearsing, SdkProvider, http_client
+from asyncbench.providers.sdk import NO_KEY, SdkProvider, Transport
 from asyncbench.providers.wire import Json, Wire
 
 NEEDLESS: Final = {"x-stainless-timeout": anthropic.Omit()}  # "None": the deadlines are ours
@@ -19,10 +19,6 @@ _SAMPLING_OPTIONS: Final[anthropic.RequestOptions] = {
 ANTHROPIC_URL: Final = "https://api.anthropic.com"
 
 
-class AnthropicConnections(Rehearsing, anthropic.DefaultAioHttpClient):
-    """The SDK's client on aiohttp."""
-
-
 class AnthropicProvider(SdkProvider):
     """Messages through `AsyncAnthropic`."""
 
@@ -31,14 +27,16 @@ class AnthropicProvider(SdkProvider):
     stream_class = anthropic.AsyncStream[object]
 
     def __init__(self, endpoint: Endpoint, wire: Wire) -> None:
+        base_url = endpoint.base_url or ANTHROPIC_URL
+        transport = Transport(endpoint, base_url)
         client = anthropic.AsyncAnthropic(
-            base_url=endpoint.base_url or ANTHROPIC_URL,
+            base_url=base_url,
             api_key=endpoint.api_key or NO_KEY,
             max_retries=0,
             open_telemetry=False,
-            http_client=http_client(AnthropicConnections, endpoint, endpoint.base_url or ANTHROPIC_URL),
+            http_client=transport.client(),
         )
-        super().__init__(client, endpoint, wire, options=_options)
+        super().__init__(client, transport, endpoint, wire, options=_options)
 
 
 def _options(body: Json) -> anthropic.RequestOptions:

@@ -11,8 +11,8 @@ from azure.identity import DefaultAzureCredential
 from asyncbench.errors import ConfigError
 from asyncbench.providers.clouds import Chain, CloudProvider, Found
 from asyncbench.providers.endpoints import Endpoint
-from asyncbench.providers.openai.client import NEEDLESS, OpenAIConnections
-from asyncbench.providers.sdk import http_client
+from asyncbench.providers.openai.client import NEEDLESS
+from asyncbench.providers.sdk import Transport
 from asyncbench.providers.token_servers import TokenSession
 from asyncbench.providers.wire import Wire
 
@@ -57,17 +57,18 @@ class AzureEntraProvider(CloudProvider):
         if endpoint.base_url is None:
             raise ConfigError("provider azure-entra: no base_url. Set that of your resource.")
         self._token = ""
+        transport = Transport(endpoint, endpoint.base_url)
         client = openai.AsyncAzureOpenAI(
             base_url=endpoint.base_url,
             api_version="v1",  # demanded by the SDK; not sent, for the v1 surface needs none
             azure_ad_token_provider=lambda: self._token,  # called for each call
             max_retries=0,
-            http_client=http_client(OpenAIConnections, endpoint, endpoint.base_url),
+            http_client=transport.client(),
         )
         # None, if given above, would mean: from the environment.
         client.organization = client.project = client.admin_api_key = None
         options: openai.RequestOptions = {"headers": dict.fromkeys(NEEDLESS, openai.Omit())}
-        super().__init__(client, endpoint, wire, chain=EntraChain(), options=lambda _: options)
+        super().__init__(client, transport, endpoint, wire, chain=EntraChain(), options=lambda _: options)
 
     def give(self, login: Found) -> None:
         self._token = login.credentials

@@ -3,13 +3,11 @@
 import os
 import subprocess
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 import anthropic
 import boto3  # noqa: F401  the SDK signs with it: what is missing is to be told before the first call
-from botocore.credentials import ProcessProvider
 from botocore.exceptions import (
     ClientError,
     ConnectionError as BotoConnectionError,
@@ -19,11 +17,12 @@ from botocore.exceptions import (
 from botocore.session import Session
 
 from asyncbench.errors import ConfigError
-from asyncbench.providers.anthropic.client import NEEDLESS, AnthropicConnections
+from asyncbench.providers.anthropic.client import NEEDLESS
 from asyncbench.providers.bedrock.answers import as_events, in_common_form
 from asyncbench.providers.clouds import LATER, Chain, CloudProvider, Found, region_in
 from asyncbench.providers.endpoints import Endpoint
-from asyncbench.providers.sdk import http_client
+from asyncbench.providers.private import expiry, found_keys, run_programs_by
+from asyncbench.providers.sdk import Transport
 from asyncbench.providers.wire import Response, Wire
 
 ADDRESS: Final = "https://bedrock-runtime.REGION.amazonaws.com"
@@ -61,15 +60,11 @@ class AwsChain(Chain):
         if (bearer := os.environ.get(BEARER)) is not None:
             return Found(credentials=bearer, secrets=(bearer,))
         session = Session()
-        programs = session.get_component("credential_provider").get_provider(ProcessProvider.METHOD)
-        programs._popen = _Program
+        run_programs_by(session, _Program)
         credentials = session.get_credentials()
         if credentials is None:
             raise NoAwsCredentialsError("log in (aws sso login), or set AWS_PROFILE")
-        # Those that were found just now are read as they are: botocore would make those anew at once that end
-        # within a quarter of an hour.
-        keys = getattr(credentials, "_frozen_credentials", None) or credentials.get_frozen_credentials()
-        ends: datetime | None = getattr(credentials, "_expiry_time", None)
+        keys, ends = found_keys(credentials), expiry(credentials)
         # A renewed role keeps no key, and a user of AWS has no token.
         secrets = filter(None, (keys.token or keys.access_key, keys.secret_key, keys.access_key))
         return Found(credentials=keys, secrets=tuple(secrets), ends_s=ends.timestamp() if ends else None)
@@ -108,14 +103,15 @@ class BedrockProvider(CloudProvider):
         region = region_in(ADDRESS, endpoint.base_url) or _region_of(Session())
         # Said, or ANTHROPIC_BEDROCK_BASE_URL would lead calls elsewhere unseen.
         base_url = endpoint.base_url or ADDRESS.replace("REGION", region)
+        transport = Transport(endpoint, base_url)
         client = anthropic.AsyncAnthropicBedrock(
             aws_region=region,
             base_url=base_url,
             max_retries=0,
             open_telemetry=False,
-            http_client=http_client(AnthropicConnections, endpoint, base_url),
+            http_client=transport.client(),
         )
-        super().__init__(client, endpoint, wire, chain=AwsChain(), options=lambda _: _OPTIONS)
+        super().__init__(client, transport, endpoint, wire, chain=AwsChain(), options=lambda _: _OPTIONS)
 
     def give(self, login: Found) -> None:
         keys = login.credentials
@@ -125,10 +121,10 @@ class BedrockProvider(CloudProvider):
         self._client.aws_access_key, self._client.aws_secret_key = keys.access_key, keys.secret_key
         self._client.aws_session_token = keys.token
 
-    def told(self, refused: Response) -> Response:
+    def common_form(self, refused: Response) -> Response:
         return in_common_form(refused)
 
-    unpacked = staticmethod(as_events)
+    event_stream = staticmethod(as_events)
 
 
 def _region_of(session: Session) -> str:

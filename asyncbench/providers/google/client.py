@@ -109,7 +109,7 @@ class GoogleProvider:
                 wire=self._wire,
                 endpoint=replace(self._endpoint, api_key=address.secret),
                 headers=address.headers,
-                ways=_way_to(address.url),
+                proxy=_proxy_arguments(address.url),
                 error_of=_error_of,
             )
             if not self._endpoint.sdk_only:
@@ -172,7 +172,7 @@ class GoogleProvider:
                     headers={**address.headers, **headers},
                     data=encoded(arguments["body"]) if "body" in arguments else arguments.get("content"),
                     allow_redirects=False,
-                    **_way_to(url),
+                    **_proxy_arguments(url),
                 ) as response:
                     call.flows()
                     if response.status >= 300:
@@ -240,7 +240,7 @@ class VertexProvider(GoogleProvider):
         )
 
 
-def _way_to(url: str) -> dict[str, Any]:
+def _proxy_arguments(url: str) -> dict[str, Any]:
     """Return the proxy before an address, in the words of `session.post`."""
     proxy = proxy_of(url)
     return proxy.arguments if proxy else {}

@@ -5,7 +5,7 @@ from typing import Final
 import openai
 
 from asyncbench.providers.endpoints import Endpoint
-from asyncbench.providers.sdk import NO_KEY, Rehearsing, SdkProvider, http_client
+from asyncbench.providers.sdk import NO_KEY, SdkProvider, Transport
 from asyncbench.providers.wire import Wire
 
 # Headers about ourselves that no provider needs: without them a call costs a seventh less.
@@ -18,10 +18,6 @@ NEEDLESS: Final = (
 OPENAI_URL: Final = "https://api.openai.com/v1"
 
 
-class OpenAIConnections(Rehearsing, openai.DefaultAioHttpClient):
-    """The SDK's client on aiohttp."""
-
-
 class OpenAIProvider(SdkProvider):
     """Any wire format through `AsyncOpenAI`."""
 
@@ -29,11 +25,13 @@ class OpenAIProvider(SdkProvider):
     refusals, errors, stream_class = openai.APIStatusError, openai.OpenAIError, openai.AsyncStream[object]
 
     def __init__(self, endpoint: Endpoint, wire: Wire) -> None:
+        base_url = endpoint.base_url or OPENAI_URL
+        transport = Transport(endpoint, base_url)
         client = openai.AsyncOpenAI(
-            base_url=endpoint.base_url or OPENAI_URL,
+            base_url=base_url,
             api_key=endpoint.api_key or NO_KEY,
             max_retries=0,
-            http_client=http_client(OpenAIConnections, endpoint, endpoint.base_url or OPENAI_URL),
+            http_client=transport.client(),
         )
         # None, if given above, would mean: from the environment.
         client.organization = client.project = client.admin_api_key = None
@@ -41,4 +39,4 @@ class OpenAIProvider(SdkProvider):
         if endpoint.key_header is not None:
             headers |= {"Authorization": openai.Omit(), endpoint.key_header: endpoint.api_key}
         options: openai.RequestOptions = {"headers": headers}
-        super().__init__(client, endpoint, wire, options=lambda _: options)
+        super().__init__(client, transport, endpoint, wire, options=lambda _: options)

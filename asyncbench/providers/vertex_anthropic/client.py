@@ -4,11 +4,11 @@ from typing import Final
 
 import anthropic
 
-from asyncbench.providers.anthropic.client import NEEDLESS, AnthropicConnections
+from asyncbench.providers.anthropic.client import NEEDLESS
 from asyncbench.providers.clouds import CloudProvider, Found, region_in
 from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.google.chain import GoogleChain
-from asyncbench.providers.sdk import http_client
+from asyncbench.providers.sdk import Transport
 from asyncbench.providers.wire import Wire
 
 ADDRESS: Final = "https://REGION-aiplatform.googleapis.com/v1"
@@ -27,14 +27,17 @@ class VertexAnthropicProvider(CloudProvider):
 
     def __init__(self, endpoint: Endpoint, wire: Wire) -> None:
         # Said, or ANTHROPIC_VERTEX_BASE_URL and CLOUD_ML_REGION would lead calls elsewhere unseen.
+        transport = Transport(endpoint, endpoint.base_url or GLOBAL)
         client = anthropic.AsyncAnthropicVertex(
             region=region_in(ADDRESS, endpoint.base_url) or "global",
             base_url=endpoint.base_url or GLOBAL,
             max_retries=0,
             open_telemetry=False,
-            http_client=http_client(AnthropicConnections, endpoint, endpoint.base_url or GLOBAL),
+            http_client=transport.client(),
         )
-        super().__init__(client, endpoint, wire, chain=GoogleChain(*_PROJECTS), options=lambda _: _OPTIONS)
+        super().__init__(
+            client, transport, endpoint, wire, chain=GoogleChain(*_PROJECTS), options=lambda _: _OPTIONS
+        )
 
     def give(self, login: Found) -> None:
         self._client.project_id, self._client.credentials = login.credentials
