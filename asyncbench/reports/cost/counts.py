@@ -14,7 +14,7 @@ from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.notes import note_of_simulated
 from asyncbench.analysis.views import CALLS_OF_ENTRANTS, counts_by
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
-from asyncbench.pricing import PERIOD_S, Rates, RatesAt, rates_at, tier_of
+from asyncbench.pricing import PERIOD_S, RatesAt, rates_at, tier_of
 from asyncbench.providers.endpoints import is_simulated, known_endpoints
 from asyncbench.providers.prices import rates_of
 from asyncbench.records import BATCH, REALTIME, Sent
@@ -25,7 +25,7 @@ from asyncbench.tables.numbers import known_cost
 
 TOKEN_KINDS: Final = ("uncached_input", "cached_input", "cache_write_5m", "cache_write_1h", "output")
 OPEN: Final = "open"  # suite, task and outcome of a trial that is not finished
-NEAR: Final = 1e-9  # of a call's cost: by no more may its parts miss it
+NEAR: Final = 1e-9  # the sum of a call's parts may differ from its cost by this share of it
 
 _RATE_OF: Final = {
     "uncached_input": "input",
@@ -35,7 +35,7 @@ _RATE_OF: Final = {
     "output": "output",
 }
 _SERVED: Final = ("model", "model_id", "service_tier", "speed", "place", "period")  # what a price depends on
-_WAYS: Final = f"SELECT DISTINCT {', '.join(_SERVED)} FROM calls"  # noqa: S608  made of our own words alone
+_SERVICES: Final = f"SELECT DISTINCT {', '.join(_SERVED)} FROM calls"  # noqa: S608  made of our own words alone
 _MOST: Final = 2**63 - 1  # input tokens of a request: no bracket ends above
 
 # `period`: the quarters of an hour since 1970. `speed` and `place` are Anthropic's words, as `tier_of` takes
@@ -73,14 +73,23 @@ FROM made
 
 
 def _put_rates(views: FolderViews, rates: Mapping[tuple[str, str | None], RatesAt]) -> None:
-    """Put the table `rates`: USD of a token of each kind in each call; NULL where no price is known."""
+    """Put the table `rates`: USD of a token of each kind in each call; NULL where no price is known.
+
+    A price may have brackets: each is a row, with the input tokens of the requests that it holds for.
+    """
     rows: list[dict[str, object]] = []
-    for served in views.rows(_WAYS):
+    for served in views.rows(_SERVICES):
         usage = {"speed": served["speed"] or None, "inference_geo": served["place"] or None}
-        way = tier_of(served["service_tier"], usage)
-        known = rates.get((served["model"], served["model_id"]))
-        price = known(way, served["period"] * PERIOD_S) if known else None
-        rows += ({**served, **bracket} for bracket in _brackets(price))
+        tier = tier_of(served["service_tier"], usage)
+        rates_then = rates.get((served["model"], served["model_id"]))
+        price = rates_then(tier, served["period"] * PERIOD_S) if rates_then else None
+        if price is None:
+            rows.append({**served, "above": -1, "up_to": _MOST})
+            continue
+        starts = [-1, *(bracket.above for bracket in price.brackets[1:]), _MOST]
+        for n, bracket in enumerate(price.brackets):
+            usd = {kind: float(getattr(bracket, rate).scaleb(-6)) for kind, rate in _RATE_OF.items()}
+            rows.append({**served, "above": starts[n], "up_to": starts[n + 1], **usd})
     views.put("rates", pa.Table.from_pylist(rows, _RATES))
 
 
@@ -93,47 +102,35 @@ _RATES: Final = pa.schema(
 )
 
 
-def _brackets(rates: Rates | None) -> list[dict[str, object]]:
-    """Return a model's rates, USD for a token, with the input tokens of the requests that they hold for."""
-    if rates is None:
-        return [{"above": -1, "up_to": _MOST}]
-    starts = [-1, *(bracket.above for bracket in rates.brackets[1:]), _MOST]
-    return [
-        {"above": starts[n], "up_to": starts[n + 1]}
-        | {kind: float(getattr(bracket, rate).scaleb(-6)) for kind, rate in _RATE_OF.items()}
-        for n, bracket in enumerate(rates.brackets)
-    ]
-
-
 def keep_calls(views: FolderViews) -> tuple[str, dict[str, str]]:
-    """Keep every call that is over, with its trial, as the table `calls`; `rates` are those as served.
+    """Keep every call that has ended, with its trial, as the table `calls`, and put the table `rates`.
 
     Returns:
-        what to say if the simulator answered any of it, empty if it did not; and the model id of each alias
-        that has one only.
+        The note that results are simulated, empty if they are not; and the model id of each alias that has
+        only one.
 
     Raises:
-        ConfigError: the sweep.yaml of the folder cannot be read.
-        StoreError: what it holds cannot be read.
+        ConfigError: the sweep.yaml of a folder cannot be read.
+        StoreError: a folder cannot be read.
     """
     rates = _known_rates(views)
     ids: dict[str, set[str]] = {}
     for alias, model_id in rates:
         if model_id is not None:
             ids.setdefault(alias, set()).add(model_id)
-    model_ids = {alias: min(known) for alias, known in ids.items() if len(known) == 1}
+    model_ids = {alias: min(names) for alias, names in ids.items() if len(names) == 1}
     views.put("alone", pa.table({"model": [*model_ids], "model_id": [*model_ids.values()]}, _ALONE))
     views.keep("calls", _CALLS)
     providers = [row["provider"] for row in views.rows("SELECT DISTINCT provider FROM calls")]
-    known = bool(views.manifest.get("simulated")) or any(map(is_simulated, providers))
+    simulated = bool(views.manifest.get("simulated")) or any(map(is_simulated, providers))
     _put_rates(views, rates)
-    return note_of_simulated(views, known=known), model_ids
+    return note_of_simulated(views, known=simulated), model_ids
 
 
 def _known_rates(views: FolderViews) -> dict[tuple[str, str | None], RatesAt]:
-    """Return the prices of every model, by alias and model id; by alias alone for trials that are open.
+    """Return the prices of every model, by (alias, model id), and by (alias, None) for trials that are open.
 
-    An imported folder has no sweep: there, providers are taken at their word and at their list price.
+    An imported folder has no sweep: there, the provider that its trials name gives its list price.
     """
     sweeps = {label: sweep_file for label, path in views.folders if (sweep_file := kept_sweep_file(path))}
     models = list[tuple[str, str, RatesAt]]()
@@ -158,7 +155,7 @@ _ALONE: Final = pa.schema([("model", pa.string()), ("model_id", pa.string())])
 
 
 def bound_of(sent: Sent) -> float | None:
-    """Return the most that a call without an end counts for, USD; None: nobody knows."""
+    """Return the most that a call without an end may cost, USD; None: unknown."""
     return sent.most_usd if sent.reserved_usd is None else sent.reserved_usd
 
 
@@ -228,36 +225,36 @@ class CallCosts:
 
     calls: int
     unknown: int  # calls whose cost is unknown
-    unknown_reserved_usd: float  # the most that those can have cost of which that is known
-    unknown_unbounded: int  # those of which it is not
-    unbilled_tokens: int  # answered calls of unknown cost, for want of token counts
-    unbilled_reserved_usd: float  # of the above, what is of these
-    unbilled_unbounded: int  # likewise
+    unknown_reserved_usd: float  # the most that these can have cost, of those that have an upper limit
+    unknown_unbounded: int  # the number of these that have no upper limit
+    unbilled_tokens: int  # answered calls of unknown cost because the provider reported no tokens
+    unbilled_reserved_usd: float  # the most that these can have cost, of those that have an upper limit
+    unbilled_unbounded: int  # the number of these that have no upper limit
     usd: float
-    usd_by_kind: Mapping[str, float]  # with `reasoning`, a part of the output
+    usd_by_kind: Mapping[str, float]  # with `reasoning`, which is included in the output
     tokens_by_kind: Mapping[str, int]
     tokens: int  # input and output
-    priced_tokens: int  # of them, those of calls whose cost is known
+    priced_tokens: int  # the tokens of calls whose cost is known
     calls_again: int  # calls of a trial after its first
     usd_again: float
 
     @property
     @in_data("usd")
     def known_usd(self) -> float | None:
-        """Dollars; None where no call's cost is known."""
+        """The dollars of all calls; None: no call has a known cost."""
         return known_cost(self.usd, unknown=self.unknown)
 
     @property
     @in_data("cached_share")
     def cached_share(self) -> float | None:
-        """The part of the input that was read from a cache, 1 is all."""
+        """The share of the input that was read from a cache; 1 is all of it."""
         kinds = self.tokens_by_kind
         whole = sum(kinds[kind] for kind in TOKEN_KINDS if kind != "output")
         return kinds["cached_input"] / whole if whole else None
 
 
 def call_costs(views: FolderViews) -> dict[tuple[str, ...], dict[CostKey, CallCosts]]:
-    """Return what calls cost by each of `GROUPS`, and by its values; `keep_calls` comes before.
+    """Return what calls cost by each of `GROUPS`, and by its values; call `keep_calls` first.
 
     Calls of open trials have `OPEN` for suite, task and outcome.
     """
@@ -271,8 +268,8 @@ def call_costs(views: FolderViews) -> dict[tuple[str, ...], dict[CostKey, CallCo
     return costs
 
 
-# Calls without a known cost by what is missing, the commonest first. `reserved_usd`: the most that those can
-# have cost of which that is known; `unbounded`: those of which it is not.
+# Calls without a known cost by what is missing, the commonest first. `reserved_usd`: the most that they can
+# have cost, of those that have an upper limit; `unbounded`: the number of those that have none.
 _UNKNOWN: Final = f"""
 SELECT CASE WHEN status = '{LOST}' THEN 'ended unseen: {MAYBE_BILLED}'
         WHEN status <> '{OK_STATUS}' THEN status || ': {MAYBE_BILLED}'
@@ -283,7 +280,7 @@ FROM calls WHERE cost_usd IS NULL GROUP BY ALL ORDER BY calls DESC, cause
 
 
 def unknown_by_cause(views: FolderViews) -> list[dict[str, Any]]:
-    """Return the calls without a cost by what is missing; `keep_calls` comes before."""
+    """Return the calls without a cost by what is missing; call `keep_calls` first."""
     return [row | {"reserved_usd": row["reserved_usd"] or 0} for row in views.rows(_UNKNOWN)]
 
 
@@ -323,10 +320,10 @@ def untold_in(views: FolderViews) -> list[dict[str, Any]]:
 # ── What was spent on each entrant: its calls, dollars and tokens, beside its trials
 
 
-# Amounts are of the calls that tell them; NULL: none does. Of unknown cost are calls without an answer, so
-# nobody knows whether they are billed, and those whose provider told no tokens. Answers taken over from
-# another sweep cost nothing here, so they are no part of it. Calls of open trials have neither run nor
-# condition where the model has several.
+# A sum is of the calls that report the amount; NULL: no call does. The cost is unknown of calls without an
+# answer (they may be billed or not), and of calls whose provider reported no tokens. Answers taken over from
+# another sweep cost nothing here and do not count. Calls of open trials have neither run nor condition where
+# the model has several.
 _SPENT: Final = f"""
 WITH {CALLS_OF_ENTRANTS}, spent AS (
     SELECT run, model, condition, count(*) AS calls, count(*) FILTER (cost_usd IS NULL) AS unknown,

@@ -51,10 +51,10 @@ MEASURES: Final = ("input_tokens", "output_tokens", COST)  # that are forecast
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastReview:
-    """What was expected of a model, beside what came.
+    """The forecast of one measure of a model, and what it came to.
 
-    A forecast expects each trial to be answered by its first call. So what came are the calls that gave the
-    trials their answers; all others stand beside them.
+    A forecast expects each trial to be answered by its first call. So `actual` sums up only the calls that
+    gave the trials their answers; all other calls are in `others`.
     """
 
     model: str
@@ -63,33 +63,30 @@ class ForecastReview:
     p50: float
     p95: float
     actual: float | None  # None: unknown
-    trials: int  # finished
-    planned: int
-    partial: bool = False  # some of what came is unknown: the actual is the least it can be
+    trials: int  # finished trials
+    planned: int  # planned trials
+    partial: bool = False  # the amount of some calls is unknown, so `actual` is the least it can be
     skipped: int = 0  # trials that `stop_when` left out
-    others: Row | None = None  # as `_other_calls` has them; None: failed calls tell no tokens
+    others: Row | None = None  # the result of `_other_calls`; None: failed calls report no tokens
 
     @property
     @in_data("within")
     def within(self) -> bool | None:
-        """Whether it came as expected; None where it is not known, or trials are still open or were added."""
+        """True if `actual` is in the range; None: it is unknown, or trials are open or were added."""
         if self.actual is None or self.partial or self.trials != self.planned:
             return None
         return self.p5 <= self.actual <= self.p95
 
 
 def forecasts_of(views: FolderViews, costs: Mapping[CostKey, CallCosts]) -> Iterator[ForecastReview]:
-    """Yield what was forecast of each model from the fewest of its trials, and what came.
-
-    Forecasts of another number of trials, or at other prices, than the latest was made for are of a sweep
-    that has changed since.
+    """Yield the earliest forecast of each measure of a model, and what it came to.
 
     Args:
         views: of the results folders.
         costs: what all calls cost, by model.
 
     Raises:
-        ConfigError, StoreError: what the folder holds cannot be read.
+        ConfigError, StoreError: a folder cannot be read.
     """
     from asyncbench.planning.finished import cost_of_answers
     from asyncbench.planning.forecast_file import read_forecasts  # 0.2 s, which other reports save
@@ -97,7 +94,7 @@ def forecasts_of(views: FolderViews, costs: Mapping[CostKey, CallCosts]) -> Iter
     earliest = {
         views.called(label, model): forecast
         for label, path in views.folders
-        for model, forecast in _earliest(read_forecasts(path)).items()
+        for model, forecast in _earliest_forecasts(read_forecasts(path)).items()
         if model in (views.chosen.models or [model])
     }
     if not earliest or views.chosen.partly:
@@ -112,25 +109,25 @@ def forecasts_of(views: FolderViews, costs: Mapping[CostKey, CallCosts]) -> Iter
     )
     came = {row["model"]: row for row in views.rows(_CAME)}
     for model, forecast in sorted(earliest.items()):
-        its = came.get(model, _NOTHING)
+        actual = came.get(model, _NOTHING)
         for measure in MEASURES:
             if (expected := forecast["total"].get(measure)) is not None:
-                calls = its["answers" if measure == COST else "replies"]  # that came, or should have
-                known = its[f"{measure}_known"]
+                calls = actual["answers" if measure == COST else "replies"]  # that came, or should have
+                known_calls = actual[f"{measure}_known"]
                 yield ForecastReview(
                     model=model,
                     measure=measure,
                     **{name: expected[name] for name in ("p5", "p50", "p95")},
-                    actual=its[measure] if known or not calls else None,
-                    trials=its["trials"],
+                    actual=actual[measure] if known_calls or not calls else None,
+                    trials=actual["trials"],
                     planned=forecast["trials"],
-                    partial=known < calls,
+                    partial=known_calls < calls,
                     skipped=skipped[model],
-                    others=_other_calls(costs.get((model,)), its) if measure == COST else None,
+                    others=_other_calls(costs.get((model,)), actual) if measure == COST else None,
                 )
 
 
-# What came of each model: its trials, those with a reply and their tokens, and the calls that answered them.
+# A row for each model: its trials, those with a reply and their tokens, and the calls that answered them.
 _CAME = counts_by(
     "trials LEFT JOIN answers USING (trial_id)",
     ("model",),
@@ -148,8 +145,12 @@ _CAME = counts_by(
 _NOTHING: Final = Counter[str]()
 
 
-def _earliest(forecasts: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return of each model the forecast that was made from the fewest of its trials."""
+def _earliest_forecasts(forecasts: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return for each model the forecast that was made from the fewest observed trials.
+
+    Forecasts of another number of trials or at other prices than the latest one do not count: the sweep has
+    changed since they were made.
+    """
     earliest: dict[str, Mapping[str, Any]] = {}
     for kept in reversed(forecasts):
         for model, forecast in kept["models"].items():
@@ -163,7 +164,7 @@ def _earliest(forecasts: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, 
 def _other_calls(made: CallCosts | None, came: Row) -> Row:
     """Return the calls that gave no answer: failed and lost ones, and those whose trial was asked again.
 
-    `unknown`: of them, those whose cost is unknown; `usd`: of the others.
+    `unknown` is the number of those whose cost is unknown, `usd` the dollars of the others.
     """
     if made is None:
         return {"calls": 0, "unknown": 0, "usd": 0.0}
@@ -188,7 +189,7 @@ def _others_text(others: Row) -> str:
     return f"{others['calls']:,}: {'≥ ' if unknown else ''}{dollars(others['usd'])}{unknown}"
 
 
-def _within(review: ForecastReview) -> str:
+def _range_text(review: ForecastReview) -> str:
     if review.within is not None:
         return "yes" if review.within else "no"
     if review.trials >= review.planned:
@@ -215,50 +216,50 @@ class Group:
     """The calls of one model, suite, task or outcome."""
 
     name: CostKey
-    correct: int | None = None  # right answers asked for here; None: it is no group of trials
+    correct: int | None = None  # right answers, not counting reused ones; None: it is no group of trials
     spent: CallCosts = field(metadata=INSIDE)
 
     @property
     @in_data("usd_a_correct")
     def usd_a_correct(self) -> float | None:
-        """Dollars for a right answer, every call counted; None when none is right or no cost is known."""
+        """Dollars for each right answer, every call counted; None: none is right or no cost is known."""
         return per_correct(self.spent.known_usd, self.correct)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostReport(FolderReport):
-    """Where the money of a folder went."""
+    """The cost of a folder's calls by what they were for."""
 
     imported: bool
     reused: int  # answers taken over from another sweep, which cost nothing here
-    loaded: int  # of the calls: those of a load
+    loaded: int  # calls that `asyncbench load` made
     unended: int  # calls without an end
     unended_reserved_usd: float
     price_sources: tuple[str, ...]
-    several: bool = field(metadata=HIDDEN)  # whether a model has several conditions or runs: as one here
+    several: bool = field(metadata=HIDDEN)  # a model has several conditions or runs, which are summed up here
     whole: Group
     models: tuple[Group, ...]
     tasks: tuple[Group, ...]  # by suite and task
     outcomes: tuple[Group, ...]
     statuses: tuple[Group, ...]  # how calls ended
     modes: tuple[Group, ...]  # real time or batch
-    unknown: Sequence[Row]  # calls without a cost, as `unknown_by_cause` has them
+    unknown: Sequence[Row]  # calls without a cost: the rows of `unknown_by_cause`
     cells: Mapping[CostKey, CallCosts]  # by model, suite, task, outcome and status
-    untold: Sequence[Row] = ()  # replies without a count of their tokens, as `untold_in` has them
+    untold: Sequence[Row] = ()  # replies without a count of their tokens: the rows of `untold_in`
     forecasts: tuple[ForecastReview, ...] = ()
     budgets: tuple[CapUse, ...] = ()
 
     @property
     @in_data("priced_share_of_tokens")
     def priced_share(self) -> float | None:
-        """The part of all known tokens whose cost is known, 1 is all."""
+        """The share of all known tokens whose cost is known; 1 is all of them."""
         spent = self.whole.spent
         return spent.priced_tokens / spent.tokens if spent.tokens else None
 
     @property
     @in_data("nothing")
     def nothing(self) -> str | None:
-        """What to say of a folder without calls."""
+        """The sentence that a folder without calls gets instead of tables."""
         if self.whole.spent.calls:
             return None
         return (
@@ -274,7 +275,7 @@ class CostReport(FolderReport):
 
     def _notes(self) -> Iterator[str]:
         yield from self._simulated()
-        yield from [self.nothing] if self.nothing else self._sums()
+        yield from [self.nothing] if self.nothing else self._cost_notes()
         if self.several:
             yield "A model's conditions and runs are counted together."
         if self.imported:
@@ -287,7 +288,7 @@ class CostReport(FolderReport):
             f"cost up to {dollars(self.unended_reserved_usd)}.",
         )
 
-    def _sums(self) -> Iterator[str]:
+    def _cost_notes(self) -> Iterator[str]:
         spent = self.whole.spent
         cost = at_least(dollars(spent.known_usd), partial=spent.unknown)
         sentence = f"{cost} for {number_of(spent.calls, 'call')}"
@@ -301,15 +302,16 @@ class CostReport(FolderReport):
             else f"{sentence}. {percent(priced)} of the known tokens have a price."
         )
         failed = [status.spent for status in self.statuses if status.name != (OK_STATUS,)]
-        calls, costs = sum(part.calls for part in failed), [part.known_usd for part in failed]
+        calls = sum(spending.calls for spending in failed)
+        costs = [spending.known_usd for spending in failed]
         usd = fsum(cost for cost in costs if cost is not None)
         unknown = calls and all(cost is None for cost in costs)
         parts = {
             f"Input read from caches: {percent(spent.cached_share)}.": spent.cached_share,
-            f"Failed or lost calls: {_of(calls, spent.calls)} of the calls, "
-            f"{_dollars_part(_of(None if unknown else usd, spent.usd))}.": calls,
-            f"Retries: {_of(spent.calls_again, spent.calls)} of the calls, "
-            f"{_dollars_part(_of(spent.usd_again, spent.usd))}.": spent.calls_again,
+            f"Failed or lost calls: {_share(calls, spent.calls)} of the calls, "
+            f"{_share_of_cost(_share(None if unknown else usd, spent.usd))}.": calls,
+            f"Retries: {_share(spent.calls_again, spent.calls)} of the calls, "
+            f"{_share_of_cost(_share(spent.usd_again, spent.usd))}.": spent.calls_again,
         }
         if sentence := " ".join(part for part, count in parts.items() if count):
             yield sentence
@@ -320,14 +322,14 @@ class CostReport(FolderReport):
         if self.whole.spent.calls:
             whole = self.whole.spent
             several = [self.whole] if len(self.models) > 1 else []
-            yield _money("By model", ("model",), [*self.models, *several], whole)
-            yield from _kinds("Cost by kind of token", [*self.models, *several], "usd_by_kind")
-            yield from _kinds("Tokens by kind", [*self.models, *several], "tokens_by_kind")
-            yield _money("By suite and task", ("suite", "task"), self.tasks, whole)
-            yield _money("By outcome", ("outcome",), self.outcomes, whole)
-            yield _money("By status of the attempts", ("status",), self.statuses, whole)
+            yield _cost_sheet("By model", ("model",), [*self.models, *several], whole)
+            yield from _kind_sheets("Cost by kind of token", [*self.models, *several], "usd_by_kind")
+            yield from _kind_sheets("Tokens by kind", [*self.models, *several], "tokens_by_kind")
+            yield _cost_sheet("By suite and task", ("suite", "task"), self.tasks, whole)
+            yield _cost_sheet("By outcome", ("outcome",), self.outcomes, whole)
+            yield _cost_sheet("By status of the attempts", ("status",), self.statuses, whole)
             if any(mode.name == (BATCH,) for mode in self.modes):
-                yield _money("Batches and real time", ("mode",), self.modes, whole)
+                yield _cost_sheet("Batches and real time", ("mode",), self.modes, whole)
         yield Sheet.of("Attempts of unknown cost", UNKNOWN, self.unknown)
         yield Sheet.of(
             "Replies without token counts (estimates; no sum includes them)", ESTIMATES, self.untold
@@ -341,8 +343,7 @@ class CostReport(FolderReport):
         yield Sheet.of("Budgets (used: unknown costs count as their worst case)", BUDGETS, self.budgets)
 
 
-# Right answers that were asked for here: those taken over from another sweep cost nothing here.
-# Answers that were taken over cost nothing here, so nothing here came of them.
+# Right answers by model and by task. Answers reused from another sweep cost nothing here and do not count.
 _TRIALS = counts_by(
     "(SELECT * REPLACE (CASE WHEN reused_from IS NULL THEN outcome END AS outcome) FROM trials)",
     *((), ("model",), ("suite", "task")),
@@ -356,11 +357,11 @@ _TRIALS = counts_by(
 
 
 def cost_report_of(views: FolderViews) -> CostReport:
-    """Return what calls cost, every call counted.
+    """Return the cost of folders, every call counted.
 
     Raises:
         ConfigError: the sweep.yaml of a folder cannot be read.
-        StoreError: what a folder holds cannot be read.
+        StoreError: a folder cannot be read.
     """
     manifest, (simulated_note, _) = views.manifest, keep_calls(views)
     costs = call_costs(views)
@@ -403,7 +404,7 @@ def _groups(costs: Mapping[CostKey, CallCosts], correct: Mapping[CostKey, int] |
 
 
 def budgets_in(views: FolderViews) -> Iterator[CapUse]:
-    """Yield the budgets of all folders, each with all that was spent of it."""
+    """Yield the budgets of all folders, each with its spending."""
     for label, path in views.folders:
         for cap in cap_uses(path):
             yield replace(cap, of=f"{cap.of} in {label}") if views.chosen.several else cap
@@ -413,7 +414,7 @@ def budgets_in(views: FolderViews) -> Iterator[CapUse]:
 
 
 def _bound_text(calls: int, reserved_usd: float, unbounded: int) -> str:
-    """Return what bounds the cost of calls without one."""
+    """Return the upper limit of what calls of unknown cost may have cost, in words."""
     parts = [f"at most {dollars(reserved_usd)}"] * (calls > unbounded)
     if unbounded:
         parts.append(
@@ -422,31 +423,31 @@ def _bound_text(calls: int, reserved_usd: float, unbounded: int) -> str:
     return "; ".join(parts)
 
 
-def _money(title: str, names: Sequence[str], groups: Iterable[Group], whole: CallCosts) -> Sheet:
+def _cost_sheet(title: str, names: Sequence[str], groups: Iterable[Group], whole: CallCosts) -> Sheet:
     columns: dict[str, Callable[[Group], str]] = {
         names[0]: lambda group: group.name[0],
         names[-1]: lambda group: (*group.name, "")[len(names) - 1],
         "attempts": lambda group: count(group.spent.calls),
         "cost unknown": lambda group: count(group.spent.unknown) if group.spent.unknown else MISSING,
         "cost": lambda group: at_least(dollars(group.spent.known_usd), partial=group.spent.unknown),
-        "share of cost": lambda group: _of(group.spent.known_usd, whole.usd),
+        "share of cost": lambda group: _share(group.spent.known_usd, whole.usd),
         "input from cache": lambda group: percent(group.spent.cached_share),
-        "spent on retries": lambda group: _of(group.spent.usd_again, group.spent.usd),
+        "spent on retries": lambda group: _share(group.spent.usd_again, group.spent.usd),
         "correct answers": lambda group: count(group.correct or 0),
-        PER_CORRECT: _each,
+        PER_CORRECT: _cost_per_correct,
     }
     if names[0] in ("outcome", "status", "mode"):
         del columns["correct answers"], columns[PER_CORRECT]
     return filled(Sheet.of(title, columns, groups, labels=len(names)))
 
 
-def _each(group: Group) -> str:
+def _cost_per_correct(group: Group) -> str:
     text = per_correct_text(group.spent.known_usd, group.usd_a_correct)
     return at_least(text, partial=group.spent.unknown)
 
 
-def _kinds(title: str, groups: Sequence[Group], which: str) -> Iterator[Sheet]:
-    """Yield a table of the kinds of tokens that were used; none where no token cost or was counted."""
+def _kind_sheets(title: str, groups: Sequence[Group], which: str) -> Iterator[Sheet]:
+    """Yield a table of the kinds of tokens that were used; none where no kind has a cost or count."""
     used = [kind for kind in NAMES if any(getattr(group.spent, which).get(kind) for group in groups)]
     shown = [group for group in groups if which != "usd_by_kind" or group.spent.known_usd is not None]
     columns: Columns[Group] = {
@@ -463,16 +464,16 @@ def _amount(kind: str, which: str, group: Group) -> str:
 
 
 def fine(usd: float) -> str:
-    """Return a small amount of USD with two digits that count."""
+    """Return an amount of USD, with two significant digits if it is less than a cent."""
     return dollars(usd) if usd >= 0.01 or usd == 0 else f"${float(f'{usd:.2g}'):.12f}".rstrip("0")
 
 
-def _dollars_part(share: str) -> str:
+def _share_of_cost(share: str) -> str:
     return "an unknown share of the cost" if share == MISSING else f"{share} of the cost"
 
 
-def _of(part: float | None, whole: float) -> str:
-    return percent(part / whole if whole and part is not None else None)
+def _share(amount: float | None, whole: float) -> str:
+    return percent(amount / whole if whole and amount is not None else None)
 
 
 UNKNOWN: Final[Columns[Row]] = {
@@ -488,7 +489,7 @@ FORECASTS: Final[Columns[ForecastReview]] = {
     "actual": lambda review: (
         ("≥ " if review.partial and review.actual is not None else "") + _measured(review, review.actual)
     ),
-    "in range": _within,
+    "in range": _range_text,
     "other attempts": lambda review: "" if review.others is None else _others_text(review.others),
     "trials": lambda review: (
         f"{review.trials:,} of {review.planned:,}"
@@ -511,6 +512,6 @@ BUDGETS: Final[Columns[CapUse]] = {
         f"up to {dollars(cap.doubted_usd)} of {cap.doubted_calls:,} calls" if cap.doubted_calls else MISSING
     ),
     "limit": lambda cap: dollars(cap.limit_usd),
-    "used": lambda cap: _of(cap.spent_usd, cap.limit_usd),
+    "used": lambda cap: _share(cap.spent_usd, cap.limit_usd),
     "reserved": lambda cap: dollars(cap.reserved_usd),
 }
