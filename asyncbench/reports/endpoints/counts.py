@@ -1,7 +1,8 @@
-"""Delivery of each model of a folder, as if each were a provider of the same one: a row for each.
+"""Figures of how each model of a folder was delivered, as if models were providers of the same one.
 
-Calls of sweeps and of loads count alike; those that warm up a step, were lost here, or went out in a batch
-do not. Times of a load count from when a call was due, and are those of one rate that all were asked at.
+Calls of sweeps and of loads count alike. Calls that warm up a step, that were lost, or that went out in a
+batch do not count. Times of a load are of one rate that all models were asked at, and count from when a call
+was due.
 """
 
 from array import array
@@ -27,8 +28,8 @@ from asyncbench.store.manifest import kept_sweep_file
 from asyncbench.store.schema import LIMITS, LOST
 from asyncbench.tables.data import HIDDEN, in_data
 
-# `seen_s`, `first_s`: as a user sees them, from when the call was due. `pace`: tokens a second from the first
-# one on; thinking that nobody saw is no part of them.
+# `seen_s`, `first_s`: latency and time to first token as a user sees them, from when the call was due.
+# `pace`: tokens a second after the first token; hidden thinking does not count.
 _CALLS: Final = f"""
 SELECT attempts.model, attempts.provider, coalesce(attempts.load, '') AS load, started_at,
     status = 'ok' AS answered,
@@ -46,7 +47,7 @@ WHERE {{0}} AND mode IS DISTINCT FROM '{BATCH}' AND status <> '{LOST}' AND phase
 """  # noqa: S608  made of our own words alone
 
 _CALLS_BY_MODEL: Final = "SELECT model, count(*) AS calls FROM attempts GROUP BY model"
-CALLS_AT_ONCE: Final = 250_000  # that DuckDB holds as a table
+CALLS_AT_ONCE: Final = 250_000  # DuckDB holds about so many calls as a table
 
 _COUNTS: Final = """
 SELECT model, any_value(provider) AS provider, count(*) AS calls, count(*) FILTER (answered) AS answered,
@@ -55,8 +56,9 @@ SELECT model, any_value(provider) AS provider, count(*) AS calls, count(*) FILTE
 FROM provider_calls GROUP BY model
 """
 
-# Of each refusal that names a time to wait: the first call after it, of the same step if it is of a load.
-# `obeyed`: of those refusals, after which a call waited so long; `admitted`: of these calls, not refused.
+# Each refusal that names a time to wait is joined with the first call after that time (in a load: of the same
+# step). `told`: number of these refusals; `obeyed`: those with such a call; `admitted`: those whose call was
+# not refused.
 _OBEYED: Final = """
 WITH told AS (
     SELECT model, load, retry_after_s, ended_at + to_microseconds((1e6 * retry_after_s)::BIGINT) AS until
@@ -84,7 +86,8 @@ SELECT model, date_trunc('hour', started_at) AS hour, count(*) AS calls,
 FROM {_TIMED} GROUP BY ALL ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
-# The most answers that came of the calls of one minute, and of one in which some were refused, too.
+# The most answers to the calls of one minute (`most`), and of a minute in which some calls were refused
+# (`found`).
 _MINUTES: Final = """
 SELECT model, max(answered) AS most, max(answered) FILTER (refused > 0) AS found FROM (
     SELECT model, count(*) FILTER (answered) AS answered, count(*) FILTER (refused) AS refused
@@ -92,7 +95,7 @@ SELECT model, max(answered) AS most, max(answered) FILTER (refused > 0) AS found
 ) GROUP BY model
 """
 
-_TOLD: Final = f"""
+_LIMITS_IN_FORCE: Final = f"""
 SELECT lane, {", ".join(f"arg_max({name}_limit, started_at) AS {name}" for name in LIMITS)}
 FROM lanes GROUP BY lane
 """  # noqa: S608  made of our own words alone
@@ -107,7 +110,7 @@ _TRIALS: Final = counts_by(
     ],
 )
 
-# Who answered, by one of `SERVED_BY`; `changes`: times that it answered right after another one.
+# The replies by each value of one of `SERVED_BY`; `changes`: how often it answered right after another value.
 SERVED_BY: Final = ("model_served", "fingerprint", "upstream")
 _SERVED: Final = """
 SELECT model, value, count(*) AS replies, min(finished_at) AS first_at, max(finished_at) AS last_at,
@@ -118,7 +121,7 @@ FROM (
     FROM provider_trials WHERE {0} IS NOT NULL
 ) GROUP BY model, value ORDER BY model, replies DESC, value
 """
-# When calls began: what is still asked of them once they are counted.
+# The number of calls by the minute in which they began: `fairness_of` needs it after the calls are dropped.
 _STARTS: Final = """
 SELECT model, epoch(started_at)::BIGINT // 60 AS minute, count(*) AS calls FROM provider_calls GROUP BY ALL
 """
@@ -134,9 +137,9 @@ Row = dict[str, Any]  # Any: of a query
 
 
 @in_data(None)
-def _availability(of: "HourFigures | EndpointFigures") -> Mapping[str, object]:
+def _availability(figures: "HourFigures | EndpointFigures") -> Mapping[str, object]:
     """Return the share of calls that were answered, with its interval."""
-    share = Proportion(successes=of.answered, trials=of.calls)
+    share = Proportion(successes=figures.answered, trials=figures.calls)
     return {"availability": share.share, "availability_interval": share.interval}
 
 
@@ -153,7 +156,7 @@ class HourFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointFigures:
-    """What one model of a folder delivered."""
+    """The figures of one model of a folder."""
 
     model: str
     provider: str
@@ -162,24 +165,24 @@ class EndpointFigures:
     calls: int
     answered: int
     refused: int
-    connections: int  # calls that made one
+    connections: int  # calls that opened a connection
     connect_p50_s: float | None
     first_at: datetime
     last_at: datetime
-    replies: int = 0  # trials with one
+    replies: int = 0  # trials with a reply
     truncated: int = 0
     declined: int = 0
     cost_usd: float | None = None  # of trials whose cost is known
     unpriced: int = 0
     priced_replies: int = field(default=0, metadata=HIDDEN)
     priced_correct: int = field(default=0, metadata=HIDDEN)
-    step: StepFigures | None = field(metadata=HIDDEN)  # whose calls are timed; None: all calls are
+    step: StepFigures | None = field(metadata=HIDDEN)  # times are of its calls; None: of all calls
     ttft: CallTimes
     latency: CallTimes
-    tokens_per_s: float | None  # median of calls, from the first token on
-    limits: Row  # of `_limits_of`
-    retry_after: Row  # of `_OBEYED`
-    served: Mapping[str, Sequence[Row]]  # of `_SERVED`, by `SERVED_BY`, the most frequent first
+    tokens_per_s: float | None  # median over calls, after the first token
+    limits: Row  # the result of `_limits` for this model
+    retry_after: Row  # a row of `_OBEYED`
+    served: Mapping[str, Sequence[Row]]  # by `SERVED_BY`: rows of `_SERVED`, the most frequent first
     hours: Sequence[HourFigures]
     steps: Sequence[StepFigures]  # of its load, by rate
     availability = property(_availability)
@@ -187,7 +190,7 @@ class EndpointFigures:
     @property
     @in_data("timed_step")
     def timed_step(self) -> str | None:
-        """The step whose calls are timed; None: all of its calls are."""
+        """The name of the step that times are of; None: times are of all calls."""
         return None if self.step is None else self.step.step
 
 
@@ -196,7 +199,7 @@ def endpoints_in(views: FolderViews, steps: Sequence[StepFigures]) -> tuple[Endp
 
     Args:
         views: of the folders, with the answers to a load (`chosen(…, loaded=True)`).
-        steps: of its loads, as `steps_in` has them.
+        steps: of the folders' loads, as `steps_in` returns them.
     """
     views.keep("warmed", _WARMED)
     if views.rows("SELECT 1 FROM warmed LIMIT 1"):
@@ -204,16 +207,18 @@ def endpoints_in(views: FolderViews, steps: Sequence[StepFigures]) -> tuple[Endp
     else:  # a million of them would fill the memory, or the disk
         views.define("provider_trials", "FROM trials")
     by_model = rows_by(steps, attrgetter("model"))
+
     timed = timed_steps(by_model)
-    of_calls = _of_calls(views, timed, by_model)
-    views.put("provider_minutes", pa.Table.from_pylist(of_calls["starts"], pa.schema(_MINUTES_OF_STARTS)))
-    counts, hours = _by_model(of_calls["counts"]), _grouped(of_calls["hours"])
-    times, obeyed, minutes = (_by_model(of_calls[name]) for name in ("times", "obeyed", "minutes"))
-    trials = _by_model(_rows(views, _TRIALS))
-    for came in trials.values():
-        came["declined"] = came.pop("refused")  # by the model: calls that were refused are others
-    limits = _limits_of(views, counts, minutes, by_model)
-    served = {name: _grouped(_rows(views, _SERVED.format(name))) for name in SERVED_BY}
+    calls = _call_counts(views, timed, by_model)
+    views.put("provider_minutes", pa.Table.from_pylist(calls["starts"], pa.schema(_MINUTES_OF_STARTS)))
+    counts, hours = _row_by_model(calls["counts"]), _rows_by_model(calls["hours"])
+    times, obeyed, minutes = (_row_by_model(calls[name]) for name in ("times", "obeyed", "minutes"))
+    trials = _row_by_model(_rows(views, _TRIALS))
+    for row in trials.values():
+        row["declined"] = row.pop("refused")  # here the model refused, in `counts` the provider
+
+    limits = _limits(views, counts, minutes, by_model)
+    served = {name: _rows_by_model(_rows(views, _SERVED.format(name))) for name in SERVED_BY}
     return tuple(
         EndpointFigures(
             model=model,
@@ -221,7 +226,7 @@ def endpoints_in(views: FolderViews, steps: Sequence[StepFigures]) -> tuple[Endp
             asked_by="load" if model in by_model else "sweep",
             **trials.get(model, {}),
             step=timed.get(model),
-            **_times_of(timed.get(model), times.get(model, {})),
+            **_times(timed.get(model), times.get(model, {})),
             limits=limits[model],
             retry_after=obeyed.get(model, _NOTHING_TOLD),
             served={name: served[name].get(model, []) for name in SERVED_BY},
@@ -232,7 +237,7 @@ def endpoints_in(views: FolderViews, steps: Sequence[StepFigures]) -> tuple[Endp
     )
 
 
-_OF_CALLS: Final = {
+_CALL_QUERIES: Final = {
     "counts": _COUNTS,
     "times": _TIMES,
     "obeyed": _OBEYED,
@@ -242,34 +247,44 @@ _OF_CALLS: Final = {
 }
 
 
-def _of_calls(
+def _call_counts(
     views: FolderViews, timed: Mapping[str, StepFigures], by_model: Mapping[str, object]
 ) -> dict[str, list[Row]]:
-    """Return what is counted of calls, a few models at a time: DuckDB holds their calls as a table."""
+    """Return the rows of each of `_CALL_QUERIES`, and put the table `timed_steps`.
+
+    They are counted for a few models at a time, which have about `CALLS_AT_ONCE` calls together.
+    """
     calls = {row["model"]: row["calls"] for row in views.rows(_CALLS_BY_MODEL)}
-    _put_timed(views, timed, by_model, calls)
-    rows: dict[str, list[Row]] = {name: [] for name in _OF_CALLS}
-    for models in _portions(calls):
+
+    # Times are of the calls of these steps; of models without a load, they are of all calls.
+    loads = [
+        {"model": row["model"], "load": row["load"]}
+        for row in _rows(views, "SELECT model, load, verdict FROM steps")
+        if row["model"] in timed
+        and base_in(row["load"]) == timed[row["model"]].step
+        and row["verdict"] not in (INCOMPLETE, CLIENT_BOUND)
+    ]
+    sweeps = [{"model": model, "load": ""} for model in calls if model not in by_model]
+    views.put("timed_steps", pa.Table.from_pylist([*loads, *sweeps], _TIMED_STEPS))
+
+    models_in_order = sorted(calls)
+    ends = dict(zip(models_in_order, accumulate(calls[model] for model in models_in_order), strict=True))
+    batches = rows_by(models_in_order, lambda model: ends[model] // CALLS_AT_ONCE)
+    rows: dict[str, list[Row]] = {name: [] for name in _CALL_QUERIES}
+    for models in batches.values():
         listed = ", ".join(map(quoted, models))
         views.keep("provider_calls", _CALLS.format(f"model IN ({listed})"))
-        for name, query in _OF_CALLS.items():
+        for name, query in _CALL_QUERIES.items():
             rows[name] += _rows(views, query)
         views.drop("provider_calls")
     return rows
 
 
-def _portions(calls: Mapping[str, int]) -> Iterable[list[str]]:
-    """Return models in groups that have about `CALLS_AT_ONCE` calls together, given the calls of each."""
-    models = sorted(calls)
-    ends = dict(zip(models, accumulate(calls[model] for model in models), strict=True))
-    return rows_by(models, lambda model: ends[model] // CALLS_AT_ONCE).values()
-
-
 def timed_steps(by_model: Mapping[str, Sequence[StepFigures]]) -> dict[str, StepFigures]:
-    """Return the rate whose calls are timed, of each model with a load: the same of all, if that can be.
+    """Return for each model with a load the step that its times are of: the same rate for all, if possible.
 
-    It is the highest one that all were asked at and at which all kept their SLO; else the lowest one that
-    all were asked at; else the lowest of each.
+    This is the highest rate that all were asked at and at which all kept their SLO; else the lowest rate that
+    all were asked at; else the lowest rate of each model.
     """
     usable = {
         model: {step.step: step for step in steps if step.verdict not in (INCOMPLETE, CLIENT_BOUND)}
@@ -286,29 +301,10 @@ def timed_steps(by_model: Mapping[str, Sequence[StepFigures]]) -> dict[str, Step
     return {model: min(steps.values(), key=lambda step: step.rate) for model, steps in usable.items()}
 
 
-def _put_timed(
-    views: FolderViews,
-    timed: Mapping[str, StepFigures],
-    by_model: Mapping[str, object],
-    models: Iterable[str],
-) -> None:
-    """Put the table of the steps whose calls are timed; of models without a load, all calls are."""
-    rows = _rows(views, "SELECT model, load, verdict FROM steps")
-    of_loads = [
-        {"model": row["model"], "load": row["load"]}
-        for row in rows
-        if row["model"] in timed
-        and base_in(row["load"]) == timed[row["model"]].step
-        and row["verdict"] not in (INCOMPLETE, CLIENT_BOUND)
-    ]
-    of_sweeps = [{"model": model, "load": ""} for model in models if model not in by_model]
-    views.put("timed_steps", pa.Table.from_pylist([*of_loads, *of_sweeps], _TIMED_STEPS))
-
-
 def _rows(views: FolderViews, query: str) -> list[dict[str, Any]]:  # Any: of the query
-    """Return rows with times, for which DuckDB's own would need a library more.
+    """Return the rows of a query, by way of Arrow: DuckDB needs one more library for columns of times.
 
-    A list of seconds, of which there may be a million, is an array of numbers instead of a list of objects.
+    A list of seconds may have a million entries, so it becomes an array of numbers, not a list of objects.
     """
     table = views.table(query)
     seconds = [field.name for field in table.schema if field.type == _SECONDS]
@@ -330,15 +326,15 @@ _MINUTES_OF_STARTS: Final[Mapping[str, pa.DataType]] = {
 }
 
 
-def _by_model(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:  # Any: of a query
+def _row_by_model(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:  # Any: of a query
     return {row.pop("model"): row for row in rows}
 
 
-def _grouped(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:  # Any: of a query
+def _rows_by_model(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:  # Any: of a query
     return rows_by(rows, lambda row: row.pop("model"))
 
 
-def _times_of(step: StepFigures | None, row: Mapping[str, Any]) -> Mapping[str, Any]:  # Any: lists of seconds
+def _times(step: StepFigures | None, row: Mapping[str, Any]) -> Mapping[str, Any]:  # Any: lists of seconds
     times = {
         kind: CallTimes(kind=kind, told_s=row.get(kind) or [], endless=0) for kind in ("ttft", "latency")
     }
@@ -362,49 +358,40 @@ def _hour(row: Mapping[str, Any], *, endless: bool) -> HourFigures:
 # ── limits ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _limits_of(
+def _limits(
     views: FolderViews,
     models: Iterable[str],
     minutes: Mapping[str, Row],
     by_model: Mapping[str, Sequence[StepFigures]],
 ) -> dict[str, Row]:
-    """Return what a provider lets through a minute, by model, of each of `LIMITS` that has one.
+    """Return by model how much its provider lets through a minute.
 
-    `promised`: by the sweep; `told`: in force in the end, by the sweep or the provider's headers, whichever
-    is less; `most`: most answers of a minute (a load: of a step, a minute); `found`: of one in which some
-    were refused.
+    `promised`: the limits in the sweep, by name. `told`: the limits in force at the end, by name: those of
+    the sweep or of the provider's headers, whichever are lower. `most`: the most answers in a minute, or in a
+    step of a load, per minute. `found`: the same of minutes and steps in which some calls were refused.
     """
-    limits = {row.pop("lane"): row for row in _rows(views, _TOLD)}
-    promised = dict(_promised(views))
-    return {
-        model: {
-            "promised": promised.get(model, {}),
-            "told": _known(limits.get(model, {})),
-            **_seen(minutes.get(model, {}), by_model.get(model, ())),
-        }
-        for model in models
-    }
-
-
-def _promised(views: FolderViews) -> Iterable[tuple[str, Mapping[str, float]]]:
-    """Yield what the sweeps say of each model's limits."""
+    promised = dict[str, dict[str, float]]()
     for label, path in views.folders:
         if (sweep_file := kept_sweep_file(path)) is not None:
             from asyncbench.config.sweep import priced_models
 
-            for model in priced_models(sweep_file):
-                yield views.called(label, model.alias), _known(model.limits.per_minute)
+            for entry in priced_models(sweep_file):
+                promised[views.called(label, entry.alias)] = _set_limits(entry.limits.per_minute)
+
+    in_force = {row.pop("lane"): row for row in _rows(views, _LIMITS_IN_FORCE)}
+    limits = dict[str, Row]()
+    for model in models:
+        minute, steps = minutes.get(model, {}), by_model.get(model, ())
+        most = [minute.get("most"), *(60 * step.answered_per_s for step in steps)]
+        found = [minute.get("found"), *(60 * step.answered_per_s for step in steps if step.refused)]
+        limits[model] = {
+            "promised": promised.get(model, {}),
+            "told": _set_limits(in_force.get(model, {})),
+            "found": max(filter(None, found), default=None),
+            "most": max(filter(None, most), default=None),
+        }
+    return limits
 
 
-def _known(limits: Mapping[str, float | None]) -> dict[str, float]:
+def _set_limits(limits: Mapping[str, float | None]) -> dict[str, float]:
     return {name: limit for name, limit in limits.items() if limit is not None}
-
-
-def _seen(minutes: Mapping[str, Any], steps: Sequence[StepFigures]) -> dict[str, float | None]:
-    """Return the most answers of a minute, and of one in which some were refused."""
-    most = [minutes.get("most"), *(60 * step.answered_per_s for step in steps)]
-    refusing = [minutes.get("found"), *(60 * step.answered_per_s for step in steps if step.refused)]
-    return {
-        name: max((value for value in values if value), default=None)
-        for name, values in (("found", refusing), ("most", most))
-    }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 from math import isinf
 from operator import and_, or_
-from typing import Final, TypeVar
+from typing import Final
 
 import orjson
 
@@ -38,35 +38,33 @@ from asyncbench.tables.headings import PER_CORRECT
 from asyncbench.tables.numbers import MISSING, count, dollars, per_correct, per_correct_text, percent, points
 from asyncbench.tables.report import Columns, Sheet, filled
 
-ValueT = TypeVar("ValueT")
-
 # ── Fairness of a comparison: the same problems, in the same minutes, with the same parameters
 
 
-NEARBY: Final = 2  # minutes: calls that are no further apart met the same weather
-TOGETHER: Final = 0.9  # of a model's calls near calls to all others: that is the same time
+NEARBY: Final = 2  # calls that are no more minutes apart met the same state of the network
+TOGETHER: Final = 0.9  # models were asked at the same time if this share of calls is near calls to all others
 
 _PARAMS: Final = "SELECT DISTINCT model, params, effort FROM provider_trials"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fairness:
-    """How alike the models of a folder were asked."""
+    """How similarly the models of a folder were asked."""
 
     models: int
-    problems: int  # that any was asked
-    common_problems: int  # that all were asked
+    problems: int  # problems that any model was asked
+    common_problems: int  # problems that all models were asked
     together: Mapping[
         str, float
-    ]  # model → the part of its calls within `NEARBY` minutes of calls to all others
-    parameters: Sequence[str]  # that differ
-    timed: Mapping[str, str | None]  # model → the step whose calls are timed; None: all of its calls
-    all_kept: bool  # whether all kept their SLO in that step
+    ]  # model → the share of its calls within `NEARBY` minutes of calls to all others
+    parameters: Sequence[str]  # names of the parameters that differ
+    timed: Mapping[str, str | None]  # model → the step that its times are of; None: of all calls
+    all_kept: bool  # all models kept their SLO in that step
 
     @property
     @in_data("notes")
     def notes(self) -> Iterator[str]:
-        """What a reader has to know before comparing."""
+        """The sentences that a reader needs before comparing."""
         if self.models < 2:
             return
         if self.common_problems == self.problems:
@@ -86,9 +84,9 @@ class Fairness:
             yield "All were asked in the same minutes."
         if self.parameters:
             yield f"Parameters differ: {', '.join(self.parameters)}."
-        yield from self._timed()
+        yield from self._timed_notes()
 
-    def _timed(self) -> Iterator[str]:
+    def _timed_notes(self) -> Iterator[str]:
         steps = set(self.timed.values())
         if steps == {None}:
             return
@@ -107,24 +105,24 @@ class Fairness:
 
 
 def fairness_of(views: FolderViews, figures: Sequence[EndpointFigures], marks: Marked) -> Fairness:
-    """Return how alike models were asked, given the figures that `endpoints_in` made of these views."""
-    asked = dict.fromkeys((one.model for one in figures), 0)
-    for (_, model, _), own in marks.marks.items():
+    """Return how similarly models were asked, given the figures that `endpoints_in` made of these views."""
+    asked = dict.fromkeys((provider.model for provider in figures), 0)
+    for (_, model, _), answers in marks.marks.items():
         if model in asked:
-            asked[model] |= own.problems
-    timed = [one.step for one in figures if one.step is not None]
+            asked[model] |= answers.problems
+    timed = [provider.step for provider in figures if provider.step is not None]
     return Fairness(
         models=len(figures),
         problems=reduce(or_, asked.values()).bit_count(),
         common_problems=reduce(and_, asked.values()).bit_count(),
-        together=_together(views),
-        parameters=_differing(views),
-        timed={one.model: one.timed_step for one in figures},
+        together=_shares_together(views),
+        parameters=_differing_parameters(views),
+        timed={provider.model: provider.timed_step for provider in figures},
         all_kept=bool(timed) and all(step.verdict == MET for step in timed),
     )
 
 
-def _together(views: FolderViews) -> dict[str, float]:
+def _shares_together(views: FolderViews) -> dict[str, float]:
     calls: dict[str, Counter[int]] = {}
     for row in views.rows("FROM provider_minutes"):
         calls.setdefault(row["model"], Counter())[row["minute"]] = row["calls"]
@@ -139,8 +137,8 @@ def _together(views: FolderViews) -> dict[str, float]:
     }
 
 
-def _differing(views: FolderViews) -> list[str]:
-    """Return the parameters that some models were asked with and others not, or otherwise."""
+def _differing_parameters(views: FolderViews) -> list[str]:
+    """Return the parameters that not all models were asked with, or not with the same values."""
     values: dict[str, dict[str, set[bytes]]] = {}  # parameter → model → values
     rows = views.rows(_PARAMS)
     models = {row["model"] for row in rows}
@@ -163,7 +161,7 @@ MEANING: Final = (
     "Times are seconds; where a load was run they count from when a call was due."
 )
 
-# What leaves it open whether a rate keeps its SLO, in words.
+# The reasons for which it stays open whether a rate keeps its SLO, in words.
 _UNKNOWN: Final = {
     "client": "this computer was the bottleneck",
     "budget": "budget",
@@ -174,26 +172,26 @@ _UNKNOWN: Final = {
 # ── Answers as repeats of their problems: those of two models under one condition and step are paired
 
 
-# Of folders with a load: the steps of a condition stand apart.
+# For folders with a load: each step of a condition is a condition of its own.
 _ANSWERS: Final = """
 SELECT run, model, concat_ws(chr(0), condition, load) AS condition, suite, task, problem_id, outcome, repeat
 FROM provider_trials
 """
 
 
-def _marks_of(views: FolderViews) -> Marked:
-    """Return the marks of all trials, whatever they were asked for."""
-    of_loads = views.rows("SELECT 1 FROM provider_trials WHERE load IS NOT NULL LIMIT 1")
-    marks = marked(views, trials=_ANSWERS) if of_loads else marks_in(views)
+def _trial_marks(views: FolderViews) -> Marked:
+    """Return the marks of all trials, of sweeps and of loads."""
+    loaded = views.rows("SELECT 1 FROM provider_trials WHERE load IS NOT NULL LIMIT 1")
+    marks = marked(views, trials=_ANSWERS) if loaded else marks_in(views)
     if ANSWERS in views.origins:
         views.drop(ANSWERS)  # what is counted next needs the room
     return marks
 
 
 def _answers_by_model(marks: Marked) -> dict[str, Marks]:
-    """Return the marks of answers alone, over all conditions, repeats and runs of a model.
+    """Return by model the marks of its answered trials, over all conditions, repeats and runs.
 
-    The first, second … of its runs that has an answer stands for those of others.
+    Runs of different models are matched by number: the first run of one with the first of the other.
     """
     by_model = defaultdict[str, dict[tuple[str, int, str], tuple[Bits, Bits]]](dict)
     for (run, model, condition), ended in marks.ended.items():
@@ -202,7 +200,12 @@ def _answers_by_model(marks: Marked) -> dict[str, Marks]:
         for n, bits in enumerate(asked):
             if bits:
                 by_model[model][condition, n, run] = bits, ended[Outcome.CORRECT][n]
-    numbered = {model: _with_runs_numbered(turns) for model, turns in by_model.items()}
+    numbered = dict[str, dict[tuple[str, int, int], tuple[Bits, Bits]]]()
+    for model, turns_by_run in by_model.items():
+        runs = sorted({run for _, _, run in turns_by_run})
+        numbered[model] = {
+            (condition, n, runs.index(run)): bits for (condition, n, run), bits in turns_by_run.items()
+        }
     order = sorted({turn for turns in numbered.values() for turn in turns})
     return {
         model: Marks(
@@ -213,20 +216,15 @@ def _answers_by_model(marks: Marked) -> dict[str, Marks]:
     }
 
 
-def _with_runs_numbered(turns: Mapping[tuple[str, int, str], ValueT]) -> dict[tuple[str, int, int], ValueT]:
-    runs = sorted({run for _, _, run in turns})
-    return {(condition, n, runs.index(run)): value for (condition, n, run), value in turns.items()}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BesideBest:
-    """A model and the most accurate one, on the problems that both answered."""
+    """A model compared with the most accurate one, on the problems that both answered."""
 
     best: str
-    interval: tuple[float, float]
+    interval: tuple[float, float]  # of the difference, 95 %
     p: float
     p_holm: float
-    counts: ModelPair = field(metadata=INSIDE)  # of this one less the best
+    counts: ModelPair = field(metadata=INSIDE)  # a is this model, b the best
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,16 +232,16 @@ class ProviderLine:
     """One model of a folder."""
 
     figures: EndpointFigures = field(metadata=INSIDE)
-    accuracy: float | None  # of answers
+    accuracy: float | None  # of answered trials
     accuracy_interval: tuple[float, float] | None
     answers: int
-    beside_best: BesideBest | None  # None: it is the best, or they share no problem
-    highest_rate: HighestRate | None  # None: no load with an SLO
+    beside_best: BesideBest | None  # None: this is the best model, or both have no problem in common
+    highest_rate: HighestRate | None  # None: there was no load with an SLO
 
     @property
     @in_data("usd_per_1000_answers")
     def usd_per_1000(self) -> float | None:
-        """Dollars for a thousand answers, those for calls without one added."""
+        """Dollars for a thousand answers, with the cost of calls without an answer."""
         cost, answers = self.figures.cost_usd, self.figures.priced_replies
         return 1000 * cost / answers if cost is not None and answers else None
 
@@ -254,10 +252,10 @@ class ProviderLine:
 
     @property
     def hours(self) -> tuple[HourFigures, HourFigures] | None:
-        """The fastest and the slowest hour by their median; None: there are no two with one."""
-        known = [hour for hour in self.figures.hours if hour.latency.at("p50") is not None]
-        medians = {id(hour): hour.latency.at("p50") or () for hour in known}
-        ordered = sorted(known, key=lambda hour: medians[id(hour)])
+        """The fastest and the slowest hour by median latency; None: fewer than two hours have a median."""
+        timed_hours = [hour for hour in self.figures.hours if hour.latency.at("p50") is not None]
+        medians = {id(hour): hour.latency.at("p50") or () for hour in timed_hours}
+        ordered = sorted(timed_hours, key=lambda hour: medians[id(hour)])
         return (ordered[0], ordered[-1]) if len(ordered) > 1 else None
 
 
@@ -267,7 +265,7 @@ class Providers(FolderReport):
 
     fairness: Fairness
     mixtures: tuple[str, ...]
-    absent: tuple[str, ...]  # models without a call that counts
+    absent: tuple[str, ...]  # models of which no call counts
     providers: tuple[ProviderLine, ...]
 
     def _remarks(self) -> Iterator[str]:
@@ -292,11 +290,11 @@ class Providers(FolderReport):
 
 
 def providers_of(views: FolderViews) -> Providers:
-    """Return what each model of results folders delivers, side by side; views have the answers to a load.
+    """Compare the models of results folders as providers of one; views have the answers to a load.
 
     Raises:
-        ConfigError: a filter takes parts of steps.
-        NothingToShowError: there are no calls in real time.
+        ConfigError: a filter splits steps of a load.
+        NothingToShowError: the folders have no calls in real time.
     """
     if (steps := steps_in(views)) and views.chosen.partly:
         raise ConfigError("--style providers measures whole steps of a load. Filter by --models alone.")
@@ -306,61 +304,56 @@ def providers_of(views: FolderViews) -> Providers:
             f"{views.chosen} has no calls in real time. Run a sweep or a load first, or name another folder."
         )
         raise NothingToShowError(views.chosen, message)
-    every = _marks_of(views)
-    marks = _answers_by_model(every)
-    best_first = sorted(figures, key=lambda one: (-_share(marks.get(one.model)), one.model))
+    marks = _trial_marks(views)
     highest = {rate.model: rate for rate in reversed(highest_rates(steps, spent=spent_models(views)))}
-    beside = _beside(best_first[0].model, [one.model for one in best_first[1:]], marks)
+    lines = tuple(_lines(figures, _answers_by_model(marks), highest))
     report = Providers(
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views),
-        providers=tuple(
-            _line(one, marks.get(one.model), beside.get(one.model), highest.get(one.model))
-            for one in best_first
-        ),
-        fairness=fairness_of(views, best_first, every),
+        providers=lines,
+        fairness=fairness_of(views, [line.figures for line in lines], marks),
         mixtures=mixtures(views),
-        absent=tuple(sorted({step.model for step in steps} - {one.model for one in figures})),
+        absent=tuple(sorted({step.model for step in steps} - {line.figures.model for line in lines})),
     )
     views.drop("provider_minutes", "timed_steps", "warmed", *views.kept & {"provider_trials"})
     return report
 
 
-def _share(marks: Marks | None) -> float:
-    return marks.correct / marks.trials if marks else -1.0
+def _lines(
+    figures: Sequence[EndpointFigures], answers: Mapping[str, Marks], highest: Mapping[str, HighestRate]
+) -> Iterator[ProviderLine]:
+    """Yield a line for each model, the most accurate first, compared with the first."""
+    shares = {model: marks.correct / marks.trials for model, marks in answers.items()}
+    best_first = sorted(figures, key=lambda provider: (-shares.get(provider.model, -1.0), provider.model))
 
-
-def _beside(best: str, others: Sequence[str], marks: Mapping[str, Marks]) -> dict[str, BesideBest]:
-    if best not in marks:
-        return {}
-    pairs = {model: pair(marks[model], marks[best]) for model in others if model in marks}
+    best = best_first[0].model
+    others = [provider.model for provider in best_first[1:] if provider.model in answers]
+    pairs = {model: pair(answers[model], answers[best]) for model in others}
     pairs = {model: counts for model, counts in pairs.items() if counts.trials}
     chances = [sign_flip(counts.differences) for counts in pairs.values()]
-    return {
+    comparisons = {
         model: BesideBest(best=best, counts=counts, interval=difference_interval(counts), p=p, p_holm=p_holm)
         for (model, counts), p, p_holm in zip(pairs.items(), chances, holm(chances), strict=True)
     }
 
-
-def _line(
-    figures: EndpointFigures, marks: Marks | None, beside: BesideBest | None, highest: HighestRate | None
-) -> ProviderLine:
-    accuracy, interval = (None, None) if marks is None else share_of(marks)
-    return ProviderLine(
-        figures=figures,
-        accuracy=accuracy,
-        accuracy_interval=interval,
-        answers=0 if marks is None else marks.trials,
-        beside_best=beside,
-        highest_rate=highest,
-    )
+    for provider in best_first:
+        marks = answers.get(provider.model)
+        accuracy, interval = (None, None) if marks is None else share_of(marks)
+        yield ProviderLine(
+            figures=provider,
+            accuracy=accuracy,
+            accuracy_interval=interval,
+            answers=0 if marks is None else marks.trials,
+            beside_best=comparisons.get(provider.model),
+            highest_rate=highest.get(provider.model),
+        )
 
 
 # ── as tables ────────────────────────────────────────────────────────────────────────────────
 
 
 def _seconds_of(line: ProviderLine, *, kind: str, name: str) -> str:
-    """Return a percentile in seconds, or that it has no end: it falls on a call without an answer."""
+    """Return a percentile in seconds, or `ENDLESS` where it falls on a call without an answer."""
     times: CallTimes = getattr(line.figures, kind)
     percentile = times.at(name)
     if percentile is None:
@@ -376,17 +369,17 @@ def _highest(line: ProviderLine) -> str:
     if line.highest_rate is None:
         return "-"
     kept = line.highest_rate.kept
-    if kept is None:  # nobody knows, unless a rate surely missed it
+    if kept is None:  # unknown, unless a rate surely missed the SLO
         return "unknown" if line.highest_rate.stopped_by in _UNKNOWN else "none"
-    return f"{kept:g} callers" if line.highest_rate.arrivals == CLOSED else _a_minute(60 * kept)
+    return f"{kept:g} callers" if line.highest_rate.arrivals == CLOSED else _rpm(60 * kept)
 
 
 def _stopped_by(line: ProviderLine) -> str:
-    by = (line.highest_rate and line.highest_rate.stopped_by) or MISSING
-    return _UNKNOWN.get(by, by.replace("slo", "SLO"))
+    cause = (line.highest_rate and line.highest_rate.stopped_by) or MISSING
+    return _UNKNOWN.get(cause, cause.replace("slo", "SLO"))
 
 
-def _a_minute(calls: float | None) -> str:
+def _rpm(calls: float | None) -> str:
     return "-" if calls is None else f"{calls:,.0f} RPM"
 
 
@@ -410,14 +403,6 @@ def _hour(line: ProviderLine, *, which: int) -> str:
         return f"{ENDLESS} ({hour.hour:%d %b %H}h)"
     high = ENDLESS if isinf(median.high) else f"{median.high:.2f}"
     return f"{median.value:.2f} ({median.low:.2f}-{high}), {hour.hour:%d %b %H}h"
-
-
-def _waited(*, median_s: float | None, **_: int) -> str:
-    return MISSING if median_s is None else f"{median_s:.3g} s"
-
-
-def _admitted(*, obeyed: int, admitted: int, **_: object) -> str:
-    return f"{admitted:,} of {obeyed:,}" if obeyed else MISSING
 
 
 _PRICES: Final[Columns[ProviderLine]] = {
@@ -444,14 +429,22 @@ _CAPACITY: Final[Columns[ProviderLine]] = {
     "calls": lambda line: count(line.figures.calls),
     "availability (95 % CI)": lambda line: percent(*line.figures.availability.values()),
     "refused": lambda line: percent(line.figures.refused / line.figures.calls),
-    "Retry-After": lambda line: _waited(**line.figures.retry_after),
-    "went through after it": lambda line: _admitted(**line.figures.retry_after),
+    "Retry-After": lambda line: (
+        MISSING
+        if line.figures.retry_after["median_s"] is None
+        else f"{line.figures.retry_after['median_s']:.3g} s"
+    ),
+    "went through after it": lambda line: (
+        f"{line.figures.retry_after['admitted']:,} of {line.figures.retry_after['obeyed']:,}"
+        if line.figures.retry_after["obeyed"]
+        else MISSING
+    ),
     "highest rate": _highest,
     "stopped by": _stopped_by,
     "limit promised": lambda line: _limits(line.figures.limits["promised"]),
     "limit in force": lambda line: _limits(line.figures.limits["told"]),
-    "limit found": lambda line: _a_minute(line.figures.limits["found"]),
-    "most answered": lambda line: _a_minute(line.figures.limits["most"]),
+    "limit found": lambda line: _rpm(line.figures.limits["found"]),
+    "most answered": lambda line: _rpm(line.figures.limits["most"]),
 }
 _WHO: Final[Columns[ProviderLine]] = {
     "served model": partial(_served, column="model_served"),
