@@ -106,7 +106,7 @@ def _percentiles(steps: Sequence[StepFigures], kind: str, name: str) -> Iterator
     """Yield a percentile of each rate; `part` counts up where rates between have none."""
     gaps = 0
     for step in steps:
-        percentile = step.times[kind].at(name)
+        percentile = step.times[kind].percentile(name)
         if percentile is None or isinf(percentile.value):
             gaps += 1
             continue

@@ -253,8 +253,8 @@ class ProviderLine:
     @property
     def hours(self) -> tuple[HourFigures, HourFigures] | None:
         """The fastest and the slowest hour by median latency; None: fewer than two hours have a median."""
-        timed_hours = [hour for hour in self.figures.hours if hour.latency.at("p50") is not None]
-        medians = {id(hour): hour.latency.at("p50") or () for hour in timed_hours}
+        timed_hours = [hour for hour in self.figures.hours if hour.latency.percentile("p50") is not None]
+        medians = {id(hour): hour.latency.percentile("p50") or () for hour in timed_hours}
         ordered = sorted(timed_hours, key=lambda hour: medians[id(hour)])
         return (ordered[0], ordered[-1]) if len(ordered) > 1 else None
 
@@ -355,7 +355,7 @@ def _lines(
 def _seconds_of(line: ProviderLine, *, kind: str, name: str) -> str:
     """Return a percentile in seconds, or `ENDLESS` where it falls on a call without an answer."""
     times: CallTimes = getattr(line.figures, kind)
-    percentile = times.at(name)
+    percentile = times.percentile(name)
     if percentile is None:
         return "-"
     return ENDLESS if isinf(percentile.value) else _figure(percentile.value)
@@ -398,7 +398,7 @@ def _hour(line: ProviderLine, *, which: int) -> str:
     if line.hours is None:
         return "-"
     hour = line.hours[which]
-    median = hour.latency.at("p50")
+    median = hour.latency.percentile("p50")
     if median is None or isinf(median.value):
         return f"{ENDLESS} ({hour.hour:%d %b %H}h)"
     high = ENDLESS if isinf(median.high) else f"{median.high:.2f}"

@@ -1,8 +1,8 @@
-"""Accuracy under load: each step of a model beside its lightest, on the same problems.
+"""Accuracy under load: each step of a model is compared with its lightest step, on the same problems.
 
-Only answers count. What was refused, failed or never ended says how much a server takes, not how right it
-is; and problems are compared with problems of their kind, so hard ones that are lost blame nobody.
-All answers of a step count, those at its end as those at its beginning.
+Only answers count. Calls that were refused, failed or never ended say how much load a server takes, not how
+right it is. Problems are compared with problems of the same kind, so a step that loses its hard problems does
+not look more accurate. All answers of a step count, at its end as well as at its beginning.
 """
 
 from collections import defaultdict
@@ -23,11 +23,11 @@ from asyncbench.tables.numbers import percent, rounded
 
 Answered = Mapping[str, Mapping[str, float]]  # kind → problem → share right of its answers
 ALPHA: Final = 0.05
-OTHER_CACHE: Final = 0.05  # of input tokens: a step that has so many more or fewer from a cache is told
+OTHER_CACHE: Final = 0.05  # a note is made where steps' shares of cached input tokens differ by so much
 SERVED: Final = {"model_served": "models", "fingerprint": "builds", "upstream": "upstream providers"}
 
-# Trials of calls that count in their step; of callers also the warm-up, which loads a server no less.
-# `said`: of the text, all that tells it from another.
+# Trials of calls that count in their step. Of a closed loop the warm-up counts too: it is the same load.
+# `said`: a hash of the reply, by which texts are compared.
 _LOADED: Final = f"""
 SELECT run, model, load, condition, problem_id, repeat, outcome,
     concat_ws(' ', condition, suite, task, variant, representation, length) AS kind,
@@ -36,7 +36,8 @@ SELECT run, model, load, condition, problem_id, repeat, outcome,
 FROM trials WHERE load IS NOT NULL
     AND (trial_id IN (SELECT trial_id FROM attempts WHERE phase = 'measured') OR load LIKE '{CLOSED} %')
 """  # noqa: S608  made of our own words alone
-# Those with an answer. `repeat` numbers the answers to a problem in a step: the n-th texts are compared.
+# The trials of `loaded` with an answer. `repeat` numbers the answers to a problem in a step: the n-th text of
+# one step is compared with the n-th text of another.
 _ANSWERS: Final = """
 SELECT run, model, load, kind, problem_id, outcome, greedy, said,
     1000000000 * dense_rank() OVER (ORDER BY condition)
@@ -71,44 +72,44 @@ GROUP BY ALL
 
 @dataclass(frozen=True, kw_only=True)
 class BesideLightest:
-    """A step (a) and the lightest one of its model (b), on problems of the kinds that both answered."""
+    """A step (a) compared with the lightest step of its model (b), on kinds of problems of both."""
 
-    lightest: str  # its name
+    lightest: str  # name of the lightest step
     moves: Moves = field(metadata=INSIDE)
-    p: float  # two-sided, of both being equally right
-    p_holm: float  # adjusted for all steps that are compared with it
+    p: float  # two-sided, that both are equally right
+    p_holm: float  # adjusted for all steps that are compared with the lightest
 
     @property
     def differs(self) -> bool:
-        """Whether the difference is more than chance."""
+        """True if the difference is more than chance."""
         return self.p_holm <= ALPHA
 
     @property
     def detectable(self) -> float | None:
-        """The smallest difference that so many problems show in four of five cases; None: not even 1."""
+        """The smallest difference that so many problems show in four of five cases; None: no difference."""
         return smallest_detectable(self.moves.problems, self.moves.square)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepAnswers:
-    """What a step of one model answered, calls of its warm-up left out."""
+    """The answers of a step of one model."""
 
     run: str
     model: str
     load: str  # the step, such as `poisson 8/s #2`
     arrivals: str = field(metadata=HIDDEN)
-    rate: float  # closed: callers
+    rate: float  # calls per second; in a closed loop: the number of callers
     round: int
-    verdict: str | None = field(metadata=HIDDEN)  # as in `steps`
+    verdict: str | None = field(metadata=HIDDEN)  # the same as in the view `steps`
     outcomes: Mapping[str, int]  # trials by outcome; `failed`: without an answer
-    accuracy: Proportion = field(metadata=HIDDEN)  # of those with an answer
-    beside: BesideLightest | None  # None: it is the lightest, or they have no problem in common
-    compared: int  # answers at temperature 0 beside one of the lightest step to the same problem
-    changed: int  # of them, those with another text
-    output_tokens: float | None  # mean of an answer; None: not told
+    accuracy: Proportion = field(metadata=HIDDEN)  # of trials with an answer
+    beside: BesideLightest | None  # None: it is the lightest step, or both have no problem in common
+    compared: int  # answers at temperature 0 to problems that the lightest step answered at temperature 0 too
+    changed: int  # the number of these whose text differs from that of the lightest step
+    output_tokens: float | None  # mean over answers; None: not reported
     reasoning_tokens: float | None
-    cached_share: float | None  # of input tokens; None: not told
-    served: Mapping[str, Mapping[str, int]]  # column of `trials`, as in `SERVED` → value → answers
+    cached_share: float | None  # share of input tokens; None: not reported
+    served: Mapping[str, Mapping[str, int]]  # column of `trials`, one of `SERVED` → value → number of answers
 
     @property
     @in_data(None)
@@ -119,12 +120,12 @@ class StepAnswers:
 
 
 def answers_by_step(views: FolderViews) -> tuple[StepAnswers, ...]:
-    """Return what each step answered, the lightest of each model first, then by rate.
+    """Return the answers of each step, the lightest of each model first, then by rate.
 
-    The lightest step is that of the lowest rate: the first one, and one that was not stopped, if there is.
+    The lightest step is the first one of the lowest rate, if possible one that was not stopped.
 
     Args:
-        views: of folders that were chosen with `loaded`: others have no such trials.
+        views: of folders that were chosen with `loaded`; other views have no such trials.
     """
     views.keep("loaded", _LOADED)
     views.keep("load_answers", _ANSWERS)
@@ -135,25 +136,25 @@ def answers_by_step(views: FolderViews) -> tuple[StepAnswers, ...]:
     return tuple(
         step
         for _, rows in groupby(counts, key=lambda row: (row["run"], row["model"], row["arrivals"]))
-        for step in _of_model(views, list(rows), shares)
+        for step in _model_steps(views, list(rows), shares)
     )
 
 
-def _of_model(
+def _model_steps(
     views: FolderViews, rows: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, str, str], Answered]
 ) -> Iterator[StepAnswers]:
-    """Yield the steps of a model with arrivals of one kind, given their counts, the lightest first."""
+    """Yield the steps of a model with one kind of arrivals, given their counts, the lightest first."""
     run, model = rows[0]["run"], rows[0]["model"]
     answered = {
         row["load"]: shares[run, model, row["load"]] for row in rows if (run, model, row["load"]) in shares
     }
-    beside = beside_lightest(answered)
+    comparisons = comparisons_with_lightest(answered)
     texts: dict[str, Mapping[str, Any]] = {}
-    if beside:
+    if comparisons:
         values = {"run": run, "model": model, "lightest": next(iter(answered))}
         texts = {row["load"]: row for row in views.rows(_CHANGED, values)}
     for row in rows:
-        text = texts.get(row["load"], {}) if row["load"] in beside else {}
+        text = texts.get(row["load"], {}) if row["load"] in comparisons else {}
         yield StepAnswers(
             **{name: row[name] for name in _STEP},
             outcomes=outcomes_of(row),
@@ -162,7 +163,7 @@ def _of_model(
                 trials=row["replies"],
                 repeats=row["replies"] / max(1, row["problems"]),
             ),
-            beside=beside.get(row["load"]),
+            beside=comparisons.get(row["load"]),
             compared=text.get("compared", 0),
             changed=text.get("changed", 0),
             **{name: row[name] for name in ("output_tokens", "reasoning_tokens", "cached_share")},
@@ -170,42 +171,55 @@ def _of_model(
         )
 
 
-def beside_lightest(steps: Mapping[str, Answered]) -> dict[str, BesideLightest]:
-    """Return each step beside the first, where both answered problems of a kind; p for all of them."""
-    names = list(steps)
-    pairs = {name: moves_of(_alike(steps[name], steps[names[0]])) for name in names[1:]}
-    pairs = {name: moves for name, moves in pairs.items() if moves.problems}
+def comparisons_with_lightest(steps: Mapping[str, Answered]) -> dict[str, BesideLightest]:
+    """Compare each step with the first, where both answered problems of a kind."""
+    if not steps:
+        return {}
+    lightest, *names = steps
+    pairs = dict[str, Moves]()
+    for name in names:
+        kinds = list[Mapping[str, Shares]]()
+        for kind in sorted(steps[name].keys() & steps[lightest].keys()):
+            shares, lightest_shares = steps[name][kind], steps[lightest][kind]
+            problems = sorted({*shares, *lightest_shares})
+            kinds.append(
+                {problem: (shares.get(problem), lightest_shares.get(problem)) for problem in problems}
+            )
+        moves = moves_of(kinds)
+        if moves.problems:
+            pairs[name] = moves
     ps = [moves.p for moves in pairs.values()]
     return {
-        name: BesideLightest(lightest=names[0], moves=moves, p=p, p_holm=p_holm)
+        name: BesideLightest(lightest=lightest, moves=moves, p=p, p_holm=p_holm)
         for (name, moves), p, p_holm in zip(pairs.items(), ps, holm(ps), strict=True)
     }
 
 
-def _alike(step: Answered, lightest: Answered) -> Iterator[Mapping[str, Shares]]:
-    """Yield the shares of each kind of problems that both answered."""
-    for kind in sorted(step.keys() & lightest.keys()):
-        own, other = step[kind], lightest[kind]
-        yield {problem: (own.get(problem), other.get(problem)) for problem in sorted({*own, *other})}
-
-
-# ── what a reader has to know ────────────────────────────────────────────────────────────────
+# ── notes on the figures ─────────────────────────────────────────────────────────────────────
 
 
 def notes_under_load(steps: Sequence[StepAnswers]) -> Iterator[str]:
-    """Yield whether accuracy differs between steps, and what else does that may be the reason."""
+    """Yield notes on whether accuracy differs between steps, and on differences that may explain it."""
     for model in dict.fromkeys(step.model for step in steps):
-        own = [step for step in steps if step.model == model]
-        yield from _differing(model, [step for step in own if step.beside is not None])
-        if (caches := _unlike_caches(own)) is not None:
-            yield f"{model}: {caches}"
-        for column, things in SERVED.items():
-            seen = {value for step in own for value in step.served[column]}
-            if any(0 < len(step.served[column]) < len(seen) for step in own):
-                yield f"{model}: not all steps were answered by the same {things} (`{column}`)."
+        model_steps = [step for step in steps if step.model == model]
+        yield from _difference_notes(model, [step for step in model_steps if step.beside is not None])
+
+        shares = {step.load: step.cached_share for step in model_steps if step.cached_share is not None}
+        if shares and max(shares.values()) - min(shares.values()) >= OTHER_CACHE:
+            least, most = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+            yield (
+                f"{model}: the share of input tokens read from a cache differs: {percent(shares[least])} at "
+                f"{least}, {percent(shares[most])} at {most}. So times and costs are not of the same work. "
+                "Set `same_problems: false` to compare them, in a load of its own."
+            )
+
+        for column, noun in SERVED.items():
+            seen = {value for step in model_steps for value in step.served[column]}
+            if any(0 < len(step.served[column]) < len(seen) for step in model_steps):
+                yield f"{model}: not all steps were answered by the same {noun} (`{column}`)."
 
 
-def _differing(model: str, steps: Sequence[StepAnswers]) -> Iterator[str]:
+def _difference_notes(model: str, steps: Sequence[StepAnswers]) -> Iterator[str]:
     tests = [(step.load, step.beside) for step in steps if step.beside is not None]
     for load, beside in tests:
         if beside.differs:
@@ -220,15 +234,3 @@ def _differing(model: str, steps: Sequence[StepAnswers]) -> Iterator[str]:
             f"{model}: no step's accuracy differs from the lightest one's by more than chance. A difference "
             f"of {rounded(100 * shown, 1)} points would have shown in four of five cases."
         )
-
-
-def _unlike_caches(steps: Sequence[StepAnswers]) -> str | None:
-    shares = {step.load: step.cached_share for step in steps if step.cached_share is not None}
-    if not shares or max(shares.values()) - min(shares.values()) < OTHER_CACHE:
-        return None
-    least, most = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
-    return (
-        f"the share of input tokens read from a cache differs: {percent(shares[least])} at {least}, "
-        f"{percent(shares[most])} at {most}. So times and costs are not of the same work. Set "
-        "`same_problems: false` to compare them, in a load of its own."
-    )

@@ -402,7 +402,7 @@ def figure(value: float | None) -> str:
 
 
 def _time(kind: str, name: str, interval: bool, step: StepFigures) -> str:
-    percentile = step.times[kind].at(name)
+    percentile = step.times[kind].percentile(name)
     if percentile is None or isinf(percentile.value):
         return MISSING
     ends = (ENDLESS if isinf(end) else figure(end) for end in (percentile.low, percentile.high))
@@ -414,7 +414,7 @@ def _gap(name: str, step: StepFigures) -> str:
 
 
 def _spread(kind: str, name: str, step: StepFigures) -> str:
-    percentiles = [one.times[kind].at(name) for one in step.repeats]
+    percentiles = [one.times[kind].percentile(name) for one in step.repeats]
     return _range([percentile and percentile.value for percentile in percentiles], figure)
 
 

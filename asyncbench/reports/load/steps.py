@@ -1,7 +1,7 @@
 """Figures of the steps of a load, by model and rate, for reports and charts.
 
-Steps of one rate are pooled, call by call: percentiles are never averaged. A call belongs to the step in
-which it was due; one without an answer took infinitely long. Times count from when a call was due.
+Steps of one rate are pooled call by call: percentiles are never averaged. A call belongs to the step in which
+it was due. A call without an answer took infinitely long. Times count from when a call was due.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ from asyncbench.tables.data import HIDDEN, INSIDE, in_data
 from asyncbench.tables.numbers import percent, rounded
 
 PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-TIME_KINDS: Final = ("ttft", "ttfo", "tpot", "latency")  # of times
+TIME_KINDS: Final = ("ttft", "ttfo", "tpot", "latency")
 COUNTS: Final = ("offered", "dropped", "sent", "answered", "refused", "failed", "unfinished")
 _SUMMED: Final = (
     *(
@@ -56,7 +56,7 @@ NO_TIMES: Final = {
     "latency": "no call was answered",
 }
 
-# Of each step: seconds of its calls, the least first, those with an answer alone.
+# A row for each step, with the ascending seconds of its answered calls.
 _CALLS: Final = f"""
 WITH calls AS (
     SELECT attempts.*, status = 'ok' AS answered,
@@ -108,15 +108,15 @@ _NONE_ENDED: Final = {"ended": 0, "ended_tokens": 0, "good": 0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTimes:
-    """Seconds of one kind, of the calls of a step."""
+    """The times of one kind, in seconds, of the calls of a step."""
 
     kind: str = field(metadata=HIDDEN)
     told_s: Sequence[float] = field(metadata=HIDDEN)  # ascending
-    endless: int = field(metadata=HIDDEN)  # calls that have no end: they are above all of these
-    short: int = field(default=0, metadata=HIDDEN)  # calls with too short an answer for such a time
+    endless: int = field(metadata=HIDDEN)  # calls without an end, which took longer than all of `told_s`
+    short: int = field(default=0, metadata=HIDDEN)  # calls whose answer is too short for such a time
 
-    def at(self, name: str) -> Percentile | None:
-        """Return a percentile, `p50`, `p95` or `p99`; None: `why` says so."""
+    def percentile(self, name: str) -> Percentile | None:
+        """Return the percentile `p50`, `p95` or `p99`; None: `why` gives the reason."""
         return percentile(self.told_s, PERCENTILES[name], endless=self.endless) if self.told_s else None
 
     @property
@@ -124,16 +124,16 @@ class CallTimes:
         return len(self.told_s) + self.endless
 
     def too_few(self, name: str) -> bool:
-        """Whether so few calls do not bound such a percentile."""
+        """Return whether there are too few calls for an interval of this percentile."""
         return bool(self.told_s) and self.calls < fewest_for(PERCENTILES[name])
 
     def why(self, name: str) -> str:
-        """Return why there is no such percentile; empty: there is one."""
+        """Return why there is no such percentile; empty where there is one."""
         if not self.told_s:
             return NO_TIMES[self.kind]
         if self.too_few(name):
             return f"{self.calls:,} calls, and {name} takes {fewest_for(PERCENTILES[name])}"
-        percentile = self.at(name)
+        percentile = self.percentile(name)
         if percentile is not None and isinf(percentile.value):
             which = "calls, those answered with one token left out," if self.short else "calls"
             return f"{rounded(100 * self.endless / self.calls, 1)} % of {which} have no answer"
@@ -142,11 +142,11 @@ class CallTimes:
     @property
     @in_data(None)
     def percentiles(self) -> Mapping[str, object]:
-        """All percentiles; NULL where there is none, or no end."""
-        return {name: _as_mapping(self.at(name), self.why(name)) for name in PERCENTILES}
+        """All percentiles with their intervals; None: there is no percentile, or it is infinite."""
+        return {name: _percentile_data(self.percentile(name), self.why(name)) for name in PERCENTILES}
 
 
-def _as_mapping(percentile: Percentile | None, why: str) -> dict[str, object]:
+def _percentile_data(percentile: Percentile | None, why: str) -> dict[str, object]:
     ends = (inf, inf, inf) if percentile is None else percentile
     seconds = (None if isinf(end) else end for end in ends)
     return dict(zip(("s", "low_s", "high_s"), seconds, strict=True)) | {"why": why or None}
@@ -154,14 +154,14 @@ def _as_mapping(percentile: Percentile | None, why: str) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFigures:
-    """One rate of one model: a step, or several that repeat it."""
+    """The figures of one rate of one model: of a step, or of several steps of the same rate."""
 
     model: str
     step: str  # such as `poisson 8/s`
     arrivals: str
-    rate: float  # calls a second that were asked for; closed: callers
+    rate: float  # calls per second; in a closed loop: the number of callers
     slo: Mapping[str, float] | None
-    seconds: float  # in which calls were due
+    seconds: float  # the time in which calls were due
     offered: int
     dropped: int
     sent: int
@@ -169,37 +169,35 @@ class StepFigures:
     refused: int
     failed: int
     unfinished: int
-    ended: int  # answers that came within these seconds, whenever they were due
-    ended_tokens: int | None = field(metadata=HIDDEN)  # of these; None: of some they are not told
-    good: int | None = field(metadata=HIDDEN)  # of these, answers that kept the SLO
+    ended: int  # answers that came within these seconds, whenever their calls were due
+    ended_tokens: int | None = field(metadata=HIDDEN)  # output tokens of `ended`; None: some are not reported
+    good: int | None = field(metadata=HIDDEN)  # answers of `ended` that kept the SLO
     in_flight_mean: float | None
     in_flight_max: int
     times: Mapping[str, CallTimes] = field(metadata=INSIDE)  # by kind: ttft, ttfo, tpot, latency
-    late_s: Sequence[float] = field(metadata=HIDDEN)  # ascending, of sent calls: this computer's own
-    late_share: float | None  # of the latency: how much of it this computer was late
-    output_tokens: int | None  # of answers; None: of some they are not told
+    late_s: Sequence[float] = field(metadata=HIDDEN)  # how late this computer sent each call, ascending
+    late_share: float | None  # the share of the latency by which this computer was late
+    output_tokens: int | None  # of answers; None: some are not reported
     output_chars: int
-    cost_usd: float | None  # of calls whose cost is known; None: of none it is
+    cost_usd: float | None  # sum of the known costs of calls; None: no call has a known cost
     unpriced: int  # calls whose cost is not known
     priced_answers: int = field(metadata=HIDDEN)
     resent: int  # calls made again at once: the server had closed their kept connection, and read nothing
     lost: int  # failed calls on such a connection, which the server may have read
     met: int | None  # calls that kept the SLO
-    gaps: Counter[int] = field(
-        metadata=HIDDEN
-    )  # between the pieces of all answers, in bins: see `histogram_text`
-    saturated: bool | None  # whether calls in flight grew to the end
+    # times between the pieces of all answers, in bins as in `histogram_text`
+    gaps: Counter[int] = field(metadata=HIDDEN)
+    saturated: bool | None  # True: the number of calls in flight grew until the end
     verdict: str | None
     refused_with: tuple[int, ...] = field(default=(), metadata=HIDDEN)  # HTTP statuses of refused calls
-    bound_by: str | None = field(
-        default=None, metadata=HIDDEN
-    )  # what says that this computer was the bottleneck; None: nothing
-    left_out: tuple[str, ...] = ()  # verdicts of others of this rate, which do not count
-    repeats: tuple["StepFigures", ...] = ()  # each step by itself, where there are several
+    # why this computer was the bottleneck; None: it was not
+    bound_by: str | None = field(default=None, metadata=HIDDEN)
+    left_out: tuple[str, ...] = ()  # verdicts of other steps of this rate, which do not count
+    repeats: tuple["StepFigures", ...] = ()  # the figures of each step, where there are several
 
     @property
     def asked(self) -> str:
-        """The rate that was asked for, as people say it."""
+        """The rate that was asked for, in words."""
         if self.arrivals == CLOSED:
             return f"{self.rate:g} caller{'s' * (self.rate != 1)}"
         return f"{self.rate:g}/s"
@@ -207,60 +205,62 @@ class StepFigures:
     @property
     @in_data("offered_per_s")
     def offered_per_s(self) -> float:
-        """Calls a second that were due."""
+        """Calls per second that were due."""
         return self.offered / self.seconds if self.seconds else 0.0
 
     @property
     @in_data("answered_per_s")
     def answered_per_s(self) -> float:
-        """Answers that came within the step, a second of it: never more than the server can do."""
+        """Answers per second that came within the step: never more than the server can do."""
         return self.ended / self.seconds if self.seconds else 0.0
 
     @property
     @in_data("tokens_per_s")
     def tokens_per_s(self) -> float | None:
-        """Output tokens of these answers, a second of the step."""
+        """Output tokens per second of the answers that came within the step."""
         return None if self.ended_tokens is None or not self.seconds else self.ended_tokens / self.seconds
 
     @property
     @in_data("goodput_per_s")
     def goodput_per_s(self) -> float | None:
-        """These answers that kept the SLO, a second of the step."""
+        """Answers per second that came within the step and kept the SLO."""
         return None if self.good is None or not self.seconds else self.good / self.seconds
 
     @property
     @in_data("kept_share")
     def kept_share(self) -> float | None:
-        """The part of all calls that kept the SLO."""
+        """The share of all calls that kept the SLO."""
         return None if self.met is None or not self.offered else self.met / self.offered
 
     @property
     @in_data("kept_interval")
     def kept_interval(self) -> Interval | None:
-        """Its 95 % interval, which decides the verdict; it holds however often it is looked at."""
+        """The 95 % interval of `kept_share`, which decides the verdict and may be looked at any time."""
         return None if self.met is None else always_valid_interval(self.met, self.offered)
 
     @property
     @in_data("late_p99_s")
     def late_p99_s(self) -> float | None:
-        """How late 99 % of the calls were sent at most, however few they are: it is no figure of a server."""
+        """99 % of the calls were sent no later than this. It is shown for any number of calls, because it
+        describes this computer and not a server.
+        """
         return self.late_s[rank_of(len(self.late_s), 0.99) - 1] if self.late_s else None
 
     @property
     @in_data("latency_mean_s")
     def latency_mean_s(self) -> float | None:
-        """The mean latency; None: some calls have no answer, and so no end."""
+        """The mean latency; None: some calls have no answer."""
         times = self.times["latency"]
         return fsum(times.told_s) / len(times.told_s) if times.told_s and not times.endless else None
 
     def itl_s(self, name: str) -> float | None:
-        """Return a percentile of all gaps between the pieces of its answers; None: too few are known."""
+        """Return a percentile of the gaps between the pieces of all answers; None: too few are known."""
         return histogram_percentile(self.gaps, PERCENTILES[name])
 
     @property
     @in_data("usd_per_1000_answers")
     def usd_per_1000(self) -> float | None:
-        """Dollars for a thousand answers, all calls of known cost counted."""
+        """Dollars for a thousand answers, with the cost of calls without an answer."""
         if self.cost_usd is None or not self.priced_answers:
             return None
         return 1000 * self.cost_usd / self.priced_answers
@@ -268,15 +268,15 @@ class StepFigures:
     @property
     @in_data(None)
     def itl(self) -> Mapping[str, object]:
-        """The percentiles of its gaps."""
+        """The percentiles of the gaps between pieces of answers."""
         percentiles = {name: self.itl_s(name) for name in PERCENTILES}
         return {"itl": percentiles | {"gaps": self.gaps.total()}, "ended_per_s": self.answered_per_s}
 
 
 def steps_in(views: FolderViews) -> tuple[StepFigures, ...]:
-    """Return what the steps of a load came to, by model, pattern and rate.
+    """Return the figures of the steps of a load, by model, pattern and rate.
 
-    The views hold all calls of a model: with some trials alone, no rate is known.
+    The views hold all calls of a model: no rate can be measured on a part of them.
     """
     calls, ended = (
         {(row["model"], row["load"]): row for row in views.rows(query)} for query in (_CALLS, _ENDED)
@@ -285,16 +285,18 @@ def steps_in(views: FolderViews) -> tuple[StepFigures, ...]:
     for row in views.table("FROM steps ORDER BY began_at").to_pylist():
         key = (row["model"], row["load"])
         figures.append(_figures(row, calls.get(key, {}), ended.get(key, _NONE_ENDED)))
-    # Of a killed step no SLO is known. Nothing is left to say of it once its rate was measured.
-    whole = {(one.model, one.step) for one in figures if one.verdict != INCOMPLETE}
-    figures.sort(key=_alike)
-    pooled = (_pooled([*steps]) for _, steps in groupby(figures, key=_alike))
-    return tuple(one for one in pooled if one.verdict != INCOMPLETE or (one.model, one.step) not in whole)
+    # The SLO of a killed step is unknown. Once its rate was measured, the step is not shown.
+    whole = {(step.model, step.step) for step in figures if step.verdict != INCOMPLETE}
+    figures.sort(key=_pool_key)
+    pooled = (_pooled([*steps]) for _, steps in groupby(figures, key=_pool_key))
+    return tuple(
+        step for step in pooled if step.verdict != INCOMPLETE or (step.model, step.step) not in whole
+    )
 
 
-def _alike(one: StepFigures) -> tuple[str, str, float, str]:
-    """Return what steps share that are pooled, in the order in which they are shown."""
-    return one.model, one.arrivals, one.rate, f"{one.step} {sorted((one.slo or {}).items())}"
+def _pool_key(step: StepFigures) -> tuple[str, str, float, str]:
+    """Return what the steps that are pooled have in common; steps are shown in the order of this key."""
+    return step.model, step.arrivals, step.rate, f"{step.step} {sorted((step.slo or {}).items())}"
 
 
 def _figures(
@@ -303,11 +305,11 @@ def _figures(
     """Return the figures of one step."""
     times_s = {kind: calls.get(kind) or [] for kind in TIME_KINDS}
     answered = step["answered"]
-    # Who got a reply without a first token waited for it in vain; after a single token nobody waits.
+    # A reply without a first token counts as endless; a reply of a single token has no time per token.
     lacking = {
         kind: step["offered"] - (answered if kind == "tpot" else len(times_s[kind])) for kind in TIME_KINDS
     }
-    # Without any answer, that is why there are no times.
+    # Where no call was answered, that is the reason why there are no times of any kind.
     shown_as = {kind: kind if answered else "latency" for kind in TIME_KINDS}
     latency_s = fsum(times_s["latency"])
     return StepFigures(
@@ -347,86 +349,91 @@ def _figures(
 
 
 def _pooled(steps: Sequence[StepFigures]) -> StepFigures:
-    """Return the figures of all steps of a rate that count, each of them among its `repeats`.
+    """Return the figures of all steps of a rate that count, with these steps as its `repeats`.
 
     Steps in which this computer was the bottleneck, or that were stopped, count where there are no others.
     """
     for verdicts in ((CLIENT_BOUND, INCOMPLETE), (INCOMPLETE,), ()):
-        counting = [one for one in steps if one.verdict not in verdicts]
+        counting = [step for step in steps if step.verdict not in verdicts]
         if counting:
             break
-    left_out = tuple(one.verdict for one in steps if one not in counting and one.verdict)
+    left_out = tuple(step.verdict for step in steps if step not in counting and step.verdict)
     if len(counting) == 1:
         return replace(counting[0], left_out=left_out)
+
+    times = dict[str, CallTimes]()
+    for kind in TIME_KINDS:
+        kind_times = [step.times[kind] for step in counting]
+        times[kind] = CallTimes(
+            kind=kind,
+            told_s=sorted(seconds for step_times in kind_times for seconds in step_times.told_s),
+            endless=sum(step_times.endless for step_times in kind_times),
+            short=sum(step_times.short for step_times in kind_times),
+        )
+
+    # The verdict is that of all calls together, as a search for a rate decides it.
+    slo, verdict = counting[0].slo, counting[0].verdict
+    if slo is not None and verdict not in (CLIENT_BOUND, INCOMPLETE):
+        met, offered = sum(step.met or 0 for step in counting), sum(step.offered for step in counting)
+        low, high = always_valid_interval(met, offered)
+        verdict = MET if low >= slo["share"] else MISSED if high < slo["share"] else UNRESOLVED
+
     return replace(
         counting[0],
         **{name: _sum(counting, name) for name in _SUMMED},
-        times={kind: _times(kind, [one.times[kind] for one in counting]) for kind in TIME_KINDS},
-        late_s=sorted(late_s for one in counting for late_s in one.late_s),
-        gaps=sum((one.gaps for one in counting), Counter()),
+        times=times,
+        late_s=sorted(late_s for step in counting for late_s in step.late_s),
+        gaps=sum((step.gaps for step in counting), Counter()),
         late_share=_mean(counting, "late_share", "answered"),
         in_flight_mean=_mean(counting, "in_flight_mean", "seconds"),
-        in_flight_max=max(one.in_flight_max for one in counting),
-        saturated=max((one.saturated for one in counting if one.saturated is not None), default=None),
-        verdict=_verdict(counting),
-        refused_with=tuple(sorted({status for one in counting for status in one.refused_with})),
+        in_flight_max=max(step.in_flight_max for step in counting),
+        saturated=max((step.saturated for step in counting if step.saturated is not None), default=None),
+        verdict=verdict,
+        refused_with=tuple(sorted({status for step in counting for status in step.refused_with})),
         repeats=tuple(counting),
         left_out=left_out,
     )
 
 
 def _sum(steps: Sequence[StepFigures], name: str) -> Any:  # Any: as of the field
-    values = [getattr(one, name) for one in steps]
+    values = [getattr(step, name) for step in steps]
     return None if None in values else sum(values)
 
 
 def _mean(steps: Sequence[StepFigures], name: str, weight: str) -> float | None:
-    """Return a mean of what is known, each weighed by another figure."""
-    known = [(getattr(one, name), getattr(one, weight)) for one in steps if getattr(one, name) is not None]
-    weights = fsum(weight for _, weight in known)
-    return fsum(value * weight for value, weight in known) / weights if weights else None
+    """Return the mean of a figure over the steps that have it, weighted by another figure."""
+    weighted = [
+        (getattr(step, name), getattr(step, weight)) for step in steps if getattr(step, name) is not None
+    ]
+    weights = fsum(weight for _, weight in weighted)
+    return fsum(value * weight for value, weight in weighted) / weights if weights else None
 
 
-def _times(kind: str, parts: Sequence[CallTimes]) -> CallTimes:
-    told_s = sorted(value for part in parts for value in part.told_s)
-    endless, short = sum(part.endless for part in parts), sum(part.short for part in parts)
-    return CallTimes(kind=kind, told_s=told_s, endless=endless, short=short)
+# ── The highest rate that kept an SLO, as far as steps show, and what stopped the next one
 
 
-def _verdict(steps: Sequence[StepFigures]) -> str | None:
-    """Return the verdict on several steps: that of all their calls, as a search for a rate has it."""
-    slo = steps[0].slo
-    if slo is None or steps[0].verdict in (CLIENT_BOUND, INCOMPLETE):
-        return steps[0].verdict
-    low, high = always_valid_interval(sum(one.met or 0 for one in steps), sum(one.offered for one in steps))
-    return MET if low >= slo["share"] else MISSED if high < slo["share"] else UNRESOLVED
-
-
-# ── The highest rate that kept an SLO, as far as steps tell, and what stopped the next one
-
-
-# What stopped a rate from keeping the SLO.
+# The causes that can stop a rate from keeping the SLO.
 SLOW, REFUSED, FAILED, BACKLOG = "slo", "429", "failed", "backlog"
 CLIENT, BUDGET, STOPPED, TOO_FEW = "client", "budget", "stopped", "too_few_calls"
-MOSTLY: Final = 0.5  # of the calls that did not keep it
+MOSTLY: Final = 0.5  # a cause of more than this share of the calls that missed the SLO is named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HighestRate:
-    """Of one model, pattern and SLO: the highest rate lies between `kept` and `not_kept`."""
+    """The highest rate of a model that keeps an SLO lies between `kept` and `not_kept`."""
 
     model: str
     arrivals: str
     slo: Mapping[str, float]
-    kept: float | None  # surely kept it, and no lower rate surely did not; None: none did
-    not_kept: float | None  # the lowest rate above; None: no higher one was asked
-    stopped_by: str | None  # what stopped that one; None: likewise
+    kept: float | None  # surely kept the SLO, and no lower rate surely missed it; None: no rate did
+    not_kept: float | None  # the lowest rate above `kept`; None: no higher rate was asked
+    stopped_by: str | None  # what stopped the rate `not_kept`; None: no higher rate was asked
     why: str  # the same in words
 
     @property
     @in_data("text")
     def text(self) -> str:
-        """What was found."""
+        """The result as a sentence."""
         unit = "/s" if self.arrivals != CLOSED else " caller" if self.kept == 1 else " callers"
         if self.kept is None:
             return f"{self.model}: no rate is sure to keep the SLO. {self.why}"
@@ -436,37 +443,37 @@ class HighestRate:
 
 
 def highest_rates(steps: Sequence[StepFigures], *, spent: Collection[str] = ()) -> tuple[HighestRate, ...]:
-    """Return what steps with an SLO tell, by model and pattern.
+    """Return the highest rate that kept each SLO, by model and pattern.
 
     Args:
         steps: as `steps_in` returns them.
-        spent: models whose budget holds no other call.
+        spent: models whose budget is too small for another call.
     """
-    promised = sorted((step for step in steps if step.slo is not None), key=_pattern)
-    return tuple(_highest([*alike], spent) for _, alike in groupby(promised, key=_pattern))
+    highest = list[HighestRate]()
+    with_slo = sorted((step for step in steps if step.slo is not None), key=_pattern)
+    for _, group in groupby(with_slo, key=_pattern):
+        rates = list(group)  # steps of one pattern, by rising rate
+        missed = [step.rate for step in rates if step.verdict == MISSED or _piled_up(step)]
+        lowest_missed = min(missed, default=inf)
+        kept = [step.rate for step in rates if step.verdict == MET and step.rate < lowest_missed]
+        above = next((step for step in rates if not kept or step.rate > kept[-1]), None)
+        cause = None if above is None else _stopped_by(above, spent)
+        rate = HighestRate(
+            model=rates[0].model,
+            arrivals=rates[0].arrivals,
+            slo=rates[0].slo or {},
+            kept=kept[-1] if kept else None,
+            not_kept=None if above is None else above.rate,
+            stopped_by=cause,
+            why="" if above is None or cause is None else f"{above.asked} {_stop_text(above, cause)}.",
+        )
+        highest.append(rate)
+    return tuple(highest)
 
 
 def _pattern(step: StepFigures) -> tuple[str, str, str]:
     shape = step.step.partition(" ")[0]  # such as `gamma(0.5)`
     return step.model, shape, str(sorted((step.slo or {}).items()))
-
-
-def _highest(steps: Sequence[StepFigures], spent: Collection[str]) -> HighestRate:
-    """Return what the steps of one pattern tell; they come by rising rate."""
-    surely_not = [step.rate for step in steps if step.verdict == MISSED or _piled_up(step)]
-    below = min(surely_not, default=inf)
-    kept = [step.rate for step in steps if step.verdict == MET and step.rate < below]
-    above = next((step for step in steps if not kept or step.rate > kept[-1]), None)
-    stopped_by = None if above is None else _stopped_by(above, spent)
-    return HighestRate(
-        model=steps[0].model,
-        arrivals=steps[0].arrivals,
-        slo=steps[0].slo or {},
-        kept=kept[-1] if kept else None,
-        not_kept=None if above is None else above.rate,
-        stopped_by=stopped_by,
-        why="" if above is None or stopped_by is None else f"{above.asked} {_words(above, stopped_by)}.",
-    )
 
 
 def _piled_up(step: StepFigures) -> bool:
@@ -480,15 +487,15 @@ def _stopped_by(step: StepFigures, spent: Collection[str]) -> str:
         return BUDGET if step.model in spent else STOPPED
     if _piled_up(step):
         return BACKLOG
-    most = MOSTLY * (step.offered - (step.met or 0))
-    if step.refused > most:
+    decisive = MOSTLY * (step.offered - (step.met or 0))
+    if step.refused > decisive:
         return REFUSED
-    if step.failed > most:
+    if step.failed > decisive:
         return FAILED
     return SLOW if step.verdict == MISSED else TOO_FEW
 
 
-def _words(step: StepFigures, stopped_by: str) -> str:
+def _stop_text(step: StepFigures, stopped_by: str) -> str:
     slo, share = step.slo or {}, percent(step.kept_share, step.kept_interval)
     verdict = "missed it" if step.verdict == MISSED or _piled_up(step) else "is unresolved"
     if stopped_by in (CLIENT, BUDGET, STOPPED):

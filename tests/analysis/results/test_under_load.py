@@ -7,7 +7,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from asyncbench.reports.load.accuracy import answers_by_step, beside_lightest, notes_under_load
+from asyncbench.reports.load.accuracy import answers_by_step, comparisons_with_lightest, notes_under_load
 from asyncbench.store.rows import step_row
 from asyncbench.store.schema import ATTEMPTS, STEPS, TRIALS
 from tests.analysis.views.made import views_of
@@ -159,7 +159,7 @@ def drawn(rng, design, worsening, *, flipped=0.05):
 def accused(design, worsening):
     """Of 200 seeds: how many say that the other step differs."""
     return sum(
-        beside_lightest(drawn(Random(seed), design, worsening))["other"].differs for seed in range(SEEDS)
+        comparisons_with_lightest(drawn(Random(seed), design, worsening))["other"].differs for seed in range(SEEDS)
     )
 
 
