@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import groupby
 from math import floor, isinf, log10
 from typing import Any, Final, TypeVar
 
@@ -21,13 +20,13 @@ from asyncbench.stats.percentiles import fewest_for
 from asyncbench.store.schema import LOST
 from asyncbench.tables.data import HIDDEN, in_data
 from asyncbench.tables.headings import ACCURACY, BESIDE_LIGHTEST, KEPT_SLO, PER_1000_ANSWERS
-from asyncbench.tables.numbers import MISSING, first_of, number_of, p_text, percent, points
+from asyncbench.tables.numbers import MISSING, at_least, first_of, number_of, p_text, percent, points
 from asyncbench.tables.report import Columns, Sheet, filled
 
-LATE: Final = 0.01  # of the latency: where this computer was later than that, it is said
-BEHIND: Final = 0.98  # of the calls that were due: fewer answers came within a step, and it is said
-MOST_NAMED: Final = 8  # steps in a note
-# Each with the words of headings under one of which it is shown.
+LATE: Final = 0.01  # a warning is shown where this computer was late by more than this share of the latency
+BEHIND: Final = 0.98  # a warning is shown where a smaller share of the answers came within the step
+MOST_NAMED: Final = 8  # a note names at most so many steps
+# Sentences, each with the words of headings: it is shown where one of these words is in a heading.
 FORMULAS: Final = (
     (
         "Times are seconds from when a call was due. Late: to its written request, without connecting. TTFT: "
@@ -76,8 +75,9 @@ FROM attempts GROUP BY model
 _PROBLEMS: Final = """
 SELECT count(DISTINCT problem_id) AS problems, count(*) AS graded FROM loaded WHERE outcome <> 'failed'
 """
-# Steps without a row. Of one that a killed run began, calls count, and the next run writes it down. One that
-# ended before any call counted gets none: the server refused those of its warm-up, or somebody stopped it.
+# Steps without a row in `steps`. A step that a killed run began has calls that count, and the next run writes
+# its row. A step that ended before any call counted gets no row: the server refused the calls of its warm-up,
+# or somebody stopped it.
 _UNWRITTEN: Final = f"""
 SELECT model, load, bool_or(phase = '{MEASURED}') AS counted,
     string_agg(DISTINCT status, ', ' ORDER BY status) FILTER (status NOT IN ('ok', '{LOST}')) AS failures
@@ -92,43 +92,50 @@ class LoadReport(FolderReport):
     steps: tuple[StepFigures, ...]
     highest: tuple[HighestRate, ...]
     answers: tuple[StepAnswers, ...]
-    problems: int = field(metadata=HIDDEN)  # that were answered
-    graded: int = field(metadata=HIDDEN)  # answers to them
-    unwritten: Sequence[Mapping[str, Any]] = field(metadata=HIDDEN)  # steps without a row, see `_UNWRITTEN`
+    problems: int = field(metadata=HIDDEN)  # number of problems with an answer
+    graded: int = field(metadata=HIDDEN)  # number of answers
+    unwritten: Sequence[Mapping[str, Any]] = field(metadata=HIDDEN)  # the rows of `_UNWRITTEN`
 
     @property
     @in_data(None)
     def notes(self) -> Mapping[str, object]:
-        """What to know of the figures."""
+        """The warnings about the figures, and how they are computed."""
         return {"notes": [*self._warnings()], "formulas": [text for text, _ in FORMULAS]}
 
     def _parts(self) -> Iterator[str | Sheet]:
         yield from self._simulated()
-        yield from (one.text for one in self.highest)
+        yield from (rate.text for rate in self.highest)
         yield from notes_under_load(self.answers)
-        yield from self._arrivals()
-        yield from self._warnings()
-        sheets = list(load_sheets(self.steps, self.answers))
-        yield from sheets
-        yield from what_is_lacking(self.steps)
-        heads = {word for sheet in sheets for column in sheet.head for word in column.split()}
-        yield from (text for text, words in FORMULAS if words & heads)
 
-    def _arrivals(self) -> Iterator[str]:
-        """Yield how calls came, and what was promised."""
         arrivals = ", ".join(dict.fromkeys(step.step.partition(" ")[0] for step in self.steps))
         slos = defaultdict[str, dict[str, None]](dict)
         for step in self.steps:
             if step.slo is not None:
-                slos[_promised(step.slo)][step.model] = None
-        whose = (f" of {', '.join(models)}" if len(slos) > 1 else "" for models in slos.values())
-        promises = (f"SLO{of}: {slo}." for of, slo in zip(whose, slos, strict=True))
+                limits = [
+                    f"{words} up to {step.slo[name]:g} s"
+                    for name, words in _PROMISES.items()
+                    if name in step.slo
+                ]
+                slos[f"{', '.join(limits)} for {100 * step.slo['share']:.4g} % of the calls"][step.model] = (
+                    None
+                )
+        promises = [
+            f"SLO of {', '.join(models)}: {slo}." if len(slos) > 1 else f"SLO: {slo}."
+            for slo, models in slos.items()
+        ]
         yield " ".join([f"Arrivals: {arrivals}.", *promises])
         if any(step.arrivals == CLOSED for step in self.steps):
             yield CLOSED_LOOP
 
+        yield from self._warnings()
+        sheets = list(load_sheets(self.steps, self.answers))
+        yield from sheets
+        yield from missing_notes(self.steps)
+        heads = {word for sheet in sheets for column in sheet.head for word in column.split()}
+        yield from (text for text, words in FORMULAS if words & heads)
+
     def _warnings(self) -> Iterator[str]:
-        """Yield what makes figures less than they seem."""
+        """Yield the reasons for which figures may mislead or are missing."""
         bound = [step for step in self.steps if step.verdict == CLIENT_BOUND]
         if bound:
             yield (
@@ -148,10 +155,7 @@ class LoadReport(FolderReport):
         if uncounted := uncounted_text(self.unwritten):
             yield f"{uncounted}, and left out. The next run measures what is left."
         if late := [step for step in self.steps if (step.late_share or 0.0) > LATE and step not in bound]:
-            least, most = (pick(step.late_share or 0.0 for step in late) for pick in (min, max))
-            shares = (
-                percent(most) if percent(least) == percent(most) else f"{percent(least)} to {percent(most)}"
-            )
+            shares = _range_text([step.late_share or 0.0 for step in late], percent)
             yield f"This computer was late by more than 1 % of the latency at {_named(late)}: by {shares}."
         for step in self.steps:
             yield from _shortfall(step)
@@ -160,7 +164,7 @@ class LoadReport(FolderReport):
 
 
 def uncounted_text(unwritten: Iterable[Mapping[str, Any]]) -> str:
-    """Return which steps ended before any of their calls counted, and how these failed; empty: none did."""
+    """Return how many steps ended before any of their calls counted, and why; empty where none did."""
     steps = [step for step in unwritten if not step["counted"]]
     failures = dict.fromkeys(step["failures"] for step in steps if step["failures"])
     how = f" ({'; '.join(failures)})" if failures else ""
@@ -168,12 +172,12 @@ def uncounted_text(unwritten: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _shortfall(step: StepFigures) -> Iterator[str]:
-    """Yield why fewer answers came than were asked for."""
+    """Yield the reasons for which fewer answers came than were asked for."""
     where = f"{step.model} at {step.asked}"
     if step.refused:
-        by = f" ({', '.join(map(str, step.refused_with))})" if step.refused_with else ""
+        statuses = f" ({', '.join(map(str, step.refused_with))})" if step.refused_with else ""
         yield (
-            f"{where}: {percent(step.refused / step.offered)} of the calls were refused{by}; "
+            f"{where}: {percent(step.refused / step.offered)} of the calls were refused{statuses}; "
             f"{step.answered_per_s:.3g} answers a second came through."
         )
     if step.dropped:
@@ -185,43 +189,37 @@ def _shortfall(step: StepFigures) -> Iterator[str]:
         )
 
 
-def _promised(slo: Mapping[str, float]) -> str:
-    times = ", ".join(f"{words} up to {slo[name]:g} s" for name, words in _PROMISES.items() if name in slo)
-    return f"{times} for {100 * slo['share']:.4g} % of the calls"
-
-
 def _named(steps: Sequence[StepFigures]) -> str:
-    """Return steps by model and rate."""
-    by_model = groupby(steps[:MOST_NAMED], key=lambda step: step.model)
-    named = "; ".join(f"{model} {', '.join(map(_place, own))}" for model, own in by_model)
+    """Return the names of steps, by model and rate."""
+    rates = defaultdict[str, list[str]](list)
+    for step in steps[:MOST_NAMED]:
+        why = step.bound_by if step.verdict == CLIENT_BOUND else None
+        rates[step.model].append(step.asked if why is None else f"{step.asked} ({why})")
+    named = "; ".join(f"{model} {', '.join(model_rates)}" for model, model_rates in rates.items())
     return f"{named} and {len(steps) - MOST_NAMED} more" if len(steps) > MOST_NAMED else named
 
 
-def _place(step: StepFigures) -> str:
-    why = step.bound_by if step.verdict == CLIENT_BOUND else None
-    return step.asked if why is None else f"{step.asked} ({why})"
-
-
 def load_report_of(views: FolderViews) -> LoadReport:
-    """Return what the load of results folders came to, given views with the answers to it.
+    """Return the figures of the load of results folders, given views with the answers to it.
 
     Raises:
-        ConfigError: a filter takes parts of steps.
+        ConfigError: a filter splits steps.
         NothingToShowError: there are no steps.
     """
     if views.chosen.partly:
         raise ConfigError("--style load measures whole steps. Filter by --models alone.")
-    steps, of = steps_in(views), views.chosen
+    steps, folders = steps_in(views), views.chosen
     if not steps:
         uncounted = uncounted_text(views.rows(_UNWRITTEN))
         why = f" {uncounted}." if uncounted else ""
-        raise NothingToShowError(of, f"{of} has no steps of a load.{why} `asyncbench load` measures them.")
-    known = bool(views.manifest.get("simulated"))
-    answers = tuple(one for one in answers_by_step(views) if one.load)
+        raise NothingToShowError(
+            folders, f"{folders} has no steps of a load.{why} `asyncbench load` measures them."
+        )
+    answers = tuple(step for step in answers_by_step(views) if step.load)
     (counts,) = views.rows(_PROBLEMS)
     return LoadReport(
-        folder=str(of),
-        simulated_note=note_of_simulated(views, known=known),
+        folder=str(folders),
+        simulated_note=note_of_simulated(views, known=bool(views.manifest.get("simulated"))),
         steps=steps,
         answers=answers,
         **counts,
@@ -231,7 +229,7 @@ def load_report_of(views: FolderViews) -> LoadReport:
 
 
 def spent_models(views: FolderViews) -> set[str]:
-    """Return the models of which a budget holds no other call."""
+    """Return the models whose budget is too small for another call."""
     remaining_usd = {
         (cap.kind, cap.of): cap.limit_usd - cap.spent_usd - cap.reserved_usd for cap in budgets_in(views)
     }
@@ -246,20 +244,20 @@ def spent_models(views: FolderViews) -> set[str]:
 # ── The tables: steps, answers, and what repeats say
 
 
-# What is shown of times, and how it is called.
+# The percentiles that are shown of each kind of times, and the heading of the kind.
 SHOWN: Final = {
     "latency": ("latency", ("p50", "p95", "p99")),
     "ttft": ("TTFT", ("p50", "p95", "p99")),
     "ttfo": ("TTFO", ("p50", "p95")),
     "tpot": ("TPOT", ("p50", "p95")),
 }
-DECIMALS: Final = 4  # of seconds, at most
+DECIMALS: Final = 4  # seconds have at most so many
 ENDLESS: Final = "∞"
-MOST_LACKING: Final = 6  # steps in a note of what is not there
+MOST_LACKING: Final = 6  # a note on missing figures names at most so many steps
 
 
 def load_sheets(steps: Sequence[StepFigures], answers: Sequence[StepAnswers]) -> Iterator[Sheet]:
-    """Yield the tables of steps and of what they answered, those in which anything stands."""
+    """Yield the tables of steps, of their answers and of their repeats, without empty ones."""
     sheets = (_steps_sheet(steps), _answers_sheet(steps, answers), _repeats_sheet(steps))
     yield from (sheet for sheet in sheets if sheet.rows and len(sheet.head) > sheet.labels)
 
@@ -276,21 +274,21 @@ def _sheet(
     step_of: Callable[[Row], str],
     labels: int = 0,
 ) -> Sheet:
-    """Return a table whose rows are called by their model where there are several, by their pattern likewise.
+    """Return a table of rows that name the model and the pattern, where there are several.
 
     Args:
-        steps: all that are shown.
-        words: its title, which names the only model.
-        columns: what stands beside the names; the first `labels` are text.
-        rows: a row each.
-        step_of: of a row, its step.
+        steps: all steps of the report.
+        words: the title, before which the only model is named.
+        columns: the columns beside the names; the first `labels` are text.
+        rows: the records, one for each row.
+        step_of: returns the step of a record.
     """
     models = sorted({step.model for step in steps})
     patterns = {step.step.partition(" ")[0] for step in steps}
     short = len(patterns) == 1 and CLOSED not in patterns
     names: dict[str, Callable[[Row], str]] = {
-        "model": lambda one: one.model,
-        "step": lambda one: step_of(one).partition(" ")[2] if short else step_of(one),
+        "model": lambda row: row.model,
+        "step": lambda row: step_of(row).partition(" ")[2] if short else step_of(row),
     }
     title = words.capitalize()
     if len(models) == 1:
@@ -300,14 +298,14 @@ def _sheet(
 
 
 def _steps_sheet(steps: Sequence[StepFigures]) -> Sheet:
-    """Return the steps, one a row, with the intervals of latency where there is room."""
+    """Return a table of steps, with the intervals of latency where there is room."""
     wide, narrow = (
         _sheet(
             steps,
             "steps (times in seconds)",
-            _figures(_kinds(steps), intervals=intervals),
+            _step_columns(_kinds(steps), intervals=intervals),
             steps,
-            step_of=lambda one: one.step,
+            step_of=lambda step: step.step,
             labels=1,
         )
         for intervals in (True, False)
@@ -315,7 +313,7 @@ def _steps_sheet(steps: Sequence[StepFigures]) -> Sheet:
     return replace(wide, instead=(narrow,))
 
 
-def _figures(kinds: Sequence[str], *, intervals: bool) -> Columns[StepFigures]:
+def _step_columns(kinds: Sequence[str], *, intervals: bool) -> Columns[StepFigures]:
     return {
         "verdict": lambda step: (step.verdict or MISSING).replace("_", " "),
         "due per s": lambda step: figure(step.offered_per_s),
@@ -325,83 +323,90 @@ def _figures(kinds: Sequence[str], *, intervals: bool) -> Columns[StepFigures]:
         KEPT_SLO: lambda step: percent(step.kept_share, step.kept_interval),
         "latency mean": lambda step: figure(step.latency_mean_s),
         **{
-            f"{SHOWN[kind][0]} {name}": partial(_time, kind, name, intervals and kind == "latency")
+            f"{SHOWN[kind][0]} {name}": partial(_time_text, kind, name, intervals and kind == "latency")
             for kind in kinds
             for name in SHOWN[kind][1]
         },
         **{f"ITL {name}": partial(_gap, name) for name in PERCENTILES},
         "goodput per s": lambda step: figure(step.goodput_per_s),
-        "refused": lambda step: _part(step.refused, step.offered),
-        "failed": lambda step: _part(step.failed - step.lost, step.offered),
-        "unfinished": lambda step: _part(step.unfinished, step.offered),
-        "dropped": lambda step: _part(step.dropped, step.offered),
-        "sent again": lambda step: _part(step.resent, step.offered),
-        "connection lost": lambda step: _part(step.lost, step.offered),
+        "refused": lambda step: _share(step.refused, step.offered),
+        "failed": lambda step: _share(step.failed - step.lost, step.offered),
+        "unfinished": lambda step: _share(step.unfinished, step.offered),
+        "dropped": lambda step: _share(step.dropped, step.offered),
+        "sent again": lambda step: _share(step.resent, step.offered),
+        "connection lost": lambda step: _share(step.lost, step.offered),
         "in flight": lambda step: figure(step.in_flight_mean),
         "tokens per s": lambda step: figure(step.tokens_per_s),
-        PER_1000_ANSWERS: _usd,
+        PER_1000_ANSWERS: lambda step: (
+            MISSING if step.usd_per_1000 is None else at_least(fine(step.usd_per_1000), partial=step.unpriced)
+        ),
         "late p99": lambda step: figure(step.late_p99_s),
     }
 
 
 def _kinds(steps: Sequence[StepFigures]) -> list[str]:
-    """Return the kinds of times that are shown: without TTFO where no model thought before it answered."""
+    """Return the kinds of times to show: TTFO only where a model thought before it answered."""
     times = [step.times for step in steps]
-    thought = any(one["ttfo"].told_s and one["ttfo"].told_s != one["ttft"].told_s for one in times)
+    thought = any(
+        step_times["ttfo"].told_s and step_times["ttfo"].told_s != step_times["ttft"].told_s
+        for step_times in times
+    )
     return [kind for kind in SHOWN if thought or kind != "ttfo"]
 
 
 def _answers_sheet(steps: Sequence[StepFigures], answers: Sequence[StepAnswers]) -> Sheet:
-    whole = {_rate(one) for one in answers if one.verdict != INCOMPLETE}
-    # Those of a stopped step count where its rate has no others, as other figures do.
-    shown = [one for one in answers if one.verdict != INCOMPLETE or _rate(one) not in whole]
-    shown.sort(key=lambda one: (one.model, one.arrivals, one.rate, one.round))
-    several = len({*map(_rate, shown)}) < len(shown)
+    whole = {_rate_key(step) for step in answers if step.verdict != INCOMPLETE}
+    # The answers of a stopped step count only where its rate has no other step, as all its figures do.
+    shown = [step for step in answers if step.verdict != INCOMPLETE or _rate_key(step) not in whole]
+    shown.sort(key=lambda step: (step.model, step.arrivals, step.rate, step.round))
+    several = len({*map(_rate_key, shown)}) < len(shown)
     columns: Columns[StepAnswers] = {
-        "graded answers": lambda one: f"{one.accuracy.trials:,}",
-        ACCURACY: lambda one: percent(one.accuracy.share, one.accuracy.interval),
-        BESIDE_LIGHTEST: lambda one: (
-            MISSING if one.beside is None else points(one.beside.moves.difference, one.beside.moves.interval)
+        "graded answers": lambda step: f"{step.accuracy.trials:,}",
+        ACCURACY: lambda step: percent(step.accuracy.share, step.accuracy.interval),
+        BESIDE_LIGHTEST: lambda step: (
+            MISSING
+            if step.beside is None
+            else points(step.beside.moves.difference, step.beside.moves.interval)
         ),
-        "p (Holm)": lambda one: MISSING if one.beside is None else p_text(one.beside.p_holm),
-        "other texts": lambda one: f"{one.changed:,} of {one.compared:,}" if one.compared else MISSING,
+        "p (Holm)": lambda step: MISSING if step.beside is None else p_text(step.beside.p_holm),
+        "other texts": lambda step: f"{step.changed:,} of {step.compared:,}" if step.compared else MISSING,
     }
     return _sheet(
-        steps, "answers", columns, shown, step_of=lambda one: one.load if several else base_in(one.load)
+        steps, "answers", columns, shown, step_of=lambda step: step.load if several else base_in(step.load)
     )
 
 
-def _rate(one: StepAnswers) -> tuple[str, str]:
-    return one.model, base_in(one.load)
+def _rate_key(step: StepAnswers) -> tuple[str, str]:
+    return step.model, base_in(step.load)
 
 
 def _repeats_sheet(steps: Sequence[StepFigures]) -> Sheet:
-    """Return how far the repeats of a step lie apart."""
+    """Return a table of how far apart the repeats of a step are."""
     repeated = [step for step in steps if step.repeats]
     columns: Columns[StepFigures] = {
         "steps": lambda step: f"{len(step.repeats):,}",
-        KEPT_SLO: lambda step: _range([one.kept_share for one in step.repeats], percent),
+        KEPT_SLO: lambda step: _range_text([repeat.kept_share for repeat in step.repeats], percent),
         **{
-            f"{SHOWN[kind][0]} {name}": partial(_spread, kind, name)
+            f"{SHOWN[kind][0]} {name}": partial(_spread_text, kind, name)
             for kind in _kinds(repeated)
             for name in SHOWN[kind][1]
         },
     }
-    return _sheet(steps, "spread of repeats", columns, repeated, step_of=lambda one: one.step)
+    return _sheet(steps, "spread of repeats", columns, repeated, step_of=lambda step: step.step)
 
 
 # ── cells ────────────────────────────────────────────────────────────────────────────────────
 
 
 def figure(value: float | None) -> str:
-    """Return a rate or seconds with three digits that count."""
+    """Return a rate or seconds with three significant digits."""
     if not value:
         return MISSING if value is None else "0"
     digits = floor(log10(value))
     return f"{value:,.{min(DECIMALS, max(0, 2 - digits))}f}"
 
 
-def _time(kind: str, name: str, interval: bool, step: StepFigures) -> str:
+def _time_text(kind: str, name: str, interval: bool, step: StepFigures) -> str:
     percentile = step.times[kind].percentile(name)
     if percentile is None or isinf(percentile.value):
         return MISSING
@@ -413,38 +418,34 @@ def _gap(name: str, step: StepFigures) -> str:
     return figure(step.itl_s(name))
 
 
-def _spread(kind: str, name: str, step: StepFigures) -> str:
-    percentiles = [one.times[kind].percentile(name) for one in step.repeats]
-    return _range([percentile and percentile.value for percentile in percentiles], figure)
+def _spread_text(kind: str, name: str, step: StepFigures) -> str:
+    percentiles = [repeat.times[kind].percentile(name) for repeat in step.repeats]
+    return _range_text([percentile and percentile.value for percentile in percentiles], figure)
 
 
-def _range(values: Sequence[float | None], show: Callable[[float], str]) -> str:
-    """Return the least and the most of several; where one is not known, that is no range."""
-    known = [value for value in values if value is not None]
-    if len(known) < len(values) or not known:
+def _range_text(values: Sequence[float | None], show: Callable[[float], str]) -> str:
+    """Return the range from the least to the greatest value; where a value is unknown, there is no range."""
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < len(values) or not numbers:
         return MISSING
-    least, most = (ENDLESS if isinf(value) else show(value) for value in (min(known), max(known)))
-    return least if least == most else f"{least} to {most}"
+    least, greatest = (ENDLESS if isinf(value) else show(value) for value in (min(numbers), max(numbers)))
+    return least if least == greatest else f"{least} to {greatest}"
 
 
-def _part(calls: int, of: int) -> str:
-    return percent(calls / of) if calls and of else MISSING
+def _share(calls: int, all_calls: int) -> str:
+    return percent(calls / all_calls) if calls and all_calls else MISSING
 
 
-def _usd(step: StepFigures) -> str:
-    if step.usd_per_1000 is None:
-        return MISSING
-    return f"{'≥ ' if step.unpriced else ''}{fine(step.usd_per_1000)}"
+# ── the reasons why figures are missing ──────────────────────────────────────────────────────
 
 
-# ── why a figure is not there ────────────────────────────────────────────────────────────────
-
-
-def what_is_lacking(steps: Sequence[StepFigures]) -> Iterator[str]:
-    """Yield why percentiles are not there, each reason once."""
+def missing_notes(steps: Sequence[StepFigures]) -> Iterator[str]:
+    """Yield the reasons why percentiles are missing, each reason once."""
     few, others = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    several = len({step.model for step in steps}) > 1
     for step in steps:
-        where, lacking = _where(steps, step), defaultdict[str, dict[str, None]](dict)
+        where = f"{step.model} {step.asked}" if several else step.asked
+        lacking = defaultdict[str, dict[str, None]](dict)
         for kind in _kinds(steps):
             (words, names), times = SHOWN[kind], step.times[kind]
             for name in names:
@@ -458,7 +459,3 @@ def what_is_lacking(steps: Sequence[StepFigures]) -> Iterator[str]:
         yield f"Too few calls for {name} ({fewest_for(PERCENTILES[name])}): {first_of(places, MOST_LACKING)}."
     for why, places in others.items():
         yield f"Not there: {first_of(places, MOST_LACKING)}: {why}."
-
-
-def _where(steps: Sequence[StepFigures], step: StepFigures) -> str:
-    return step.asked if len({one.model for one in steps}) == 1 else f"{step.model} {step.asked}"
