@@ -61,7 +61,7 @@ from asyncbench.reports.standings.report import (
     REPEATED,
     Standings,
     outcomes_of,
-    over,
+    ranking_title,
     rankings_by_kind,
     standings_of,
     unranked,
@@ -263,7 +263,7 @@ def _ranking(ranking: Ranking, places: Mapping[Entrant, int]) -> Values:
         "problems": ranking.problems,
         "paired": ranking.paired,
         "alone": False,
-        "title": safe(over(ranking)),
+        "title": safe(ranking_title(ranking)),
         "lines": [
             row | _figures(line) for row, line in zip(dot_rows(ranking, places), ranking.lines, strict=True)
         ],

@@ -28,7 +28,7 @@ from asyncbench.page.charts.frontier import frontier_cost, frontier_note, fronti
 from asyncbench.page.charts.loads import loads_in, uncounted_note
 from asyncbench.page.charts.times import failure_rows, limit_rows, minute_rows, times_rows
 from asyncbench.reports.standings.rankings import Ranking
-from asyncbench.reports.standings.report import Standings, outcomes_of, over, standings_of
+from asyncbench.reports.standings.report import Standings, outcomes_of, ranking_title, standings_of
 
 # ── The rows of a ranking: rank and accuracy of each entrant, and the lead of the best over each other
 
@@ -138,7 +138,7 @@ def _rankings(material: _Material) -> Iterator[Picture]:
         slug = slug_of(ranking.suite or "all")
         taken[slug] += 1
         name = f"{slug}-{taken[slug]}" if taken[slug] > 1 else slug
-        note = f"{over(ranking)}. 95 % CI; models with the same rank are statistically tied"
+        note = f"{ranking_title(ranking)}. 95 % CI; models with the same rank are statistically tied"
         rows = dot_rows(ranking, places)
         yield material.picture("dots", rows, note, *material.lost, name=f"dots-{name}")
         leader = material.roster.entrants[rows[0]["asked"]].short

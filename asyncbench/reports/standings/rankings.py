@@ -1,7 +1,7 @@
 """Rankings over problems in common: places with ties, intervals, and paired tests.
 
-Models that share hardly a problem (1 % at most) are ranked where each was asked as many problems of every
-kind, as often.
+Models that share at most 1 % of their problems are ranked by unpaired tests, if each was asked equally many
+problems of every kind, equally often.
 """
 
 from collections import Counter, defaultdict
@@ -40,7 +40,7 @@ from asyncbench.store.schema import CELL, ENTRANT
 from asyncbench.tables.data import INSIDE, in_data
 from asyncbench.tables.numbers import per_correct
 
-MOST_SHARED: Final = 0.01  # of two models' problems: so few by chance change no unpaired test
+MOST_SHARED: Final = 0.01  # two models may share this part of their problems without harm to an unpaired test
 Problems = Mapping[tuple[int, int], int]  # (times right, times asked) → problems
 Key = tuple[str | None, ...]  # run, model, condition and suite; None: all suites
 
@@ -53,32 +53,34 @@ class RankingRow:
     run: str
     model: str
     condition: str
-    place: int  # shared by those that are statistically tied; 1 is the best
-    share: float  # accuracy over all, on the ranking's problems
-    interval: tuple[float, float]  # 95 %; clustered by problem where these were repeated
-    repeats: int  # times that each of the ranking's problems was asked; 1 also where that differs
-    any_right: float | None  # pass@k with k = repeats: of a problem's answers at least one is; None: k is 1
-    all_right: float | None  # pass^k
-    at_k: tuple[AtK, ...]  # for each k up to the most repeats of a problem; none where each was asked once
-    trials: int  # its own, on whatever problems
-    outcomes: dict[str, int]  # of its own trials
-    shared: dict[str, int]  # the same of those on the ranking's problems
-    at_90: Hardest | None  # up to which length 90 % are right in its hardest task; None: of several suites
+    place: int  # the rank, which statistically tied models share; 1 is the best
+    share: float  # accuracy over all trials on the ranking's problems
+    interval: tuple[float, float]  # 95 %; clustered by problem where problems were repeated
+    repeats: int  # how often each of the ranking's problems was asked; 1 also where that differs
+    any_right: (
+        float | None
+    )  # pass@k with k = repeats: the share of problems with a right answer; None: k is 1
+    all_right: float | None  # pass^k: the share of problems whose answers are all right
+    at_k: tuple[AtK, ...]  # for each k up to the most repeats of a problem; empty where each was asked once
+    trials: int  # all trials of the entrant, also on problems outside the ranking
+    outcomes: dict[str, int]  # of all these trials
+    shared: dict[str, int]  # outcomes of the trials on the ranking's problems
+    at_90: Hardest | None  # the length up to which 90 % are right in the hardest task; None: several suites
     at_50: Hardest | None
-    cost_usd: float | None  # of the calls of its trials whose cost is known; None: of none it is
+    cost_usd: float | None  # sum of the known costs of calls; None: no call has a known cost
     priced: int  # trials of which all calls have a known cost: where fewer than all, `cost_usd` is too low
     cost_per_correct: float | None  # USD
-    format_ok: int  # of those whose format the headline grader judged
+    format_ok: int  # of the `format_known` replies whose form the headline grader judged
     format_known: int
-    score: Value | None  # the mean of scores by a grader of one's own; trials without a reply count as 0
+    score: Value | None  # the mean of scores by a user's own grader; trials without a reply count as 0
     latency_p50_s: float | None
-    output_tokens: int | None  # of the trials whose tokens are known; None when none are
+    output_tokens: int | None  # of the trials whose tokens are known; None: they are unknown for all
     reasoning_tokens: int | None
-    known_tokens: int  # trials with a known count
+    known_tokens: int  # number of trials whose tokens are known
 
     @property
     def accuracy(self) -> Accuracy:
-        """On the ranking's problems, as `share` is: over all, over answered, and the bounds."""
+        """The accuracy on the ranking's problems: over all trials, over answered ones, and its bounds."""
         return Accuracy.of(self.shared)
 
     @property
@@ -97,17 +99,17 @@ class RankingRow:
 
 @dataclass(frozen=True, kw_only=True)
 class PairLine:
-    """Two of a ranking on the problems in common."""
+    """Two entrants of a ranking, compared on their common problems."""
 
     a: str  # placed before b
     b: str
     counts: ModelPair = field(metadata=INSIDE)
-    p: float  # exact and two-sided, of the two being equally good
+    p: float  # exact and two-sided, that both are equally good
     p_holm: float  # adjusted for all pairs of the ranking
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the difference in accuracy: a paired bootstrap, made when asked for."""
+        """The 95 % interval of the difference in accuracy, a paired bootstrap; computed when it is read."""
         return difference_interval(self.counts)
 
 
@@ -117,26 +119,26 @@ class Ranking:
 
     suite: str | None  # None: several suites together
     suites: tuple[str, ...]
-    problems: int  # that all in it were asked; not `paired`: that each was asked
-    paired: bool = True  # False: each was asked problems of its own, as many of every kind as all others
-    ties: tuple[tuple[str, ...], ...]  # names by place; the first is better than, or as good as, the others
+    problems: int  # number of problems that all were asked; if not `paired`, that each was asked
+    paired: bool = True  # False: each was asked different problems, equally many of every kind
+    ties: tuple[tuple[str, ...], ...]  # names by place, the best of a place first
     lines: tuple[RankingRow, ...]  # the best first
-    pairs: tuple[PairLine, ...]  # none unless `paired`
+    pairs: tuple[PairLine, ...]  # empty unless `paired`
 
     @property
     @in_data("alone")
     def alone(self) -> bool:
-        """Whether this is one that shares too few problems with any other."""
+        """True if this entrant shares too few problems with any other to be ranked."""
         return len(self.lines) == 1
 
 
 def rankings_of(views: FolderViews, manifest: Manifest, *, formats: bool) -> tuple[tuple[Ranking, ...], int]:
-    """Return the rankings of a folder, those of several suites together first, and how many were asked.
+    """Return the rankings of a folder, that of all suites together first, and the number of entrants.
 
     Args:
         views: of the folder, with the table `held_skips`.
         manifest: of the folder.
-        formats: read the grades, too, for `format_ok`.
+        formats: also read the grades, for `format_ok`.
     """
     trials = marks_in(views)
     if any(len(marks.asked) > 1 for marks in trials.marks.values()):
@@ -149,52 +151,57 @@ def rankings_of(views: FolderViews, manifest: Manifest, *, formats: bool) -> tup
     rankings = tuple(
         _ranking(suite, groups, trials, counts)
         for suite in [*([None] if len(suites) > 1 else []), *suites]
-        for groups in _by_kinds(list(_groups(entrants, trials, done, suite)), trials, done, counts, suite)
+        for groups in _comparable_groups(
+            list(_groups(entrants, trials, done, suite)), trials, done, counts, suite
+        )
     )
     return rankings, len(entrants)
 
 
-# ── who can be compared with whom ────────────────────────────────────────────────────────────
+# ── groups that can be compared ──────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Group:
-    """Some that can be ranked, and the problems in common, by turn."""
+    """Entrants that can be ranked together, and the problems that they have in common, by turn."""
 
     members: tuple[Entrant, ...]
     common: tuple[Bits, ...]
-
-    def within(self, turns: Sequence[Bits]) -> tuple[Bits, ...]:
-        return tuple(bits & common for bits, common in zip(turns, self.common, strict=True))
 
 
 def _groups(
     entrants: Sequence[Entrant], trials: Marked, done: Mapping[Entrant, Bits], suite: str | None
 ) -> Iterator[_Group]:
-    """Yield groups so that each keeps at least half of the problems, of each of its suites, of its first.
+    """Yield groups whose common problems are at least half of those of their first member, in each suite.
 
-    Of several suites, those that somebody was not asked are left out, as long as two stay: it is ranked over
-    everything in common. `done`: problems that were asked, or are skipped by a rule: nothing is missing
-    there. But of each suite one problem at least has to be asked of all. Whose replies were all cut at
-    `max_tokens` is alone: its rank would be that of the limit.
+    Of several suites, those that a member was not asked are left out as long as two suites stay, so that as
+    many as possible are ranked over everything in common. At least one problem of each suite has to be asked
+    of all. An entrant whose replies were all cut at `max_tokens` is alone: its rank would be that of the
+    limit.
+
+    Args:
+        entrants: in the order of the sweep.
+        trials: their marks.
+        done: the problems of each that were asked or are skipped by a rule; the latter do not count as
+        missing. suite: only problems of this suite; None: of all.
     """
     universe = trials.of(suite=suite)
     by_suite = [trials.of(suite=its) for its in {its for its, _ in trials.tasks if suite in (None, its)}]
-    own = {entrant: trials.marks[entrant].within(universe) for entrant in entrants}
+    marks_of = {entrant: trials.marks[entrant].within(universe) for entrant in entrants}
     sizes = {
         entrant: marks.trials + (done[entrant] & universe & ~marks.problems).bit_count()
-        for entrant, marks in own.items()
+        for entrant, marks in marks_of.items()
     }
-    present = [entrant for entrant in entrants if own[entrant].trials]
-    cut = [entrant for entrant in present if all_cut(trials.outcomes(entrant, own[entrant].asked))]
-    yield from (_Group(members=(entrant,), common=own[entrant].asked) for entrant in cut)
+    present = [entrant for entrant in entrants if marks_of[entrant].trials]
+    cut = [entrant for entrant in present if all_cut(trials.outcomes(entrant, marks_of[entrant].asked))]
+    yield from (_Group(members=(entrant,), common=marks_of[entrant].asked) for entrant in cut)
     ungrouped = sorted((entrant for entrant in present if entrant not in cut), key=lambda who: -sizes[who])
     while ungrouped:
         first, *others = ungrouped
-        members, common, kept = [first], own[first].asked, done[first] & universe
+        members, common, kept = [first], marks_of[first].asked, done[first] & universe
         least = [bits & kept for bits in by_suite if bits & kept]
         for entrant in others:
-            both = tuple(a & b for a, b in zip(common, own[entrant].asked, strict=True))
+            both = tuple(a & b for a, b in zip(common, marks_of[entrant].asked, strict=True))
             problems, keeps = Marks(asked=both, right=both).problems, kept & done[entrant]
             shared = [
                 bits
@@ -214,59 +221,65 @@ def all_cut(outcomes: Mapping[str, int]) -> bool:
     return outcomes.get(Outcome.TRUNCATED, 0) == sum(outcomes.values()) > 0
 
 
-def _by_kinds(
+def _comparable_groups(
     groups: Sequence[_Group],
     trials: Marked,
     done: Mapping[Entrant, Bits],
     counts: "_Counts",
     suite: str | None,
 ) -> Iterator[tuple[_Group, ...]]:
-    """Yield groups, those of one together if they share hardly a problem and have as many of every kind."""
+    """Yield the groups of each ranking: one, or several single entrants that unpaired tests can compare.
+
+    These share hardly a problem, and have equally many problems of every kind, asked equally often.
+    """
     alike = defaultdict[object, list[_Group]](list)
     alone = sum(len(group.members) == 1 for group in groups)
     for group in groups:
         if len(group.members) == 1 < alone:
-            kinds = counts.kinds(group.members[0], suite)
-            alike[frozenset((kind, _sizes(problems)) for kind, problems in kinds.items())].append(group)
+            sizes = set[tuple[object, int, int]]()  # kind, times asked, number of problems
+            for kind, problems in counts.kinds(group.members[0], suite).items():
+                times_asked = Counter[int]()
+                for (_, times), count in problems.items():
+                    times_asked[times] += count
+                sizes |= {(kind, times, count) for times, count in times_asked.items()}
+            alike[frozenset(sizes)].append(group)
         else:
             alike[group].append(group)
     universe = trials.of(suite=suite)
     for together in alike.values():
-        own = [done[group.members[0]] & universe for group in together]
-        shared = [(a & b).bit_count() / min(a.bit_count(), b.bit_count()) for a, b in combinations(own, 2)]
+        problems_done = [done[group.members[0]] & universe for group in together]
+        shared = [
+            (a & b).bit_count() / min(a.bit_count(), b.bit_count()) for a, b in combinations(problems_done, 2)
+        ]
         apart = max(shared, default=0.0) <= MOST_SHARED
         yield from [tuple(together)] if apart else [(group,) for group in together]
 
 
-def _sizes(problems: Problems) -> tuple[tuple[int, int], ...]:
-    """Return how many problems were asked how often."""
-    sizes = Counter[int]()
-    for (_, times), count in problems.items():
-        sizes[times] += count
-    return tuple(sorted(sizes.items()))
-
-
 def _ranking(suite: str | None, groups: Sequence[_Group], trials: Marked, counts: "_Counts") -> Ranking:
-    """Return the ranking of a group, or of several of which each has problems of its own."""
-    group_of = {entrant: group for group in groups for entrant in group.members}
-    names = {name: entrant for entrant, name in counts.names.items() if entrant in group_of}
-    marks = {
-        name: Marks(asked=group_of[who].common, right=group_of[who].within(trials.marks[who].right))
-        for name, who in names.items()
-    }
+    """Return the ranking of a group, or of several groups that were asked different problems."""
+    common = {entrant: group.common for group in groups for entrant in group.members}
+    names = {name: entrant for entrant, name in counts.names.items() if entrant in common}
+    marks = dict[str, Marks]()
+    for name, who in names.items():
+        right = tuple(a & b for a, b in zip(trials.marks[who].right, common[who], strict=True))
+        marks[name] = Marks(asked=common[who], right=right)
+
     paired = len(groups) == 1
     kinds = None if paired else {name: counts.kinds(who, suite) for name, who in names.items()}
     best_first, ties, pairs = placed(marks, kinds)
     problems = marks[best_first[0]].problems
-    at_k = {who: at for group in groups for who, at in counts.at_k(group).items()}
+
+    repeats = dict[Entrant, tuple[AtK, ...]]()
+    for group in groups:
+        repeats |= counts.repeats(group)
     lines = [
         counts.row(
             who := names[name],
             suite,
             marks[name],
             place=place_in(ties, name),
-            shared=trials.outcomes(who, group_of[who].common),
-            at_k=at_k.get(who, ()),
+            shared=trials.outcomes(who, common[who]),
+            at_k=repeats.get(who, ()),
         )
         for name in best_first
     ]
@@ -284,11 +297,11 @@ def _ranking(suite: str | None, groups: Sequence[_Group], trials: Marked, counts
 def placed(
     marks: Mapping[str, Marks], problems: Mapping[str, Mapping[Any, Problems]] | None
 ) -> tuple[list[str], tuple[tuple[str, ...], ...], tuple[PairLine, ...]]:
-    """Return who is best, those that are statistically tied by place, and each two of a ranking.
+    """Return the names, the best first; the names that are statistically tied, by place; and all pairs.
 
     Args:
-        marks: of each, as many trials.
-        problems: of each by kind, where no two were asked the same ones; None: all were.
+        marks: the marks of each name, with equally many trials.
+        problems: the problems of each name by kind, if they are different problems; None: all have the same.
     """
     best_first = sorted(marks, key=lambda name: -marks[name].correct / marks[name].trials)
     pairs = paired_lines(best_first, marks) if problems is None else ()
@@ -297,21 +310,24 @@ def placed(
 
 
 def place_in(ties: Sequence[Sequence[str]], name: str) -> int:
-    """Return the place of one of those who are tied by place; 1 is the best."""
-    return next(place for place, names in enumerate(ties, 1) if name in names)
+    """Return the place of a name, given the names by place; 1 is the best."""
+    return next(rank for rank, names in enumerate(ties, 1) if name in names)
 
 
 def unpaired(
     best_first: Sequence[str], problems: Mapping[str, Mapping[Any, Problems]]
 ) -> dict[tuple[str, str], float]:
-    """Return the adjusted p of each two that share no problem, given each one's problems by their kind."""
+    """Return the adjusted p of each pair that shares no problem, given the problems of each by kind."""
     both = list(combinations(best_first, 2))
-    chances = [stratified((own, problems[b][kind]) for kind, own in problems[a].items()) for a, b in both]
+    chances = [
+        stratified((problems_of_a, problems[b][kind]) for kind, problems_of_a in problems[a].items())
+        for a, b in both
+    ]
     return dict(zip(both, holm(chances), strict=True))
 
 
 def paired_lines(best_first: Sequence[str], marks: Mapping[str, Marks]) -> tuple[PairLine, ...]:
-    """Return each two of a ranking on the problems in common."""
+    """Return all pairs of a ranking, compared on the problems in common."""
     counts_of = {(a, b): pair(marks[a], marks[b]) for a, b in combinations(best_first, 2)}
     chances = [sign_flip(both.differences) for both in counts_of.values()]
     return tuple(
@@ -331,7 +347,7 @@ _OWN: Final = (  # figures of a line
 
 
 class _Counts:
-    """Sums over everybody's own trials, of each suite and of all; accuracy is of those in common."""
+    """Sums over all trials of each entrant, by suite and of all suites."""
 
     def __init__(self, names: Mapping[Entrant, str], views: FolderViews, *, formats: bool) -> None:
         self.names = names
@@ -343,7 +359,7 @@ class _Counts:
         self._digits = _digits(cells)
 
     def kinds(self, entrant: Entrant, suite: str | None) -> dict[object, Problems]:
-        """Return the kinds of problems that somebody was asked, and of each its problems."""
+        """Return the problems that an entrant was asked, by their kind."""
         marks = marks_in(self._views).marks[entrant]
         asked = {
             (kind, length): marks.within(bits).by_problem()
@@ -353,14 +369,14 @@ class _Counts:
         }
         return {kind: problems for kind, problems in asked.items() if problems}
 
-    def at_k(self, group: _Group) -> dict[Entrant, tuple[AtK, ...]]:
-        """Return what each one's own repeats of the problems in common tell; nothing where there are none."""
+    def repeats(self, group: _Group) -> dict[Entrant, tuple[AtK, ...]]:
+        """Return pass@k and the like of each member on the common problems; empty without repeats."""
         if len(group.common) < 2:
             return {}
         problems = reduce(or_, group.common)
         votes = votes_on(self._views, [problems] * len(group.common))
-        at_k = {who: tuple(at_each_k(votes[who])) for who in group.members}
-        return {who: at for who, at in at_k.items() if len(at) > 1}
+        by_entrant = {who: tuple(at_each_k(votes[who])) for who in group.members}
+        return {who: figures for who, figures in by_entrant.items() if len(figures) > 1}
 
     def row(
         self,
@@ -396,7 +412,7 @@ class _Counts:
 
 
 def _repeated(marks: Marks) -> tuple[int, float | None, float | None]:
-    """Return how often each problem was asked, and the shares of problems right at least once, and always."""
+    """Return how often each problem was asked, and the shares of problems right at least once and always."""
     problems = marks.by_problem()
     times_asked = {times for _, times in problems}
     if len(times_asked) != 1 or (repeats := times_asked.pop()) == 1:
@@ -419,7 +435,7 @@ def share_of(marks: Marks) -> tuple[float, tuple[float, float]]:
 
 
 def _digits(cells: Iterable[Mapping[str, Any]]) -> dict[Key, tuple[Hardest | None, Hardest | None]]:
-    """Return up to which length each is right at 90 % and 50 %, in each suite: in its hardest task."""
+    """Return the lengths up to which 90 % and 50 % are right in an entrant's hardest task of a suite."""
     by_suite = defaultdict[Key, dict[tuple[str, ...], Curve]](dict)
     for (run, model, condition, suite, *kind), curve in curves_by(cells, GROUP).items():
         by_suite[run, model, condition, suite][tuple(kind)] = curve

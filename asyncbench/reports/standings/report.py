@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from operator import or_
 from typing import Final
 
 from asyncbench.analysis.cells import keep_skips, lapsed_notes, score_text
@@ -19,7 +20,7 @@ from asyncbench.analysis.notes import (
     no_trials,
     note_of_simulated,
 )
-from asyncbench.analysis.pairing import Bits, Marked, Marks, in_common, kind_bits, marks_in
+from asyncbench.analysis.pairing import Bits, Marked, in_common, kind_bits, marks_in
 from asyncbench.reports.outgraded import outgraded_in
 from asyncbench.reports.standings.rankings import (
     Ranking,
@@ -65,16 +66,16 @@ from asyncbench.tables.report import Columns, Sheet, filled
 class Standings(FolderReport):
     """The rankings of a results folder: of all suites together, if there are several, then suite by suite."""
 
-    asked: int  # runs × models × conditions
+    asked: int  # number of entrants: runs × models × conditions
     skipped: int  # trials that `stop_when` leaves out
-    lapsed: int  # trials that it left out before, but not by the rule in force: open
+    lapsed: int  # open trials that an earlier `stop_when` left out, but the present rule does not
     rankings: tuple[Ranking, ...]
     batches: Sequence[BatchUse]
     outgraded: tuple[str, ...] = ()  # trials that the sweep's grader of today did not grade, as sentences
 
     @property
     def rules(self) -> Iterator[str]:
-        """What places and figures mean, and on what they are, in sentences."""
+        """Sentences on the meaning of places and figures, and on the trials behind them."""
         yield from counted_note(self.skipped, SKIPPED)
         yield from lapsed_notes(self.lapsed)
         kinds = {ranking.paired for ranking in self.rankings if not ranking.alone}
@@ -90,7 +91,7 @@ class Standings(FolderReport):
     @property
     @in_data("nothing")
     def nothing(self) -> str | None:
-        """What to say of a folder without trials."""
+        """The sentence that a folder without trials gets instead of tables."""
         return None if self.rankings else no_trials(self.folder)
 
     def _remarks(self) -> Iterator[str]:
@@ -104,7 +105,7 @@ class Standings(FolderReport):
     def _sheets(self) -> Iterator[Sheet]:
         for ranking in self.rankings:
             if not ranking.alone:
-                yield from _sheets(over(ranking), ranking.lines, placed=True)
+                yield from _sheets(ranking_title(ranking), ranking.lines, placed=True)
         for suite, lines in unranked(self.rankings).items():
             why = CUT if all(all_cut(line.outcomes) for line in lines) else ALONE
             why = why if self.asked > 1 else "one model"
@@ -145,8 +146,8 @@ ALONE: Final = "not ranked (too few problems in common)"
 CUT: Final = "not ranked (every reply was cut)"
 
 
-def over(ranking: Ranking) -> str:
-    """Return over what a ranking is, as a title."""
+def ranking_title(ranking: Ranking) -> str:
+    """Return the title of a ranking: its suite, the number of models, and the problems."""
     named = ranking.suite or f"All suites ({', '.join(ranking.suites)})"
     several = len({line.model for line in ranking.lines}) < len(ranking.lines)  # conditions or runs of one
     models = f"{len(ranking.lines):,} {'entrants' if several else 'models'}"
@@ -156,7 +157,7 @@ def over(ranking: Ranking) -> str:
 
 
 def unranked(rankings: Iterable[Ranking]) -> dict[str | None, list[RankingRow]]:
-    """Return those that stand alone, by suite, with the highest accuracy first."""
+    """Return the entrants that cannot be ranked, by suite, with the highest accuracy first."""
     by_suite: dict[str | None, list[RankingRow]] = {}
     for ranking in rankings:
         if ranking.alone:
@@ -165,7 +166,7 @@ def unranked(rankings: Iterable[Ranking]) -> dict[str | None, list[RankingRow]]:
 
 
 def outcomes_of(rankings: Iterable[Ranking]) -> dict[str, dict[str, int]]:
-    """Return what became of everybody's trials, over all suites."""
+    """Return the outcomes of the trials of each entrant, over all suites."""
     outcomes: dict[str, dict[str, int]] = {}
     for ranking in rankings:
         for line in ranking.lines:
@@ -177,14 +178,14 @@ def outcomes_of(rankings: Iterable[Ranking]) -> dict[str, dict[str, int]]:
 def standings_of(views: FolderViews, *, formats: bool = True, by_kind: bool = False) -> Standings:
     """Return the rankings of results folders.
 
-    Whoever was asked less than half of a ranking's problems is not in it, but in another one; problems that
-    `stop_when` skips count as asked here, and here alone. Failed and truncated trials count as not right;
+    An entrant that was asked less than half of a ranking's problems is in another ranking. For this rule
+    alone, problems that `stop_when` skips count as asked. Failed and truncated trials count as not right;
     `RankingRow.accuracy` has the bounds, on the same problems.
 
     Args:
         views: of the folders.
-        formats: read the grades, too, for `format_ok`.
-        by_kind: `rankings_by_kind` can be asked of the views then.
+        formats: also read the grades, for `format_ok`.
+        by_kind: prepare the views for `rankings_by_kind`.
 
     Raises:
         ConfigError: trials were skipped, and the sweep.yaml of a folder cannot be read.
@@ -239,8 +240,8 @@ def rankings_by_kind(views: FolderViews, rankings: Sequence[Ranking]) -> Iterato
     """Yield the rankings of the kinds of each ranking of one suite, where it has several.
 
     Args:
-        views: of which standings were made by kind.
-        rankings: of these standings.
+        views: as `standings_of` leaves them if it is called with `by_kind`.
+        rankings: those of the standings.
     """
     bits, trials = kind_bits(views), marks_in(views)
     for ranking in rankings:
@@ -248,29 +249,32 @@ def rankings_by_kind(views: FolderViews, rankings: Sequence[Ranking]) -> Iterato
         if ranking.alone or len(kinds) < 2:
             continue
         for kind, lengths in kinds.items():
-            if made := _of_kind(ranking, kind, lengths, trials):
+            if made := _kind_ranking(ranking, kind, lengths, trials):
                 yield made
 
 
-def _of_kind(ranking: Ranking, kind: KindKey, lengths: Lengths, trials: Marked) -> KindRanking | None:
-    """Return a ranking on the problems of a kind; None: not everybody was asked any."""
-    who = {line.name: (line.run, line.model, line.condition) for line in ranking.lines}
-    marks = _marks(ranking, who, trials, reduce(lambda a, b: a | b, lengths.values()))
-    if not all(its.trials for its in marks.values()):
+def _kind_ranking(ranking: Ranking, kind: KindKey, lengths: Lengths, trials: Marked) -> KindRanking | None:
+    """Return a ranking on the problems of a kind; None: not every entrant was asked some."""
+    entrants = {line.name: (line.run, line.model, line.condition) for line in ranking.lines}
+    bits = reduce(or_, lengths.values())
+    marks = {name: trials.marks[entrant].within(bits) for name, entrant in entrants.items()}
+    if ranking.paired:
+        marks = in_common(marks)
+    if not all(answers.trials for answers in marks.values()):
         return None
-    unlike = {} if ranking.paired else marks
-    of_lengths = {
-        name: {length: its.within(bits).by_problem() for length, bits in lengths.items()}
-        for name, its in unlike.items()
-    }
-    best_first, ties, _ = placed(marks, of_lengths or None)
+
+    by_length = {}
+    if not ranking.paired:
+        for name, answers in marks.items():
+            by_length[name] = {length: answers.within(bits).by_problem() for length, bits in lengths.items()}
+    best_first, ties, _ = placed(marks, by_length or None)
     lines = []
     for name in best_first:
         share, interval = share_of(marks[name])
-        accuracy = Accuracy.of(trials.outcomes(who[name], marks[name].asked))
+        accuracy = Accuracy.of(trials.outcomes(entrants[name], marks[name].asked))
         lines.append(
             KindRankingRow(
-                entrant=who[name],
+                entrant=entrants[name],
                 place=place_in(ties, name),
                 share=share,
                 interval=interval,
@@ -285,25 +289,19 @@ def _of_kind(ranking: Ranking, kind: KindKey, lengths: Lengths, trials: Marked) 
     )
 
 
-def _marks(ranking: Ranking, who: Mapping[str, Entrant], trials: Marked, kind: Bits) -> dict[str, Marks]:
-    """Return the marks of each on the problems of a kind; where they are paired, on those that all have."""
-    own = {name: trials.marks[entrant].within(kind) for name, entrant in who.items()}
-    return in_common(own) if ranking.paired else own
-
-
 # ── tables ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _sheets(title: str, lines: Collection[RankingRow], *, placed: bool) -> Iterator[Sheet]:
-    """Yield all figures side by side, or in two sheets where that is too wide; then what repeats tell."""
+    """Yield a sheet with all figures, which becomes two where it is too wide, and a sheet on repeats."""
     rank: Columns[RankingRow] = {"rank": lambda line: str(line.place)} if placed else {}
     names: Columns[RankingRow] = {**rank, "model": lambda line: line.name}
 
-    def of(title: str, columns: Columns[RankingRow]) -> Sheet:
+    def sheet(title: str, columns: Columns[RankingRow]) -> Sheet:
         return filled(Sheet.of(title, {**names, **columns}, lines, labels=len(names)))
 
-    narrow = of(title, ACCURACIES), of(f"{title}: cost, format and latency", COSTS)
-    yield replace(of(title, {**ACCURACIES, **COSTS}), instead=narrow)
+    narrow = sheet(title, ACCURACIES), sheet(f"{title}: cost, format and latency", COSTS)
+    yield replace(sheet(title, {**ACCURACIES, **COSTS}), instead=narrow)
     yield Sheet.of(f"{title}: repeats", REPEATS, [(line, at) for line in lines for at in line.at_k])
 
 
@@ -325,10 +323,10 @@ COSTS: Final[Columns[RankingRow]] = {
     MEDIAN_LATENCY: lambda line: seconds(line.latency_p50_s),
 }
 REPEATS: Final[Columns[tuple[RankingRow, AtK]]] = {
-    "model": lambda of_k: of_k[0].name,
-    "k": lambda of_k: str(of_k[1].k),
-    "problems": lambda of_k: count(of_k[1].pass_at_k.clusters),
-    PASS_AT_K: lambda of_k: percent(of_k[1].pass_at_k.share, of_k[1].pass_at_k.interval),
-    MAJORITY_AT_K: lambda of_k: percent(of_k[1].majority_at_k.share, of_k[1].majority_at_k.interval),
-    PASS_HAT_K: lambda of_k: percent(of_k[1].pass_hat_k.share, of_k[1].pass_hat_k.interval),
+    "model": lambda row: row[0].name,
+    "k": lambda row: str(row[1].k),
+    "problems": lambda row: count(row[1].pass_at_k.clusters),
+    PASS_AT_K: lambda row: percent(row[1].pass_at_k.share, row[1].pass_at_k.interval),
+    MAJORITY_AT_K: lambda row: percent(row[1].majority_at_k.share, row[1].majority_at_k.interval),
+    PASS_HAT_K: lambda row: percent(row[1].pass_hat_k.share, row[1].pass_hat_k.interval),
 }

@@ -21,7 +21,7 @@ from asyncbench.reports.standings.report import (
     ALONE,
     Standings,
     outcomes_of,
-    over,
+    ranking_title,
     standings_of,
     unranked,
 )
@@ -152,7 +152,7 @@ class RunOverview(FolderReport):
         """Return the longest ranking with its title; where none was possible, everybody by accuracy."""
         ranking = self._ranking
         if ranking is not None:
-            return over(ranking), ranking.lines
+            return ranking_title(ranking), ranking.lines
         for suite, lines in unranked(self.standings.rankings).items():
             several = len(lines) > 1
             return f"{suite or 'All suites'}: {f'{len(lines)} {ALONE}' if several else lines[0].name}", lines
