@@ -44,80 +44,83 @@ from asyncbench.tables.screen import safe_note
 # ── The batches of a results folder as `status` shows them
 
 
-MOST_ROWS: Final = 20
+MOST_ROWS: Final = 20  # at most so many batches are shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchesStatus:
-    """How the batches of a folder stand."""
+    """The states of a folder's batches at one time."""
 
     parts: tuple[PartStatus, ...]
-    at: float  # UTC, seconds since 1970: when that was
-    written_at: float = 0.0  # the ledger's latest line; 0: there is none
+    at: float  # UTC, seconds since 1970: the time of these states
+    written_at: float = 0.0  # the time of the ledger's latest line; 0: there is none
 
     @property
     def open(self) -> list[PartStatus]:
-        """Return those that are not over, first those that need a person."""
+        """The batches that have not ended, first those that need a person."""
         order = list(PartState)
-        return sorted((part for part in self.parts if part.open), key=lambda part: order.index(part.state))
+        return sorted(
+            (batch for batch in self.parts if batch.open), key=lambda batch: order.index(batch.state)
+        )
 
     @property
     def trials(self) -> Mapping[str, int]:
         """Trials in open parts, by model."""
         counted = Counter[str]()
-        for part in self.open:
-            counted[part.model] += part.trials
+        for batch in self.open:
+            counted[batch.model] += batch.trials
         return counted
 
     def reserved_usd(self, aliases: Collection[str] | None) -> float:
-        """Return what is set aside for the batches of these models; None: of all.
+        """Return the dollars that are set aside for the batches of these models; None: of all.
 
-        Of batches that were given up while in doubt it stays: they may have cost it.
+        Batches that were given up while their state was unknown still count: they may have been billed.
         """
-        unsettled = (part for part in self.parts if part.open or part.state is PartState.LEFT)
-        return sum(part.reserved_usd or 0.0 for part in unsettled if aliases is None or part.model in aliases)
+        unsettled = (batch for batch in self.parts if batch.open or batch.state is PartState.LEFT)
+        return sum(
+            batch.reserved_usd or 0.0 for batch in unsettled if aliases is None or batch.model in aliases
+        )
 
     def data(self) -> list[dict[str, object]]:
         """Return all parts for a script, with times in ISO 8601."""
-        return [part.json_fields(self.at) for part in self.parts]
+        return [batch.json_fields(self.at) for batch in self.parts]
 
     def sheet_and_notes(self) -> Iterator[str | Sheet]:
+        """Yield the states of all batches, a table of the open ones, and warnings."""
         if not self.parts:
             return
-        shown = self.open
         yield f"Batches: {states_text(self.parts)}."
+
+        def remaining(moment: float | None) -> str:
+            return MISSING if moment is None else days(moment - self.at)
+
+        columns: Columns[PartStatus] = {
+            "batch": lambda batch: batch.named,
+            "model": lambda batch: batch.model,
+            "state": lambda batch: batch.state.value,
+            "as of": lambda batch: (
+                MISSING if batch.known_at is None else f"{days(max(0.0, self.at - batch.known_at))} ago"
+            ),
+            "trials": lambda batch: count(batch.trials),
+            "done": lambda batch: count(batch.answered) if batch.answered else MISSING,
+            "age": lambda batch: days(self.at - batch.begun_at),
+            "due within": lambda batch: (
+                remaining(batch.window_ends_at) if (batch.window_ends_at or self.at) >= self.at else "overdue"
+            ),
+            "results kept": lambda batch: remaining(batch.deleted_at),
+        }
+        shown = self.open
         if shown:
-            yield self._sheet(shown[:MOST_ROWS])
+            yield Sheet.of("", columns, shown[:MOST_ROWS], labels=3)
         if len(shown) > MOST_ROWS:
             yield f"{len(shown) - MOST_ROWS:,} more batches: --json lists all."
-        if any(part.known_at is not None for part in shown):
+        if any(batch.known_at is not None for batch in shown):
             yield "A run asks the providers how their batches stand; `status --refresh` does so now."
         yield from warnings_on(self.parts, now=self.at)
 
-    def _sheet(self, parts: Iterable[PartStatus]) -> Sheet:
-        columns: Columns[PartStatus] = {
-            "batch": lambda part: part.named,
-            "model": lambda part: part.model,
-            "state": lambda part: part.state.value,
-            "as of": lambda part: (
-                MISSING if part.known_at is None else f"{days(max(0.0, self.at - part.known_at))} ago"
-            ),
-            "trials": lambda part: count(part.trials),
-            "done": lambda part: count(part.answered) if part.answered else MISSING,
-            "age": lambda part: days(self.at - part.begun_at),
-            "due within": lambda part: (
-                self._left(part.window_ends_at) if (part.window_ends_at or self.at) >= self.at else "overdue"
-            ),
-            "results kept": lambda part: self._left(part.deleted_at),
-        }
-        return Sheet.of("", columns, parts, labels=3)
-
-    def _left(self, at: float | None) -> str:
-        return MISSING if at is None else days(at - self.at)
-
 
 def batches_in(folder: Path, *, running: bool) -> BatchesStatus:
-    """Look at the batches of a folder; nothing is written, and nobody is asked.
+    """Read the states of a folder's batches. Nothing is written, and no provider is asked.
 
     Raises:
         StoreError: the ledger is damaged where everything depends on it.
@@ -142,31 +145,31 @@ def aliases_of(provider: str, folder: Path) -> set[str]:
 
 _SHOWN_LEFTOVERS = 3
 _SHOWN_CHANGES = 5
-_SHOWN_MODELS = 3  # of those that share a limit
+_SHOWN_MODELS = 3  # so many models that share a limit are named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelStatus:
-    """How far one model is."""
+    """The progress of one model."""
 
     model: str
-    planned: int | None  # trials of the whole sweep; None where no run has planned it
+    planned: int | None  # trials of the whole sweep; None: no run has planned it
     done: int
-    failed: int  # done, without a reply
-    open: int | None  # planned, neither done nor skipped
+    failed: int  # trials of `done` without a reply
+    open: int | None  # planned trials that are neither done nor skipped
     in_flight: int  # calls that have begun and not ended; when no run is going, they are lost
-    suspended: str | None  # the kind of error for which the rest stays open; None: it does not
+    suspended: str | None  # the kind of error for which the rest stays open; None: it is not suspended
     attempts: int
     unpriced_attempts: int
-    cost_usd: float | None  # of the attempts whose cost is known; None: of none is it known
-    skipped: int = 0  # not asked, for enough is known of their cells by the rule in force
-    in_batches: int = 0  # trials of `open` that are in batches, or in doubt
-    loaded: int = 0  # trials of loads: in none of the other figures but calls and cost
-    steps: Mapping[str, int] = field(default_factory=dict)  # of loads: `measured` and why others are not
+    cost_usd: float | None  # sum of the known costs of attempts; None: no attempt has a known cost
+    skipped: int = 0  # trials that the `stop_when` in force leaves out: enough is known of their cells
+    in_batches: int = 0  # trials of `open` that are in batches, of known or unknown state
+    loaded: int = 0  # trials of loads, which count only in attempts and cost
+    steps: Mapping[str, int] = field(default_factory=dict)  # steps of loads: `measured`, or why they are not
 
     @property
     def load_text(self) -> str:
-        """What steps of loads came to; empty: there was none."""
+        """The number of steps of loads by their result, in words; empty where there was no load."""
         if not self.steps:
             return f"{self.model} under load: no step is over yet" if self.loaded else ""
         verdicts = ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in self.steps.items())
@@ -175,11 +178,11 @@ class ModelStatus:
 
     @property
     def only_loaded(self) -> bool:
-        """Whether nothing but loads asked it: they have steps, no planned trials."""
+        """True if only loads asked the model: they have steps and no planned trials."""
         return self.planned == 0 and bool(self.load_text)
 
     def as_row(self, *, skipped: bool, batches: bool) -> tuple[str, ...]:
-        """Return the figures as they are shown, with or without what was skipped, and what is in batches."""
+        """Return the cells of a table, with or without those of skipped trials and of batches."""
         closed = (self.done, self.skipped) if skipped else (self.done,)
         out = (self.in_batches, self.in_flight) if batches else (self.in_flight,)
         trials: Iterable[int | None] = (self.planned, *closed, self.failed, self.open)
@@ -198,19 +201,19 @@ class ModelStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapStatus:
-    """What is spent of a budget."""
+    """The spending of a budget."""
 
     name: str  # `sweep night`, `provider openai`, `model gpt`
     limit_usd: float
-    spent_usd: float  # what calls cost, or could at most where that is not known
-    reserved_usd: float  # for calls in flight; when no run is going, they are lost, and it is spent
-    doubted_usd: float = 0.0  # of `spent_usd`: what calls of unknown cost could cost at most
-    doubted_calls: int = 0  # those calls
-    unended_calls: int = 0  # those for which `reserved_usd` is
-    in_batches_usd: float = 0.0  # set aside for batches that are open, or that nobody knows of
+    spent_usd: float  # the cost of calls; a call of unknown cost counts for the most that it can have cost
+    reserved_usd: float  # for calls in flight; when no run is going, these are lost, and this is spent
+    doubted_usd: float = 0.0  # the dollars of `spent_usd` that are for calls of unknown cost
+    doubted_calls: int = 0  # the number of these calls
+    unended_calls: int = 0  # the number of calls that `reserved_usd` is for
+    in_batches_usd: float = 0.0  # set aside for batches that are open or of unknown state
 
     def said(self, *, running: bool) -> str:
-        """Return it in words; `running`: whether calls without an end are in flight, or lost."""
+        """Return the spending in words; calls without an end are in flight if `running`, else lost."""
         from asyncbench.run.costs import spent_text  # 0.2 s, which a folder without budgets need not wait for
 
         lost_usd, lost = (0.0, 0) if running else (self.reserved_usd, self.unended_calls)
@@ -226,39 +229,39 @@ class CapStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeByHand:
-    """What somebody changed while a run went on."""
+    """A change that a person made while a run was going."""
 
-    what: str  # when (UTC), who, and what
+    what: str  # the time (UTC), the person and the change, in words
     lanes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status(FolderReport):
-    """How far a sweep is, and how its folder is."""
+    """The progress of a sweep, and the state of its folder."""
 
     sweep: str
     written_at: str | None  # UTC, ISO 8601
-    cost_usd: float | None  # of all attempts whose cost is known; None: of none is it known
+    cost_usd: float | None  # sum of the known costs of attempts; None: no attempt has a known cost
     unpriced_attempts: int
-    waiting: dict[str, int]  # rows that only the journal holds yet, by table
-    ungraded: int  # answers that the next run grades, if none is going
+    waiting: dict[str, int]  # by table: rows that so far only the journal holds
+    ungraded: int  # answers that are not graded yet; the next run grades them
     damaged_lines: int  # of the journal
-    quarantined_lines: int  # damaged ones of earlier journals, kept apart
+    quarantined_lines: int  # damaged lines of earlier journals, which are kept in a file of their own
     files: Upkeep
     models: tuple[ModelStatus, ...]
     budget: tuple[CapStatus, ...] = ()  # as of the latest run
     batches: BatchesStatus | None = None  # None: there are none
-    lapsed: int = 0  # trials skipped before, but not by the rule in force: open
-    lanes: tuple[Mapping[str, Any], ...] = ()  # how those of the run stand; empty: none is going that tells
-    workers: tuple[Mapping[str, Any], ...] = ()  # likewise; empty, too, where it makes its calls itself
-    changes: tuple[ChangeByHand, ...] = ()  # by people, oldest first
+    lapsed: int = 0  # open trials that an earlier `stop_when` left out, but the present rule does not
+    lanes: tuple[Mapping[str, Any], ...] = ()  # the lanes of the run; empty: no run that shows them is going
+    workers: tuple[Mapping[str, Any], ...] = ()  # the workers of the run; empty: as for lanes, or it has none
+    changes: tuple[ChangeByHand, ...] = ()  # the oldest first
     outside: int = 0  # answers of batches whose trials have left the sweep
-    elsewhere: str | None = None  # who writes to it on another machine, by its copy in a bucket
+    elsewhere: str | None = None  # a note on another machine that writes to a copy of the folder in a bucket
     apart: ClassVar[str] = "\n"
 
     @property
     def running(self) -> bool:
-        """Whether some process is writing to the folder."""
+        """True if a process is writing to the folder."""
         return self.files.writer is not None
 
     @property
@@ -266,14 +269,14 @@ class Status(FolderReport):
         """All models together."""
         counts = ("done", "failed", "in_flight", "in_batches", "attempts", "skipped", "loaded")
         return ModelStatus(
-            **{name: sum(getattr(one, name) for one in self.models) for name in counts},
+            **{name: sum(getattr(model, name) for model in self.models) for name in counts},
             model="all",
-            planned=_sum(one.planned for one in self.models),
-            open=_sum(one.open for one in self.models),
+            planned=_sum(model.planned for model in self.models),
+            open=_sum(model.open for model in self.models),
             suspended=None,
             unpriced_attempts=self.unpriced_attempts,
             cost_usd=self.cost_usd,
-            steps=sum((Counter(one.steps) for one in self.models), Counter()),
+            steps=sum((Counter(model.steps) for model in self.models), Counter()),
         )
 
     def _parts(self) -> Iterator[str | Sheet]:
@@ -281,7 +284,18 @@ class Status(FolderReport):
         writer = f"; process {self.files.writer or 'unknown'} is writing to it" if self.running else ""
         yield f"{self.sweep} in {self.folder}, last written {self.written_at or 'never'}{writer}"
         yield from [self.elsewhere] if self.elsewhere else []
-        yield self._progress()
+
+        skipped, batches = self._skipped, any(model.in_batches for model in self.models)
+        total = [self.whole] if len(self.models) > 1 else []
+        yield Sheet(
+            title="",
+            head=(
+                *("model", "planned", "done", *["skipped"] * skipped, "failed", "open"),
+                *(*["in batches"] * batches, "in flight", "attempts", "cost", ""),
+            ),
+            rows=[model.as_row(skipped=skipped, batches=batches) for model in (*self.models, *total)],
+        )
+
         loads = [model.load_text for model in self.models if model.load_text]
         yield from loads
         if loads:
@@ -290,9 +304,9 @@ class Status(FolderReport):
             yield cap.said(running=self.running)
         if self.batches is not None:
             yield from self.batches.sheet_and_notes()
-            for one in self.models:
-                if one.in_batches and (rest := (one.open or 0) - one.in_batches) > 0:
-                    yield f"{one.model}: {rest:,} open trials are in no batch yet. A run sends them."
+            for model in self.models:
+                if model.in_batches and (rest := (model.open or 0) - model.in_batches) > 0:
+                    yield f"{model.model}: {rest:,} open trials are in no batch yet. A run sends them."
         if self.lanes:
             yield Sheet.of("", _LANES, self.lanes)
         if self.workers:
@@ -302,30 +316,28 @@ class Status(FolderReport):
         yield from self._health()
 
     def as_line(self) -> str:
-        """Return how far each model is, in one line."""
-        return safe_note(f"{self.written_at or 'never'} {'; '.join(map(_sentence, self.models))}")
-
-    def _progress(self) -> Sheet:
-        """Return how far each model is; what was skipped, or is in batches, where there is any."""
-        skipped, batches = self._skipped, any(one.in_batches for one in self.models)
-        total = [self.whole] if len(self.models) > 1 else []
-        return Sheet(
-            title="",
-            head=(
-                *("model", "planned", "done", *["skipped"] * skipped, "failed", "open"),
-                *(*["in batches"] * batches, "in flight", "attempts", "cost", ""),
-            ),
-            rows=[one.as_row(skipped=skipped, batches=batches) for one in (*self.models, *total)],
-        )
+        """Return the progress of all models in one line."""
+        models = list[str]()
+        for model in self.models:
+            planned = "?" if model.planned is None else f"{model.planned:,}"
+            texts = [model.load_text if model.only_loaded else f"{model.model} {model.done:,}/{planned}"]
+            texts += [f"{model.in_batches:,} in batches"] * bool(model.in_batches)
+            texts += [f"{model.skipped:,} skipped"] * bool(model.skipped)
+            texts += [f"{model.failed:,} failed"] * bool(model.failed)
+            texts += [f"{model.in_flight:,} in flight", model.cost_text]
+            texts += [f"suspended: {model.suspended}"] if model.suspended else []
+            models.append(", ".join(texts))
+        return safe_note(f"{self.written_at or 'never'} {'; '.join(models)}")
 
     def _data(self) -> dict[str, Any]:  # Any: JSON
         return FolderReport._data(self) | {"batches": [] if self.batches is None else self.batches.data()}
 
     @property
     def _skipped(self) -> bool:
-        return any(one.skipped for one in self.models)
+        return any(model.skipped for model in self.models)
 
     def _health(self) -> Iterator[str]:
+        """Yield the size and the state of the folder's files."""
         files = self.files
         if self._skipped:
             yield "skipped: made unnecessary by `stop_when`"
@@ -375,8 +387,11 @@ def status_of(folder: Path | str) -> Status:
     if damaged and files.writer is not None:
         counts = trial_counts(path)  # a line that was just being written is whole by now
         damaged &= set(counts.damaged)
+
     batches = batches_in(path, running=files.writer is not None)
-    holds = cells_still_stopped(path, (figures for one in counts.models.values() for figures in one.skips))
+    holds = cells_still_stopped(
+        path, (figures for model in counts.models.values() for figures in model.skips)
+    )
     planned_trials = Counter[str]()
     for (_, model, _), suites in planned(manifest).items():
         planned_trials[model] += sum(sum(tasks.values()) for tasks in suites.values())
@@ -387,7 +402,8 @@ def status_of(folder: Path | str) -> Status:
         )
         for name in sorted({*planned_trials, *counts.models})
     )
-    latest = max(counts.written_at or 0.0, batches.written_at)  # of batches nothing may be answered yet
+
+    latest = max(counts.written_at or 0.0, batches.written_at)  # batches may have no answer yet
     written_at = datetime.fromtimestamp(latest, UTC) if latest else None
     progress = RunProgress() if files.writer is None else progress_of_run(path)
     return Status(
@@ -397,7 +413,7 @@ def status_of(folder: Path | str) -> Status:
         simulated_note=simulated_note(manifest) if manifest.get("simulated") else "",
         written_at=None if written_at is None else written_at.isoformat("T", "seconds"),
         cost_usd=total_cost(model.cost_usd for model in models),
-        unpriced_attempts=sum(one.unpriced_attempts for one in models),
+        unpriced_attempts=sum(model.unpriced_attempts for model in models),
         waiting=dict(counts.waiting),
         ungraded=counts.ungraded,
         outside=counts.outside,
@@ -407,7 +423,8 @@ def status_of(folder: Path | str) -> Status:
         models=models,
         budget=tuple(_caps(path, batches)),
         batches=batches if batches.parts else None,
-        lapsed=sum(one.skipped for one in counts.models.values()) - sum(one.skipped for one in models),
+        lapsed=sum(model.skipped for model in counts.models.values())
+        - sum(model.skipped for model in models),
         lanes=progress.lanes,
         workers=progress.workers,
         changes=tuple(
@@ -418,7 +435,7 @@ def status_of(folder: Path | str) -> Status:
 
 
 def joined_status(views: FolderViews, statuses: Sequence[Status]) -> Status:
-    """Return how far several folders are together; of some trials of a model, only what came of these."""
+    """Return the progress of several folders together; of a part of the trials, only their results."""
     names = [label for label, _ in views.folders]
     models = [
         replace(model, model=views.called(label, model.model))
@@ -429,7 +446,7 @@ def joined_status(views: FolderViews, statuses: Sequence[Status]) -> Status:
     if views.chosen.partly:
         models = [
             ModelStatus(planned=None, open=None, in_flight=0, suspended=None, **row)
-            for row in views.rows(_CAME)
+            for row in views.rows(_DONE_BY_MODEL)
         ]
     return replace(
         statuses[0],
@@ -448,7 +465,7 @@ def joined_status(views: FolderViews, statuses: Sequence[Status]) -> Status:
     )
 
 
-_CAME = f"""
+_DONE_BY_MODEL = f"""
 SELECT model, trials AS done, failed, coalesce(attempts, 0) AS attempts,
     coalesce(unpriced_attempts, 0) AS unpriced_attempts, calls.cost_usd
 FROM ({counts_by("trials", ("model",), only=("trials", "failed"))}) LEFT JOIN (
@@ -460,8 +477,16 @@ FROM ({counts_by("trials", ("model",), only=("trials", "failed"))}) LEFT JOIN (
 
 
 def _caps(folder: Path, batches: BatchesStatus) -> Iterator[CapStatus]:
+    """Yield the spending of each budget."""
     for cap in cap_uses(folder):
-        whose = {"model": {cap.of, *cap.also}, "sweep": None}
+        aliases: set[str] | None
+        match cap.kind:
+            case "sweep":
+                aliases = None
+            case "model":
+                aliases = {cap.of, *cap.also}
+            case _:
+                aliases = aliases_of(cap.of, folder)
         yield CapStatus(
             name=f"{cap.kind} {cap.of}",
             limit_usd=cap.limit_usd,
@@ -470,15 +495,13 @@ def _caps(folder: Path, batches: BatchesStatus) -> Iterator[CapStatus]:
             doubted_usd=cap.doubted_usd,
             doubted_calls=cap.doubted_calls,
             unended_calls=cap.unended_calls,
-            in_batches_usd=batches.reserved_usd(
-                whose[cap.kind] if cap.kind in whose else aliases_of(cap.of, folder)
-            ),
+            in_batches_usd=batches.reserved_usd(aliases),
         )
 
 
 def _model(name: str, counts: ModelCounts, planned: int | None, holds: Container[CellCounts]) -> ModelStatus:
     if planned is None and (counts.loaded or counts.steps) and not counts.finished:
-        planned = 0  # a load plans steps
+        planned = 0  # a load plans steps instead of trials
     steps = Counter(
         verdict if verdict in (INCOMPLETE, CLIENT_BOUND) else "measured"
         for verdict in counts.steps.elements()
@@ -503,28 +526,19 @@ def _model(name: str, counts: ModelCounts, planned: int | None, holds: Container
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    """Return the sum of what is known; None: one is not."""
-    known = list(values)
-    return None if None in known else sum(value or 0 for value in known)
-
-
-def _sentence(one: ModelStatus) -> str:
-    planned = "?" if one.planned is None else f"{one.planned:,}"
-    parts = [one.load_text if one.only_loaded else f"{one.model} {one.done:,}/{planned}"]
-    parts += [f"{one.in_batches:,} in batches"] * bool(one.in_batches)
-    parts += [f"{one.skipped:,} skipped"] * bool(one.skipped)
-    parts += [f"{one.failed:,} failed"] * bool(one.failed) + [f"{one.in_flight:,} in flight", one.cost_text]
-    return ", ".join([*parts, f"suspended: {one.suspended}"] if one.suspended else parts)
+    """Return the sum of values; None: a value is unknown."""
+    numbers = list(values)
+    return None if None in numbers else sum(value or 0 for value in numbers)
 
 
 def _limits_text(lane: Mapping[str, Any]) -> str:
-    limits = [f"{most:,.10g} {name}" for name, most in lane["limits"].items()]
+    limits = [f"{limit:,.10g} {name}" for name, limit in lane["limits"].items()]
     limits += [f"{lane['concurrency']:,} at once"] if lane["concurrency"] else []
     return ", ".join(limits) or MISSING
 
 
 def _lane_text(lane: Mapping[str, Any]) -> str:
-    """Return what a lane is called, with the models that share its limit."""
+    """Return the name of a lane, with the models that share its limit."""
     name, models = str(lane["lane"]), lane["models"]
     return f"{name}, shared by {first_of(models, _SHOWN_MODELS)}" if len(models) > 1 else name
 
@@ -540,19 +554,21 @@ _LANES: Final[Columns[Mapping[str, Any]]] = {
 def _worker_sheet(workers: Sequence[Mapping[str, Any]]) -> Sheet:
     together = sum(worker["calls_per_s"] for worker in workers)
     columns: Columns[Mapping[str, Any]] = {
-        "worker": lambda one: f"{one['name']} on {one['host']}" if one.get("host") else one["name"],
-        "in flight": lambda one: count(one["in_flight"]),
-        "calls made": lambda one: count(one["calls"]),
-        "calls per s": lambda one: f"{one['calls_per_s']:,.1f}",
-        "of all calls": lambda one: (
-            percent(one["calls_per_s"] / together, decimals=0) if together else MISSING
+        "worker": lambda worker: (
+            f"{worker['name']} on {worker['host']}" if worker.get("host") else worker["name"]
         ),
-        "lag ms": lambda one: f"{1000 * one['lag_s']:,.1f}",
-        "deaths": lambda one: count(one["deaths"]),
+        "in flight": lambda worker: count(worker["in_flight"]),
+        "calls made": lambda worker: count(worker["calls"]),
+        "calls per s": lambda worker: f"{worker['calls_per_s']:,.1f}",
+        "of all calls": lambda worker: (
+            percent(worker["calls_per_s"] / together, decimals=0) if together else MISSING
+        ),
+        "lag ms": lambda worker: f"{1000 * worker['lag_s']:,.1f}",
+        "deaths": lambda worker: count(worker["deaths"]),
     }
     return Sheet.of("", columns, workers)
 
 
 def _size(size: int) -> str:
-    """Return bytes as people say them."""
+    """Return a number of bytes in MB or kB."""
     return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"

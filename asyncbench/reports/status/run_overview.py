@@ -44,33 +44,35 @@ from asyncbench.tables.screen import (
 )
 
 WIDEST, HIGHEST = 100, 24  # characters, lines: a screen
-HEAD_LINES: Final = 2  # of the table
-BLANKS: Final = 2  # lines that give way first
-ROWS: Final = 10  # of the table, for which commands give way
-LAST: Final = 3  # shown below what is left out
+HEAD_LINES: Final = 2  # lines of the table's header
+BLANKS: Final = 2  # blank lines, which are dropped first
+ROWS: Final = 10  # commands are dropped to show so many rows of the table
+LAST: Final = 3  # so many rows are shown below those that are left out
 SHORTEST_NAME: Final = 10  # characters
-WHOLE_NAME: Final = 40  # characters of a name for which figures give way
-FIGURES: Final = 3  # that stay as long as names can be shortened
-MANY_AT_ONCE: Final = 100  # calls in flight that are worth a word
-MOST_COUNTED: Final = 200_000  # calls; more are not looked at one by one
-LOST_NAMED: Final = 2  # of those who lost trials, a line each
-NAMED: Final = 3  # of those that need attention, in a line
-LONGEST_NAMED: Final = 60  # characters of one, with what is said of it
+WHOLE_NAME: Final = 40  # figures are dropped to show so many characters of a name
+FIGURES: Final = 3  # so many figures stay as long as names can be shortened
+MANY_AT_ONCE: Final = 100  # from so many calls in flight on, their number is shown
+MOST_COUNTED: Final = 200_000  # of more calls than that, calls in flight are not counted
+LOST_NAMED: Final = 2  # so many models that lost trials have a line each
+NAMED: Final = 3  # a line names at most so many models
+LONGEST_NAMED: Final = 60  # characters of a name with its remark
 
 
-Figures = dict[str, Callable[[RankingRow], str]]  # the last give way on a narrow screen; names have breaks
+Figures = dict[
+    str, Callable[[RankingRow], str]
+]  # heading with line breaks → cell; the last are dropped first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOverview(FolderReport):
-    """A results folder at a glance; in Markdown and LaTeX with nobody left out."""
+    """A results folder on one screen; Markdown and LaTeX show all models."""
 
     standings: Standings
     status: Status
-    imported: bool  # recorded by others: nothing can be asked again
-    load: Mapping[str, int] | None  # sums of `_CALL_LOAD`; None: there are too many calls to look at
+    imported: bool  # the results were recorded by another program: nothing can be asked again
+    load: Mapping[str, int] | None  # the row of `_CALL_LOAD`; None: there are too many calls to count
     chosen: Chosen
-    after_run: bool = False  # the run itself has said which models stopped, what is left and what failed
+    after_run: bool = False  # the run has just said which models stopped, what is open and what failed
 
     def _data(self) -> dict[str, object]:
         title, lines = self._listed()
@@ -91,18 +93,18 @@ class RunOverview(FolderReport):
         }
 
     def _text(self, width: int | None, height: int | None) -> str:
-        """Return it for a screen of 60 characters and 16 lines at least, and by itself 100 wide at most."""
+        """Return the text for a screen of 60 characters and 16 lines or more, at most 100 wide by default."""
         height = height or HIGHEST
         nothing = [] if self._nothing is None else safe_notes([self._nothing], width=width)
         width = width or min(shown_width(), WIDEST)
         above = [
-            *self._head(),
+            *self._opening(),
             *(["", *_leader(self._ranking), self._listed()[0]] if self.standings.rankings else []),
         ]
         head, below = _folded(above, width), _folded([*_legend(self._ranking), *self._attention()], width)
         rows = min(ROWS, len(self._listed()[1]))
         room = height - len(head) - len(below) - HEAD_LINES  # for the table and commands
-        commands = self._next(width, room - rows + BLANKS)
+        commands = self._next_lines(width, room - rows + BLANKS)
         room -= len(commands) - (BLANKS if room - len(commands) < rows else 0)
         below += commands
         table = self._table(width, max(LAST + 2, room)) if self.standings.rankings else []
@@ -112,7 +114,7 @@ class RunOverview(FolderReport):
     def _notes(self) -> Iterator[str]:
         nothing = [] if self._nothing is None else [self._nothing]
         ranking = self._ranking
-        yield from (*self._head(), *nothing, *_leader(ranking), *_legend(ranking), *self._attention())
+        yield from (*self._opening(), *nothing, *_leader(ranking), *_legend(ranking), *self._attention())
         yield from (f"{what}: `{' '.join(words)}`" for what, words in self._commands())
 
     def _sheets(self) -> Iterator[Sheet]:
@@ -122,21 +124,13 @@ class RunOverview(FolderReport):
         if lines:
             yield Sheet(title=title, head=head, rows=self._cells(figures, lines), labels=2)
 
-    # ── what is said ─────────────────────────────────────────────────────────────────────────
+    # ── the sentences ────────────────────────────────────────────────────────────────────────
 
     @property
     def _nothing(self) -> str | None:
         return None if self.standings.rankings else no_trials(self.folder)
 
-    @property
-    def _progress(self) -> str:
-        """How many trials are done, and of how many; done ones may have left the sweep since."""
-        done, planned = self.status.whole.done, self.status.whole.planned
-        if planned is None or planned <= done:
-            return number_of(done, "trial")
-        return f"{done:,} of {number_of(planned, 'trial')}"
-
-    def _head(self) -> Iterator[str]:
+    def _opening(self) -> Iterator[str]:
         yield from self._simulated()
         status = self.status
         unpriced = f" + {status.unpriced_attempts:,} unpriced calls" if status.unpriced_attempts else ""
@@ -144,12 +138,30 @@ class RunOverview(FolderReport):
         who = number_of(entrants, "entrant") if entrants > models else number_of(models, "model")
         cost = f"{at_least(dollars(status.cost_usd), partial=unpriced)}{unpriced}"
         cost = "cost unknown" if status.cost_usd is None else cost
-        yield f"{status.sweep}: {who}, {self._progress}, {cost}"
-        if self.load is not None:
-            yield from _survived(self.load, lost=any(one.failed or one.open for one in status.models))
+        done, planned = status.whole.done, status.whole.planned
+        progress = number_of(done, "trial")
+        if planned is not None and planned > done:  # else trials that are done have left the sweep
+            progress = f"{done:,} of {number_of(planned, 'trial')}"
+        yield f"{status.sweep}: {who}, {progress}, {cost}"
+
+        if self.load is None:
+            return
+        sentences = []
+        limited = self.load["rate_limited"]
+        if limited and not any(model.failed or model.open for model in status.models):
+            calls = "1 call" if limited == 1 else f"{limited:,} calls"
+            sentences.append(f"{calls} got a 429 and went out again; no trial lost.")
+        if self.load["most_at_once"] >= MANY_AT_ONCE:
+            sentences.append(f"Up to {self.load['most_at_once']:,} in flight.")
+        if self.load["in_batches"]:
+            sentences.append(
+                f"{self.load['in_batches']:,} of {self.load['calls']:,} requests were in batches."
+            )
+        if sentences:
+            yield " ".join(sentences)
 
     def _listed(self) -> tuple[str, Sequence[RankingRow]]:
-        """Return the longest ranking with its title; where none was possible, everybody by accuracy."""
+        """Return the title and lines of the longest ranking; without a ranking, all models by accuracy."""
         ranking = self._ranking
         if ranking is not None:
             return ranking_title(ranking), ranking.lines
@@ -160,15 +172,21 @@ class RunOverview(FolderReport):
 
     @property
     def _ranking(self) -> Ranking | None:
-        together = [one for one in self.standings.rankings if not one.alone]
-        return max(together, key=lambda one: (len(one.lines), one.problems), default=None)
+        together = [ranking for ranking in self.standings.rankings if not ranking.alone]
+        return max(together, key=lambda ranking: (len(ranking.lines), ranking.problems), default=None)
 
     def _attention(self) -> Iterator[str]:
-        """Yield a line for each kind of thing that somebody should look at, the gravest first."""
+        """Yield a line for each problem that a person should look at, the gravest first."""
         if not self.after_run:
-            yield from self._unfinished()
+            models = self.status.models
+            if suspended := [f"{model.model} ({model.suspended})" for model in models if model.suspended]:
+                yield f"! suspended: {_named(suspended)}"
+            unfinished = [f"{model.model} {model.open:,}" for model in models if model.open]
+            if unfinished and not self.status.running:
+                advice = "" if self.imported else ", run it again"
+                yield f"! unfinished{advice}: {_named(unfinished)}"
         yield from (f"! {note}" for note in self.standings.outgraded)
-        yield from self._lost()
+        yield from self._lost_notes()
         if skipped := self.standings.skipped:
             yield f"! {skipped:,} trials skipped (stop_when): intervals are too narrow; report tells more"
         if self.status.ungraded or self.status.damaged_lines:
@@ -177,35 +195,26 @@ class RunOverview(FolderReport):
             ranked, outcomes = {line.name for line in ranking.lines}, outcomes_of(self.standings.rankings)
             others = [name for name in outcomes if name not in ranked]
             if cut := [name for name in others if all_cut(outcomes[name])]:
-                yield f"! not ranked, every reply was cut: {_some(cut)}. Raise max_tokens, --retry truncated"
+                yield f"! not ranked, every reply was cut: {_named(cut)}. Raise max_tokens, --retry truncated"
             if others := [name for name in others if name not in cut]:
-                yield f"! asked too few of these problems to be ranked: {_some(others)}"
+                yield f"! asked too few of these problems to be ranked: {_named(others)}"
 
-    def _unfinished(self) -> Iterator[str]:
-        models = self.status.models
-        if suspended := [f"{one.model} ({one.suspended})" for one in models if one.suspended]:
-            yield f"! suspended: {_some(suspended)}"
-        unfinished = {one.model: one.open for one in models if one.open}
-        if unfinished and not self.status.running:
-            named = _some([f"{name} {count:,}" for name, count in unfinished.items()])
-            yield f"! unfinished{'' if self.imported else ', run it again'}: {named}"
-
-    def _lost(self) -> Iterator[str]:
+    def _lost_notes(self) -> Iterator[str]:
         outcomes = outcomes_of(self.standings.rankings)
-        lost = {name: each for name, one in outcomes.items() if (each := Accuracy.of(one)).loud}
+        lost = {name: each for name, counts in outcomes.items() if (each := Accuracy.of(counts)).loud}
         loud = sorted(lost, key=lambda name: -(lost[name].lost_share or 0.0))
-        some = [name for name in loud if not all_cut(outcomes[name])]
-        for name in some[:LOST_NAMED]:
-            yield f"! over 1 % lost: {_some([f'{name} {lost_briefly(outcomes[name])}'])}"
-        if len(some) > LOST_NAMED:
-            yield f"! over 1 % lost: {len(some) - LOST_NAMED:,} more"
-        failed = {name: one[Outcome.FAILED] for name, one in outcomes.items() if name not in loud}
-        some = [f"{name} {count:,}" for name, count in failed.items() if count]
-        if some and not self.after_run:
-            yield f"! failed{'' if self.imported else ', run it with --retry failed'}: {_some(some)}"
+        named = [name for name in loud if not all_cut(outcomes[name])]
+        for name in named[:LOST_NAMED]:
+            yield f"! over 1 % lost: {_named([f'{name} {lost_briefly(outcomes[name])}'])}"
+        if len(named) > LOST_NAMED:
+            yield f"! over 1 % lost: {len(named) - LOST_NAMED:,} more"
+        failed = {name: counts[Outcome.FAILED] for name, counts in outcomes.items() if name not in loud}
+        named = [f"{name} {count:,}" for name, count in failed.items() if count]
+        if named and not self.after_run:
+            yield f"! failed{'' if self.imported else ', run it with --retry failed'}: {_named(named)}"
 
-    def _next(self, width: int, room: int) -> list[str]:
-        """Return commands that go on, on lines that a shell takes together: as many as there is room for."""
+    def _next_lines(self, width: int, room: int) -> list[str]:
+        """Return the next commands on lines that a shell accepts: as many as there is room for."""
         commands = self._commands()
         longest = max((cell_len(what) for what, _ in commands), default=0)
         block = ["", "Next:"] if commands else []
@@ -219,7 +228,7 @@ class RunOverview(FolderReport):
         return block
 
     def _commands(self) -> list[tuple[str, list[str]]]:
-        """Return commands that go on, each with its purpose, as the words that a shell takes."""
+        """Return the next commands: the purpose of each, and its words as a shell accepts them."""
         if not self.standings.rankings:
             return []
         folders, ranking = [*map(str, self.chosen.paths)], self._ranking
@@ -244,11 +253,11 @@ class RunOverview(FolderReport):
     # ── the table ────────────────────────────────────────────────────────────────────────────
 
     def _table(self, width: int, rows: int) -> list[str]:
-        """Return so many rows at most, and their head, in so many characters."""
+        """Return the header and at most `rows` rows of the table, `width` characters wide."""
         _, lines = self._listed()
         left_out = max(0, len(lines) - rows)
         if left_out:
-            left_out += 1  # its own line
+            left_out += 1  # the line that says so takes the place of one more row
             lines = [*lines[: rows - LAST - 1], *lines[-LAST:]]
         figures = _columns(self.standings.rankings)
         longest = max(len(safe(line.name)) for line in lines)
@@ -260,10 +269,10 @@ class RunOverview(FolderReport):
         cells = self._cells(figures, lines, max(SHORTEST_NAME, longest - max(0, over_by)))
         if left_out:
             cells.insert(len(cells) - LAST, ["", f"({left_out} more)", *("" for _ in figures)])
-        return as_lines(columns(_head(figures), cells, labels=2), width=width).splitlines()
+        return as_lines(columns(_header(figures), cells, labels=2), width=width).splitlines()
 
     def _width(self, figures: Figures, lines: Sequence[RankingRow], name: int) -> int:
-        return natural_width(columns(_head(figures), self._cells(figures, lines, name), labels=2))
+        return natural_width(columns(_header(figures), self._cells(figures, lines, name), labels=2))
 
     def _cells(
         self, figures: Figures, lines: Sequence[RankingRow], longest: int | None = None
@@ -280,8 +289,8 @@ class RunOverview(FolderReport):
         ]
 
 
-# Calls, those that got a 429 (of a load they are not tried again), those in batches, and how many of the
-# others were in flight at once, of all models together.
+# The number of calls; of those that got a 429 (a load does not try them again); of those in batches; and the
+# most calls in real time that were in flight at once, of all models together.
 _CALL_LOAD: Final = f"""
 SELECT count(*) AS calls,
     count(*) FILTER (status = '{ErrorKind.RATE_LIMITED}' AND load IS NULL) AS rate_limited,
@@ -301,14 +310,14 @@ FROM attempts
 
 
 def run_overview_of(views: FolderViews, *, after_run: bool = False) -> RunOverview:
-    """Return results at a glance; `after_run`: without what the summary of a run has just said."""
-    of = views.chosen
-    statuses = list(map(status_of, of.paths))
-    status = statuses[0] if of.plain else joined_status(views, statuses)
-    few = sum(one.attempts for one in status.models) <= MOST_COUNTED
+    """Return results on one screen; `after_run`: without what the summary of a run has just said."""
+    folders = views.chosen
+    statuses = list(map(status_of, folders.paths))
+    status = statuses[0] if folders.plain else joined_status(views, statuses)
+    few = sum(model.attempts for model in status.models) <= MOST_COUNTED
     return RunOverview(
         folder=status.folder,
-        chosen=of,
+        chosen=folders,
         simulated_note=note_of_simulated(views, known=status.simulated),
         load=views.rows(_CALL_LOAD)[0] if few else None,
         standings=standings_of(views, formats=has_scores(views)),
@@ -318,79 +327,59 @@ def run_overview_of(views: FolderViews, *, after_run: bool = False) -> RunOvervi
     )
 
 
-def _survived(load: Mapping[str, int], *, lost: bool) -> Iterator[str]:
-    """Yield what calls went through, where it is worth a word; `lost`: some trials failed or are open."""
-    sentences = []
-    if load["rate_limited"] and not lost:
-        calls = "1 call" if load["rate_limited"] == 1 else f"{load['rate_limited']:,} calls"
-        sentences.append(f"{calls} got a 429 and went out again; no trial lost.")
-    if load["most_at_once"] >= MANY_AT_ONCE:
-        sentences.append(f"Up to {load['most_at_once']:,} in flight.")
-    if load["in_batches"]:
-        sentences.append(f"{load['in_batches']:,} of {load['calls']:,} requests were in batches.")
-    if sentences:
-        yield " ".join(sentences)
-
-
 def _leader(ranking: Ranking | None) -> Iterator[str]:
-    """Yield who leads, and who is tied."""
+    """Yield a sentence on the best model and those that are tied with it."""
     if ranking is None:
         return
     leader, *tied = ranking.ties[0]
     if tied:
-        those = tied[0] if len(tied) == 1 else f"{len(tied):,} others"
-        yield f"{leader} leads, statistically tied with {those}."
+        rivals = tied[0] if len(tied) == 1 else f"{len(tied):,} others"
+        yield f"{leader} leads, statistically tied with {rivals}."
     else:
         others = "The other is" if len(ranking.lines) == 2 else "The others are"
         yield f"{leader} leads. {others} significantly worse."
 
 
 def _legend(ranking: Ranking | None) -> Iterator[str]:
-    """Yield what a rank means."""
+    """Yield the meaning of a rank."""
     if ranking is not None:
         kind = "paired" if ranking.paired else "unpaired"
         yield f"Same rank = no significant difference ({kind} test, 5 %)."
 
 
 def _columns(rankings: Sequence[Ranking]) -> Figures:
-    """Return the figures, those that may give way last."""
-    suites = _by_suite(rankings)
+    """Return the figures of the table, the most important first."""
+    shares: dict[str, dict[str, str]] = {}  # suite → name → accuracy
+    for ranking in rankings:
+        for line in ranking.lines:
+            if ranking.suite is not None:
+                shares.setdefault(ranking.suite, {})[line.name] = percent(line.share)
+    several = len(shares) > 1
+
     scored = any(line.score for ranking in rankings for line in ranking.lines)
-    scores: Figures = {"mean score\n(95 % CI)": lambda line: score_text(line.score)} if scored else {}
-    digits: Figures = {} if suites else {"50 % right up to\n(hardest task)": _digits}
+    scores: Figures = {"mean score\n(95 % CI)": lambda line: score_text(line.score)}
+    digits: Figures = {
+        "50 % right up to\n(hardest task)": lambda line: "-" if line.at_50 is None else line.at_50.in_short()
+    }
     return {
         "accuracy\n(95 % CI)": lambda line: percent(line.share, line.interval),
-        **scores,
-        **digits,
+        **(scores if scored else {}),
+        **({} if several else digits),
         "\ncost": lambda line: _usd(line, dollars(line.cost_usd)),
         "per correct\nanswer": lambda line: _usd(
             line, per_correct_text(line.cost_usd, line.cost_per_correct)
         ),
-        **{f"\n{suite}": partial(_share_of, shares) for suite, shares in suites.items()},
+        **{f"\n{suite}": partial(_share_of, shares[suite]) for suite in (shares if several else ())},
         "accuracy when\nit answered": lambda line: percent(line.accuracy.over_answered.share),
     }
 
 
 def _usd(line: RankingRow, text: str) -> str:
-    """Return dollars, but not four zeros for what cost nothing."""
+    """Return dollars; a cost of nothing is `$0`, without decimals."""
     return "$0" if line.cost_usd == 0 else at_least(text, partial=line.priced < line.trials)
 
 
-def _digits(line: RankingRow) -> str:
-    return "-" if line.at_50 is None else line.at_50.in_short()
-
-
-def _by_suite(rankings: Sequence[Ranking]) -> dict[str, dict[str, str]]:
-    """Return the accuracy of everybody on each suite, where there are several."""
-    shares: dict[str, dict[str, str]] = {}
-    for ranking in rankings:
-        for line in ranking.lines:
-            if ranking.suite is not None:
-                shares.setdefault(ranking.suite, {})[line.name] = percent(line.share)
-    return shares if len(shares) > 1 else {}
-
-
-def _head(figures: Figures) -> list[str]:
+def _header(figures: Figures) -> list[str]:
     return ["\nrank", "\nmodel", *figures]
 
 
@@ -398,14 +387,14 @@ def _share_of(shares: Mapping[str, str], line: RankingRow) -> str:
     return shares.get(line.name, "-")
 
 
-def _some(named: Sequence[str], between: str = ", ") -> str:
-    """Return the first few, each without its middle where it is long, and how many more there are."""
-    shown = between.join(middle_cut(safe(one), LONGEST_NAMED) for one in named[:NAMED])
+def _named(named: Sequence[str], between: str = ", ") -> str:
+    """Return the first few names, long ones without their middle, and how many more there are."""
+    shown = between.join(middle_cut(safe(name), LONGEST_NAMED) for name in named[:NAMED])
     return f"{shown} and {len(named) - NAMED} more" if len(named) > NAMED else shown
 
 
 def _rivals(lines: Sequence[RankingRow]) -> tuple[RankingRow, RankingRow]:
-    """Return the leader and the best other model; of one model, the first two that a place divides."""
+    """Return the leader and the best other model; of one model, the first two that differ in rank."""
     for line in lines:
         if line.model != lines[0].model:
             return lines[0], line
@@ -414,16 +403,16 @@ def _rivals(lines: Sequence[RankingRow]) -> tuple[RankingRow, RankingRow]:
 
 
 def _folded(lines: Iterable[str], width: int) -> list[str]:
-    """Return lines of so many characters; what goes on is moved in."""
+    """Return lines of at most `width` characters; further pieces of a line are indented."""
     return [
-        f"{'  ' if n else ''}{part}"
+        f"{'  ' if n else ''}{piece}"
         for line in map(safe_note, lines)
-        for n, part in enumerate([line] if cell_len(line) <= width else folded(line, width - 2).split("\n"))
+        for n, piece in enumerate([line] if cell_len(line) <= width else folded(line, width - 2).split("\n"))
     ]
 
 
 def _folded_command(words: Sequence[str], width: int) -> list[str]:
-    """Return a command on lines that a shell takes together; it is broken between words alone."""
+    """Return a command on lines that a shell reads as one, broken only between words."""
     lines = [""]
     for word in words:
         if lines[-1].strip() and cell_len(f"{lines[-1]}{word} \\") > width:

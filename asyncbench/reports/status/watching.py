@@ -27,7 +27,7 @@ from asyncbench.tables.report import Report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health(Report):
-    """What was found in a results folder."""
+    """The state of a results folder's files, after all were read."""
 
     folder: str
     sound: bool
@@ -47,58 +47,57 @@ class Health(Report):
 
 
 def health_of(folder: Path | str) -> Health:
-    """Read everything that a results folder holds and return what was found; nothing is changed.
+    """Read everything that a results folder holds and return what was found. Nothing is changed.
 
     Raises:
-        ConfigError: it is not a results folder, or a later asyncbench wrote something in it.
-        StoreError: its manifest or its journal cannot be read at all.
+        ConfigError: `folder` is not a results folder, or a later asyncbench wrote something in it.
+        StoreError: the manifest or the journal cannot be read at all.
     """
     path = at_hand(folder)
     verified = verify_folder(path)
-    findings = (*verified.findings, *_problem_sets(path))
+    findings = (*verified.findings, *_problem_findings(path))
     verified = replace(verified, findings=findings)
     return Health(folder=display_name(folder), sound=verified.sound, verified=verified)
 
 
-def _problem_sets(folder: Path) -> Iterator[FolderFinding]:
-    spoiled = False
+def _problem_findings(folder: Path) -> Iterator[FolderFinding]:
+    """Yield the problem sets that are damaged; if none is, yield how many problems are in no set."""
+    damaged = False
     for copy in copies(folder):
         try:
-            open_set(copy.path)  # its digest is compared
+            open_set(copy.path)  # this compares its digest
         except ProblemSetError as error:
-            spoiled = True
+            damaged = True
             yield FolderFinding(place=str(copy.path.relative_to(folder)), what=str(error))
-    if not spoiled:
-        yield from _unknown_problems(folder)
+    if damaged:
+        return
 
-
-def _unknown_problems(folder: Path) -> Iterator[FolderFinding]:
     try:
         problems = pc.unique(read_trials(folder, ["problem_id"])["problem_id"])
     except StoreError:
-        return  # a damaged part: that is told already
-    known = pc.is_in(problems, value_set=read_problems(folder, ["problem_id"])["problem_id"])
-    if unknown := len(problems.filter(pc.invert(known))):
+        return  # a part is damaged, which another finding says
+    found = pc.is_in(problems, value_set=read_problems(folder, ["problem_id"])["problem_id"])
+    if unknown := len(problems.filter(pc.invert(found))):
         yield FolderFinding(
             place="problems", what=f"{unknown:,} problems of trials are in no problem set; a file is missing"
         )
 
 
-# ── The status of a sweep while another process runs it: looked at again and again, only ever read
+# ── The status of a sweep while another process runs it: read again and again, and never written
 
 
 REDRAWN_EVERY_S = 2.0  # on a terminal
-LINE_EVERY_S = 10.0  # in a log or a pipe, as of `run`
-GLANCE_EVERY_S = 0.2  # whether the run has ended
-IDLE = 9  # times as long as a look took: the run beside needs the processor more
+LINE_EVERY_S = 10.0  # in a log or a pipe, as often as `run` writes a line
+GLANCE_EVERY_S = 0.2  # how often it is checked whether the run has ended
+IDLE = 9  # a pause is at least so many times as long as reading took: the run needs the processor more
 
 
 def followed(folder: Path | str, *, every_s: float) -> Iterator[Status]:
-    """Yield the status of a folder now and then, the last time when nobody is writing to it any more.
+    """Yield the status of a folder now and then, for the last time when no process writes to it any more.
 
     Args:
         folder: a results folder.
-        every_s: seconds from one to the next; more where a look takes more than a tenth of that.
+        every_s: seconds from one status to the next; more where reading takes over a tenth of that.
 
     Raises:
         ConfigError, StoreError: as `status_of` does.
@@ -122,21 +121,17 @@ def follow_status(
 
     Args:
         folder: a results folder.
-        out: where to; what stands there in the end is the whole status.
-        as_json: one JSON object a line instead, whatever `out` is.
-        every_s: seconds between two looks; None: as suits `out`.
+        out: the terminal or file to write to. At the end, the whole status stands there.
+        as_json: write one JSON object a line instead, whatever `out` is.
+        every_s: seconds from one status to the next; None: as suits `out`.
     """
     drawn = out.isatty() and not as_json
     statuses = followed(folder, every_s=every_s or (REDRAWN_EVERY_S if drawn else LINE_EVERY_S))
     if drawn:
-        _redraw(statuses, Console(file=out))
+        with Live(console=Console(file=out), auto_refresh=False, vertical_overflow="visible") as live:
+            for status in statuses:
+                live.update(Text.from_ansi(status.as_text()), refresh=True)
         return
     for status in statuses:
         text = status.as_line() if status.running else status.as_text()
         print(status.as_json(indent=None) if as_json else text, file=out, flush=True)
-
-
-def _redraw(statuses: Iterator[Status], console: Console) -> None:
-    with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
-        for status in statuses:
-            live.update(Text.from_ansi(status.as_text()), refresh=True)

@@ -159,7 +159,8 @@ def drawn(rng, design, worsening, *, flipped=0.05):
 def accused(design, worsening):
     """Of 200 seeds: how many say that the other step differs."""
     return sum(
-        comparisons_with_lightest(drawn(Random(seed), design, worsening))["other"].differs for seed in range(SEEDS)
+        comparisons_with_lightest(drawn(Random(seed), design, worsening))["other"].differs
+        for seed in range(SEEDS)
     )
 
 
