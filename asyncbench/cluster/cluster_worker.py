@@ -304,7 +304,7 @@ class WorkerLane:
                 alias: replace(client.counters, outcomes=client.counters.outcomes.copy())
                 for alias, client in self._clients.items()
             },
-            in_force=self.lane.in_force(),
+            in_force=self.lane.limits_in_force(),
             begun=dict(self._begun()) if self.over else None,
         )
 

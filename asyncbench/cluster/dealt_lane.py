@@ -150,7 +150,7 @@ class DealtLane:
         """Set other limits; its worker gets them with the next orders."""
         self.limits = limits
 
-    def in_force(self) -> Mapping[str, float]:
+    def limits_in_force(self) -> Mapping[str, float]:
         """Return its limits a minute: as set or told, and the fraction of it."""
         if self._in_force is not None:
             return self._in_force

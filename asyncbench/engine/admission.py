@@ -81,8 +81,8 @@ class Slots:
             limited: a limit a minute says how much may be asked: slots are not what to save on.
             share: of the ceiling, while the provider refuses calls.
         """
-        most = self.fixed or (self.most if limited else min(self.most, self._ceiling))
-        return max(1, int(min(most * share, self.overload.bound)))
+        ceiling = self.fixed or (self.most if limited else min(self.most, self._ceiling))
+        return max(1, int(min(ceiling * share, self.overload.bound)))
 
     def begin(self, in_flight: int) -> None:
         """Climb from so many on: the first call was answered."""
@@ -112,7 +112,10 @@ class Slots:
         self._others += in_flight
         soon = SOON_CAREFUL if self._careful else SOON
         enough = max(FEW, soon * self._ceiling) if self._climbing else max(ROUND, self._ceiling)
-        if self._answers >= enough or self._refuses:
+        # So many slots, tried again, may bring so many refusals that no answers need be waited for.
+        again = self._patience > 1 and not self._holding
+        refuses = again and self._refused > max(FEW_REFUSED, MANY_REFUSED * self._ceiling)
+        if self._answers >= enough or refuses:
             latency_s = self._seconds / self._answers
             rate = self._ceiling / latency_s if latency_s > 0 else 0.0
             if self._holding:
@@ -120,12 +123,6 @@ class Slots:
             elif self._filled:
                 self._climb(latency_s, rate)
             self._answers, self._seconds, self._filled, self._refused, self._others = 0, 0.0, False, 0, 0
-
-    @property
-    def _refuses(self) -> bool:
-        """Whether so many slots, tried again, bring so many refusals that no answers need be waited for."""
-        again = self._patience > 1 and not self._holding
-        return again and self._refused > max(FEW_REFUSED, MANY_REFUSED * self._ceiling)
 
     @property
     def _climbing(self) -> bool:
@@ -307,7 +304,21 @@ class Admission:
     def settle(
         self, model: LaneModel, pending: PendingTrial, attempt: Attempt, ended: Reply | ProviderError
     ) -> None:
-        """Put the limits right by what a call used, what its response told, and whether it was refused."""
+        """Put the limits right by what a call used, what its response told, and whether it was refused.
+
+        The order matters, for each step reads what those before it have changed:
+
+        1. The warm-up: whether key and name are good decides if slots climb and who hears of failures.
+        2. What was set aside is given back. `throttle.rare` must not count this refusal yet.
+        3. Limits that the response told: by them, or by a guess, step 7 judges a refusal.
+        4. Messages to a person, which steps 1 to 3 may leave.
+        5. The wait that a refusal names: it shows that the provider is there, so step 7 has patience.
+        6. Failures in a row: what the detector of overload and the guess knew before the first of them is
+           kept before they take in this call. The detector takes in none that ends during a pause.
+        7. The judgement, which begins and ends pauses. After a pause that ended calls ramp up again.
+        8. The minute ends once all of the call is in it, and slots count answers while no overload bounds
+           them.
+        """
         at_s, error = self.now_s(), ended if isinstance(ended, ProviderError) else None
         kind = None if error is None else error.kind
         model.warm_up.ended(ended, at_s, in_flight=model.counters.in_flight, paced=self.gate.limited)
@@ -346,7 +357,7 @@ class Admission:
         """End the minute of the lane's account here, and write it down."""
         at_s = self.now_s()
         share = self.throttle.share(at_s)
-        self.minutes.close(at_s, self.gate.in_force(), share, in_flight=self.in_flight)
+        self.minutes.close(at_s, self.gate.limits_in_force(), share, in_flight=self.in_flight)
 
     def _follow_limits(self, pending: PendingTrial, ended: Reply | ProviderError, at_s: float) -> None:
         """Follow what a response told of the provider's limits."""
@@ -493,11 +504,14 @@ class Admission:
     def _reopen(self, at_s: float) -> None:
         """End a pause. One for refusals alone tells of a limit: what had been admitted before it."""
         throttle, paused_s = self.throttle, self.throttle.closed_for(at_s)
+        # So many calls may have ended since everything was refused that slots are all that was missing.
+        tells = not throttle.provider_named and self._guess.sure_s < LATE_S
+        freed = tells and self.in_flight < FREED * self._held_in_flight
         if self._is_outage:
             long = throttle.failed_for_s >= FIRST_PROBE_S
             self._go_back(at_s, at_s - paused_s if long else -math.inf)
             throttle.sit_out(paused_s)
-        elif not self._freed:
+        elif not freed:
             self._guess.reopened(at_s, held_s=paused_s, provider_named=throttle.provider_named)
         throttle.probe_answered(at_s)
         self._shift_starts(paused_s)
@@ -505,12 +519,6 @@ class Admission:
     def _shift_starts(self, seconds: float) -> None:
         """Leave a pause that is just over out of the rate of calls."""
         self._starts = deque((start_s + seconds for start_s in self._starts), maxlen=REMEMBERED)
-
-    @property
-    def _freed(self) -> bool:
-        """Whether so many calls ended since everything was refused that slots may be all that was missing."""
-        tells = not self.throttle.provider_named and self._guess.sure_s < LATE_S
-        return tells and self.in_flight < FREED * self._held_in_flight
 
     def _record_long_pause(self, error: ProviderError, at_s: float) -> None:
         """Write the present pause down, once, as soon as it is known to be a long one."""

@@ -25,7 +25,7 @@ MINUTE_S: Final = 60.0
 BIN_S: Final = 0.05  # calls are counted by the time they were sent, this exactly
 DOUBT_S: Final = 0.25  # that a refusal may take longer than any did lately
 SHORTEST_S: Final = 1.0  # a measurement
-ENOUGH: Final = 3  # calls that were admitted in it, or refused before the first
+FEWEST_CALLS: Final = 3  # that were admitted in it, or refused before the first
 ABOVE_S: Final = 0.4  # seconds' worth of calls too many in each measurement: it needs refusals
 BELOW: Final = 0.01  # what was found
 GROWS: Final = 6.5  # times as long as what the pace was found by, it would be without end
@@ -104,17 +104,17 @@ class RecentCalls:
         """Return how many were sent from a time on, in bins that were over at another, and refused."""
         first, end = int(from_s / BIN_S), None if until_s is None else int(until_s / BIN_S)
         sent = refused = 0
-        for one in itertools.chain(reversed(self._bins), reversed(self._before)):
-            if one.number < first:
+        for bin_ in itertools.chain(reversed(self._bins), reversed(self._before)):
+            if bin_.number < first:
                 break
-            if end is None or one.number < end:
-                sent, refused = sent + one.sent, refused + one.refused
+            if end is None or bin_.number < end:
+                sent, refused = sent + bin_.sent, refused + bin_.refused
         return sent, refused
 
     def admitted_s(self, before_s: float) -> float:
         """Return about when the latest was sent that was admitted, of those sent before a time."""
         before = int(before_s / BIN_S)
-        admitted = (one.number for one in reversed(self._bins) if one.number < before and one.admitted)
+        admitted = (bin_.number for bin_ in reversed(self._bins) if bin_.number < before and bin_.admitted)
         return next(admitted, -math.inf) * BIN_S
 
 
@@ -174,7 +174,7 @@ class GuessedLimit:
             return  # it was sent at another pace
         if self._rpm == math.inf:
             sent, refused = self._calls.counted(at_s - MINUTE_S)
-            if refused >= ENOUGH and self._tells(sent, refused, at_s):
+            if refused >= FEWEST_CALLS and self._tells(sent, refused, at_s):
                 self._measure(at_s)
         elif self._measures and self._outgrown and not self._grew:
             self._measure(at_s, min(self._rpm * self._growth, self._rate(at_s)))
@@ -259,7 +259,7 @@ class GuessedLimit:
         from_s = max(self._empty_s, at_s - MINUTE_S)  # calls before that are forgotten
         seconds = (int(sent_s / BIN_S) - int(from_s / BIN_S)) * BIN_S
         sent, refused = self._calls.counted(from_s, sent_s)
-        if seconds < self._length_s or sent - refused < ENOUGH:
+        if seconds < self._length_s or sent - refused < FEWEST_CALLS:
             return
         if self._tried_s < seconds / 2 and refused < MUCH * sent:  # other things kept calls from starting
             self._empty_s, self._tried_s = at_s, 0.0
@@ -300,8 +300,8 @@ class GuessedLimit:
         elif self._falls < IN_VAIN:
             self._fell_s = at_s if not self._falls else self._fell_s
             self._falls += 1
-            part = 2 ** (self._falls - 1)
-            self._set(pace, 1 - 2 * BELOW * part, at_s, length_s=min(MINUTE_S, 4 * MINUTE_S / part))
+            doubled = 2 ** (self._falls - 1)
+            self._set(pace, 1 - 2 * BELOW * doubled, at_s, length_s=min(MINUTE_S, 4 * MINUTE_S / doubled))
         else:
             sent, refused = self._calls.counted(self._fell_s)
             if refused >= MUCH * sent:
@@ -343,9 +343,9 @@ class GuessedLimit:
     @property
     def _growth(self) -> float:
         """The factor by which the pace has grown since it was set."""
-        known_by_s = max(self._length_s, ENOUGH * MINUTE_S / self._rpm)
-        part = self._tried_s / (GROWS * known_by_s)
-        return min(FOLD, 1 / (1 - part**3)) if part < 1 else FOLD
+        known_by_s = max(self._length_s, FEWEST_CALLS * MINUTE_S / self._rpm)
+        progress = self._tried_s / (GROWS * known_by_s)
+        return min(FOLD, 1 / (1 - progress**3)) if progress < 1 else FOLD
 
     @property
     def _outgrown(self) -> bool:

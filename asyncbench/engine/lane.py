@@ -115,10 +115,10 @@ class Lane:
         self._minutes.changes.append(change)
         self.admission.close_minute()
 
-    def in_force(self) -> Mapping[str, float]:
+    def limits_in_force(self) -> Mapping[str, float]:
         """Return its limits a minute: as set or told, and the fraction of it."""
         if self.runs:
-            return self.admission.gate.in_force()
+            return self.admission.gate.limits_in_force()
         per_minute = self.limits.per_minute.items()
         return {what: limit * self.limits.fraction for what, limit in per_minute if limit}
 

@@ -240,7 +240,7 @@ class Gate:
         """Whether any limit is one of tokens."""
         return len(self._buckets) > ("requests" in self._buckets)
 
-    def in_force(self) -> Mapping[str, float]:
+    def limits_in_force(self) -> Mapping[str, float]:
         """Return each limit a minute that may be used: as configured or told, and the fraction of it."""
         if self.guessed_rpm is not None:
             return {}

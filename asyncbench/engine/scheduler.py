@@ -43,7 +43,7 @@ class SteeredLane(AnyLane, Protocol):
     def set_limits(self, limits: Limits) -> None:
         """Set other limits."""
 
-    def in_force(self) -> Mapping[str, float]:
+    def limits_in_force(self) -> Mapping[str, float]:
         """Return its limits a minute: as set or told, and the fraction of it."""
 
 

@@ -17,7 +17,7 @@ from asyncbench.engine.limits import respected_wait_s
 
 
 MEMORY: Final = 0.99  # of what was counted, kept at each answer: those before the last 200 hardly count
-ENOUGH: Final = 10  # answers, or three refusals, before a share is judged
+TELLING_ANSWERS: Final = 10  # or three refusals, before a share is judged
 SEVERAL: Final = 2.0  # refusals, counted so, where lengths are uneven: 1 of 100 calls is fewer
 CUTS: Final = (0.1, 0.3, 0.7)  # of the share at most: a first judgement, and those that follow it quickly
 SMALLEST_SHARE: Final = 0.01
@@ -158,7 +158,8 @@ class Throttle:
             uneven: it may have been a long one: one refusal by itself says nothing of the share.
         """
         counts = per_s < math.inf and self._count(sent_s, refused=True)
-        if counts and not (uneven and self.rare(at_s)) and (self._answers >= ENOUGH or self._refusals >= 3):
+        tells = self._answers >= TELLING_ANSWERS or self._refusals >= 3
+        if counts and tells and not (uneven and self.rare(at_s)):
             self._cut(at_s, per_s)
         self._refused_streak += self._tells_of_now(sent_s)
         return self.broke(sent_s, at_s, wait_s=wait_s, in_flight=in_flight)
@@ -278,11 +279,11 @@ class UnansweredRuns:
 
 
 TOLERATED: Final = 0.05  # of all calls: connections break now and then, however few there are
-ENOUGH_BROKEN: Final = 3  # calls that broke, before anything is made of it
-ENOUGH_OF_A_TRY: Final = 2  # where fewer in flight are known to be borne
+TELLING_BREAKS: Final = 3  # calls that broke, before anything is made of it
+TELLING_BREAKS_OF_A_TRY: Final = 2  # where fewer in flight are known to be borne
 WINDOW: Final = 64  # calls, at least, after which those before are forgotten
 ROUND: Final = 8  # calls, at least, before a number in flight is called good
-WAVES: Final = 2  # of all slots, likewise: what breaks ends sooner than what is answered
+WAVES: Final = 2  # of all slots, before a number is judged: what breaks ends sooner than what is answered
 EXPECTED: Final = 8  # calls that would break, were fewer in flight no help: then it shows
 HELPS: Final = 0.6  # of the part that broke before, at most
 MOSTLY: Final = 0.5  # of all calls break: how many too many are in flight cannot be told yet
@@ -313,7 +314,7 @@ class OverloadDetector:
     _lowered_s: float = -math.inf  # until when
     _calls: int = 0  # since the bound was set, of those that began since
     _broken: int = 0  # of them
-    _most: int = 0  # of them in flight at once
+    _most_in_flight: int = 0  # of them at once
     _all_calls: int = 0  # since fewer seemed to help
     _all_broken: int = 0
     _since_s: float = -math.inf
@@ -329,62 +330,59 @@ class OverloadDetector:
             return  # it began under another bound
         self._calls += 1
         self._broken += broke
-        self._most = max(self._most, in_flight)
-        part = self._broken / self._calls
+        self._most_in_flight = max(self._most_in_flight, in_flight)
+        broken_share = self._broken / self._calls
         if self.bound == math.inf:
-            self._watch(part, at_s)
+            if self._broken >= TELLING_BREAKS and broken_share > TOLERATED:
+                self._top, self._top_calls, self._top_broken = self._most_in_flight, self._calls, self._broken
+                self._watched_s, self._lowered_s = self._since_s, at_s
+                self._lower(self._top, broken_share, at_s)
+            elif self._calls >= max(WINDOW, 2 * self._most_in_flight):
+                self._begin(self.bound, at_s=self._since_s)
         elif not self._good:
-            self._judge(part, at_s)
+            self._judge(broken_share, at_s)
         else:
-            self._climb(part, at_s, broke=broke)
+            self._climb(broken_share, at_s, broke=broke)
 
-    def _watch(self, part: float, at_s: float) -> None:
-        if self._broken >= ENOUGH_BROKEN and part > TOLERATED:
-            self._top, self._top_calls, self._top_broken = self._most, self._calls, self._broken
-            self._watched_s, self._lowered_s = self._since_s, at_s
-            self._lower(self._top, part, at_s)
-        elif self._calls >= max(WINDOW, 2 * self._most):
-            self._begin(self.bound, at_s=self._since_s)
-
-    def _lower(self, level: float, part: float, at_s: float) -> None:
+    def _lower(self, level: float, broken_share: float, at_s: float) -> None:
         if level <= 1:
             self._resign(at_s)
             return
         self._good, self._bad = 0.0, level
-        self._begin(max(1.0, level * max(LEAST, min(0.5, 1 - part))), at_s)
+        self._begin(max(1.0, level * max(LEAST, min(0.5, 1 - broken_share))), at_s)
 
-    def _judge(self, part: float, at_s: float) -> None:
+    def _judge(self, broken_share: float, at_s: float) -> None:
         """Find out whether fewer in flight are any help."""
-        unbound = self._top_broken / self._top_calls  # the part of calls that broke without a bound
+        unbound = self._top_broken / self._top_calls  # the share of calls that broke without a bound
         needed = max(ROUND, EXPECTED / unbound, WAVES * self.bound)
-        if part >= MOSTLY and self._broken > HELPS * unbound * needed:
-            self._lower(self.bound, part, at_s)
+        if broken_share >= MOSTLY and self._broken > HELPS * unbound * needed:
+            self._lower(self.bound, broken_share, at_s)
         elif self._calls < needed:
             return
-        elif part > HELPS * unbound and self.bound <= max(1.0, LEAST * self._top):
+        elif broken_share > HELPS * unbound and self.bound <= max(1.0, LEAST * self._top):
             self._resign(at_s)
-        elif part > TOLERATED and self.bound > 1:
-            self._lower(self.bound, part, at_s)
+        elif broken_share > TOLERATED and self.bound > 1:
+            self._lower(self.bound, broken_share, at_s)
         else:
             self._all_calls = self._all_broken = 0
             self._rise(at_s)
 
-    def _climb(self, part: float, at_s: float, *, broke: bool) -> None:
+    def _climb(self, broken_share: float, at_s: float, *, broke: bool) -> None:
         over = self._calls >= max(ROUND, self.bound)
         self._all_calls, self._all_broken = self._all_calls + 1, self._all_broken + broke
         helps = HELPS * self._top_broken / self._top_calls
         if self._all_broken >= max(EXPECTED, helps * self._all_calls):
             self._resign(at_s)  # it only seemed to help
-        elif self.bound > self._good and self._broken >= ENOUGH_OF_A_TRY and part > TOLERATED:
+        elif self.bound > self._good and self._broken >= TELLING_BREAKS_OF_A_TRY and broken_share > TOLERATED:
             self._bad = self.bound
             self._patience = self._rounds_left = min(MOST_PATIENCE, 2 * self._patience)
             self._begin(self._good, at_s)
-        elif over and self._broken >= ENOUGH_BROKEN and part > TOLERATED and self.bound <= 1:
+        elif over and self._broken >= TELLING_BREAKS and broken_share > TOLERATED and self.bound <= 1:
             self._resign(at_s)
-        elif over and self._broken >= ENOUGH_BROKEN and part > TOLERATED:  # go below what was good
+        elif over and self._broken >= TELLING_BREAKS and broken_share > TOLERATED:  # go below what was good
             self._bad, self._good = self.bound, max(1.0, self.bound / 2)
             self._begin(self._good, at_s)
-        elif over and self._most < math.floor(self.bound):  # it was not tried
+        elif over and self._most_in_flight < math.floor(self.bound):  # it was not tried
             self._begin(self.bound, at_s)
         elif over:
             self._rise(at_s)
@@ -415,4 +413,4 @@ class OverloadDetector:
 
     def _begin(self, bound: float, at_s: float) -> None:
         self.bound, self._since_s = math.floor(bound) if bound < math.inf else bound, at_s
-        self._calls = self._broken = self._most = 0
+        self._calls = self._broken = self._most_in_flight = 0

@@ -21,7 +21,7 @@ from asyncbench.store.snapshot import MANY_ROWS, Snapshot
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
-ENOUGH: Final = 2  # replies, before anything can be said
+TELLING_REPLIES: Final = 2  # replies, before anything can be said
 REMEMBERED: Final = 64  # replies of a cell: more tell little more
 POINTS: Final = 5_000  # trials of a group, to learn what a token takes
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.config.sweep import Sweep
-from asyncbench.planning.finished import ENOUGH, SeenUse, TrialGroup
+from asyncbench.planning.finished import TELLING_REPLIES, SeenUse, TrialGroup
 from asyncbench.planning.modes import has_mode_auto
 from asyncbench.planning.preflight import check_conditions, check_sets, open_sources, sources_of
 from asyncbench.planning.trials import (
@@ -167,7 +167,7 @@ class Remainder:
 
     def can_forecast(self, group: TrialGroup) -> bool:
         """Return whether enough replies were seen to forecast those to come."""
-        return group in self.seen and self.seen[group].replies >= ENOUGH
+        return group in self.seen and self.seen[group].replies >= TELLING_REPLIES
 
 
 @contextmanager

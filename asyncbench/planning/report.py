@@ -6,7 +6,7 @@ from math import prod
 from typing import Final, NamedTuple, cast
 
 from asyncbench.planning.columns import PlanColumn, sheet_of
-from asyncbench.planning.finished import ENOUGH
+from asyncbench.planning.finished import TELLING_REPLIES
 from asyncbench.planning.records import (
     BatchPlan,
     ConditionPlan,
@@ -114,7 +114,7 @@ class Plan(Report):
         """Return a warning that numbers are guesses: they look like any others."""
         guessed = [model for model in self.models if model.guessed]
         few = [
-            f"{model.model} has {model.replies:,} replies, but fewer than {ENOUGH} under "
+            f"{model.model} has {model.replies:,} replies, but fewer than {TELLING_REPLIES} under "
             f"{', '.join(model.too_few)}"
             for model in guessed
             if model.replies and model.too_few

@@ -113,7 +113,7 @@ class Steering:
             own, now = getattr(configured, name), getattr(limits, name)
             if own is not None and (now is None or now > own):
                 yield f"{lane.name}: that is more than the {name} of your sweep, {own:,.10g}."
-        for what, in_force in lane.in_force().items():
+        for what, in_force in lane.limits_in_force().items():
             most = limits.per_minute[what]
             if UNITS[what] in names and most and in_force < most * limits.fraction * ALMOST_ALL:
                 amount = f"{in_force:,.10g} {UNITS[what]}"
@@ -174,11 +174,12 @@ def _status_of(lane: AnyLane) -> dict[str, object]:
     going = [one for one in counters if one.open and not one.over] or counters
     cause = next((one.waits_for for one in going if one.waits_for), None)
     steered = lane.steered
+    limits = {} if steered is None else steered.limits_in_force()
     return {
         "lane": lane.name,
         "models": [client.model.alias for client in lane.clients],
         "limited_by": what_holds(going[0]) or (waits.WORDS[cause] if cause else ""),
-        "limits": {} if steered is None else {UNITS[what]: most for what, most in steered.in_force().items()},
+        "limits": {UNITS[what]: limit for what, limit in limits.items()},
         "concurrency": None if steered is None else steered.limits.concurrency,
         "in_flight": sum(one.in_flight for one in counters),
     }

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from asyncbench.engine.guessed_limit import BELOW, BIN_S, ENOUGH, LOST_S, SHORTEST_S, GuessedLimit
+from asyncbench.engine.guessed_limit import BELOW, BIN_S, FEWEST_CALLS, LOST_S, SHORTEST_S, GuessedLimit
 from asyncbench.simulator.limits import LIMIT_MODELS, Limiter
 
 REFUSED_S = 0.02  # until a refusal is there
@@ -65,7 +65,7 @@ def held(calls: int, *, for_s: float, told: bool = False) -> GuessedLimit:
     guess = GuessedLimit()
     for n in range(calls):
         guess.sent(10 * n / calls)
-    refuse_all(guess, ENOUGH, 10.0)
+    refuse_all(guess, FEWEST_CALLS, 10.0)
 
     guess.sent(10.0 + for_s, is_probe=True)
     guess.reopened(10.1 + for_s, held_s=0.1 + for_s, provider_named=told)
@@ -76,7 +76,7 @@ def test_few_refusals_are_no_limit():
     guess = GuessedLimit()
     for n in range(1_000):
         guess.sent(n / 100)
-    refuse_all(guess, ENOUGH - 1, 10.0)
+    refuse_all(guess, FEWEST_CALLS - 1, 10.0)
     assert guess.pace(10.0) is None
 
 

@@ -99,10 +99,10 @@ def test_a_call_that_has_to_wait_for_one_limit_takes_nothing_of_another():
 
 
 def test_a_fraction_of_every_limit_is_used():
-    assert gate(rpm=600, tpm=9_000, fraction=0.5).in_force() == {"requests": 300, "tokens": 4_500}
+    assert gate(rpm=600, tpm=9_000, fraction=0.5).limits_in_force() == {"requests": 300, "tokens": 4_500}
     shared = gate(fraction=0.5)
     shared.follow(told(limit=600), at_s=0.0)
-    assert shared.in_force() == {"requests": 300}
+    assert shared.limits_in_force() == {"requests": 300}
 
 
 def test_a_refusal_that_stands_alone_takes_what_seemed_to_be_saved_up():
@@ -121,36 +121,36 @@ def test_a_lower_limit_that_the_provider_tells_is_followed_and_said_once():
     news = lane.follow(told(limit=600, remaining=599, reset_s=0.1), at_s=0.0)
     allowed = "the provider's headers allow 600 requests a minute, your sweep 6,000"
     assert news == f"{allowed}. asyncbench uses the lower limit"
-    assert lane.in_force() == {"requests": 600}
+    assert lane.limits_in_force() == {"requests": 600}
     assert lane.follow(told(limit=600), at_s=1.0) is None
     assert lane.follow(told(limit=500), at_s=2.0) is None  # followed, and not said again
-    assert lane.in_force() == {"requests": 500}
+    assert lane.limits_in_force() == {"requests": 500}
 
 
 def test_a_higher_limit_than_configured_is_left_unused():
     lane = gate(rpm=60)
     assert lane.follow(told(limit=6_000), at_s=0.0) is None
-    assert lane.in_force() == {"requests": 60}
+    assert lane.limits_in_force() == {"requests": 60}
 
 
 def test_a_limit_that_rises_again_is_followed_again():
     lane = gate(rpm=6_000)
     for limit in (600, 1_800, 9_000):
         lane.follow(told(limit=limit), at_s=0.0)
-    assert lane.in_force() == {"requests": 6_000}
+    assert lane.limits_in_force() == {"requests": 6_000}
 
 
 def test_limits_that_are_not_configured_start_from_what_the_provider_tells():
     lane = gate()
     assert not lane.limited
     lane.follow(told("input_tokens", limit=50_000), at_s=0.0)
-    assert lane.in_force() == {"input_tokens": 50_000}
+    assert lane.limits_in_force() == {"input_tokens": 50_000}
 
 
 def test_a_limit_of_a_day_is_not_taken_for_one_of_a_minute():
     lane = gate()
     lane.follow(told(limit=14_400, remaining=14_000, period_s=86_400), at_s=0.0)
-    assert lane.in_force() == {}
+    assert lane.limits_in_force() == {}
 
 
 def test_a_guessed_limit_holds_until_it_is_forgotten_or_the_provider_tells_one():
@@ -158,13 +158,13 @@ def test_a_guessed_limit_holds_until_it_is_forgotten_or_the_provider_tells_one()
     lane.guess(600, at_s=0.0)
     lane.take(Amounts(), at_s=0.0)
     assert lane.wait(Amounts(), at_s=0.0) is not None
-    assert (lane.limited, lane.in_force()) == (False, {})  # nobody said so
+    assert (lane.limited, lane.limits_in_force()) == (False, {})  # nobody said so
     lane.forget_guess()
     assert lane.wait(Amounts(), at_s=0.0) is None
 
     lane.guess(600, at_s=0.0)
     lane.follow(told(limit=60), at_s=0.0)
-    assert lane.in_force() == {"requests": 60}
+    assert lane.limits_in_force() == {"requests": 60}
 
 
 def test_a_share_of_the_limits_slows_all_of_them():
