@@ -109,7 +109,7 @@ SLIPS: Final[Sequence[Callable[[str, int, str], str]]] = (
 
 def _add_model(folder: Path, model: str, problems: Sequence[Problem], own: TrialIds, draw: _Draw) -> None:
     version = SUITES["llm_arithmetic"].prompt_version
-    ids = [own.of(one.problem_id, prompt_version=version, repeat=0) for one in problems]
+    ids = [own.make(one.problem_id, prompt_version=version, repeat=0) for one in problems]
     replies = [draw.reply(one) for one in problems]
     grades = [grade(*pair) for pair in zip(problems, replies, strict=True)]
     values = _of_trials(folder.name, model, problems, ids, replies, [each[0] for each in grades], draw)

@@ -73,7 +73,7 @@ def _add_model(
     right = [draw.random() < 0.75 for _ in problems]
     replies = [one.expected if ok else one.expected + "1" for one, ok in zip(problems, right, strict=True)]
     version = SUITES["llm_arithmetic"].prompt_version
-    ids = [own.of(one.problem_id, prompt_version=version, repeat=0) for one in problems]
+    ids = [own.make(one.problem_id, prompt_version=version, repeat=0) for one in problems]
     values = of_trials(folder.name, model, problems, ids, replies, right, draw)
     tables = {
         "trials": table(TRIALS, values, len(ids)),

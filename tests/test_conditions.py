@@ -113,7 +113,7 @@ def test_a_condition_may_be_for_some_models_with_parameters_of_its_own(tmp_path,
 def test_a_condition_asks_what_a_model_with_its_parameters_would():
     def ids(model, condition):
         one = sweep_from({"name": "s", "problems": ["p"], "models": [model], "conditions": [condition]})
-        return TrialIds(one.models[0], one.conditions[0]).of("x", prompt_version=1, repeat=0)
+        return TrialIds(one.models[0], one.conditions[0]).make("x", prompt_version=1, repeat=0)
 
     own = {"model": "openai/gpt-5-mini", "effort": "high", "temperature": 1}
     low = {"model": "openai/gpt-5-mini", "effort": "low"}

@@ -38,7 +38,7 @@ def last_box(text: str) -> str | None:
 
 
 def _last_tagged(text: str) -> tuple[str | None, str]:
-    """Return what is in the last pair of tags that holds anything, and what stands behind it."""
+    """Return the text inside the last pair of tags that holds anything, and the text behind it."""
     start: int | None = None
     last: tuple[str | None, str] = None, ""
     for tag in _TAG.finditer(text):

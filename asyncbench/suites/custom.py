@@ -104,7 +104,10 @@ def check_expected(grader: str, expected: str, *, decimal: Mark | None = None, p
 
 def likely_grader(expected: Iterable[str]) -> str:
     """Return the grader that expected answers look made for: choice, number or exact."""
-    candidates = {"choice": _is_letter, "number": is_number}
+    candidates: dict[str, Callable[[str], bool]] = {
+        "choice": lambda text: len(text.strip(" ().")) == 1 and last_letter(text) is not None,
+        "number": is_number,
+    }
     for text in expected:
         candidates = {name: fits for name, fits in candidates.items() if fits(text)}
         if not candidates:
@@ -118,10 +121,6 @@ def is_number(text: str, decimal: Mark = ".") -> bool:
         return only_number(text, decimal) is not None
     except NotOneNumberError:
         return False
-
-
-def _is_letter(text: str) -> bool:
-    return len(text.strip(" ().")) == 1 and last_letter(text) is not None
 
 
 def _trimmed(text: str) -> str | None:
@@ -192,8 +191,8 @@ def _grader(extra: str) -> _Grader:
     settings = json.loads(extra)
     name, pattern = settings.get("grader"), settings.get("pattern")
     if name in ADDED_GRADERS or (isinstance(name, str) and is_in_file(name)):
-        own = ADDED_GRADERS.get(name) or grader_in_file(name, settings.get("source"))
-        return _Grader(own.name, own.version, partial(judged_by_function, own))
+        function = ADDED_GRADERS.get(name) or grader_in_file(name, settings.get("source"))
+        return _Grader(function.name, function.version, partial(judged_by_function, function))
     check_custom(name, pattern, place="a custom problem's extra")
     return _Grader(name, GRADERS[name].version, GRADERS[name].judge(settings))
 
@@ -234,7 +233,13 @@ def _json_judge(settings: Settings) -> Judge:
 
 
 def _pattern_judge(settings: Settings) -> Judge:
-    return partial(_compared, _first_group(_compiled(settings.get("pattern"), place="regex")), _trimmed)
+    pattern = _compiled(settings.get("pattern"), place="regex")
+
+    def first_group(text: str) -> str | None:
+        match = pattern.search(text, timeout=SEARCH_LIMIT_S)
+        return None if match is None or match[1] is None else match[1].strip()
+
+    return partial(_compared, first_group, _trimmed)
 
 
 def _compared(
@@ -250,26 +255,14 @@ def _compared(
         return Judgement(correct=False, answer=None, reason="timed_out")
     if answer is None:
         return Judgement(correct=False, answer=None)
-    right = any(answer == _expected(accepted, read, read_expected) for accepted in problem.accepted)
-    return Judgement(correct=right, answer=str(answer))
-
-
-def _expected(
-    text: str, read: Callable[[str], Answer | None], read_expected: Callable[[str], Answer | None]
-) -> Answer | None:
-    """Return an expected value; one of an older folder that would be refused today is read as a reply is."""
-    try:
-        return read_expected(text)
-    except ValueError:
-        return read(text)
-
-
-def _first_group(pattern: Any) -> Callable[[str], str | None]:  # Any: of the module regex, without types
-    def read(text: str) -> str | None:
-        match = pattern.search(text, timeout=SEARCH_LIMIT_S)
-        return None if match is None or match[1] is None else match[1].strip()
-
-    return read
+    for accepted in problem.accepted:
+        try:
+            expected = read_expected(accepted)
+        except ValueError:  # an older folder holds what would be refused today: it is read as a reply is
+            expected = read(accepted)
+        if answer == expected:
+            return Judgement(correct=True, answer=str(answer))
+    return Judgement(correct=False, answer=str(answer))
 
 
 def _compiled(pattern: str | None, *, place: str) -> Any:  # Any: the standard re has no time limit

@@ -49,9 +49,12 @@ class GradingProcess:
 
     def _exchange(self, line: str) -> str:
         if self._process is None:
+            # The process has to know where Python's modules are, and no key.
+            modules = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+            paths = os.pathsep.join(filter(None, modules))
             self._process = subprocess.Popen(  # noqa: S603  a module of ours
                 self._command,
-                env=_environment(),
+                env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": paths},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -78,9 +81,3 @@ class GradingProcess:
                 with suppress(BrokenPipeError):
                     pipe.close()
         return code
-
-
-def _environment() -> dict[str, str]:
-    """Return what the process has to know: where Python's modules are, and no key."""
-    modules = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
-    return {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": os.pathsep.join(filter(None, modules))}

@@ -189,6 +189,13 @@ def _graded(
     grader: str, reply: Reply | None, answer: str | None, *, right: bool, measures: Mapping[str, Any]
 ) -> tuple[Grade, ...]:
     """Return the only grade of a reply, with how near it came."""
+    reason = None
+    if reply is None:
+        reason = "error"
+    elif answer is None:
+        reason = "not_a_number" if reply.text.strip() else "empty"
+    elif not right:
+        reason = "wrong"
     return (
         Grade(
             grader=grader,
@@ -196,20 +203,12 @@ def _graded(
             headline=True,
             answer=answer,
             classification="success" if right else "fail",
-            reason=None if right else _why_not(reply, answer),
+            reason=None if right else reason,
             outcome=outcome_of(reply, answer=answer, exact_match=right),
             exact_match=right,
             **measures,
         ),
     )
-
-
-def _why_not(reply: Reply | None, answer: str | None) -> str:
-    if reply is None:
-        return "error"
-    if answer is None:
-        return "not_a_number" if reply.text.strip() else "empty"
-    return "wrong"
 
 
 def _suite(

@@ -108,7 +108,8 @@ def _process() -> GradingProcess:
 def equal_json(reply: str, problem: Problem, schema: str | None = None) -> Judgement:
     """Return whether the JSON of a reply is an accepted value.
 
-    `format_ok`: it is as the schema says, or without one, the reply is nothing else.
+    `format_ok` says whether the value is as the schema demands; without a schema, whether the reply is
+    nothing but the value.
     """
     wanted = [json_value(accepted) for accepted in problem.accepted]
     values = list(_values_in(reply))

@@ -40,17 +40,16 @@ def _validator(text: str) -> Validator:
     """Return what checks by a schema, once it was checked itself."""
     schema = json_value(text)
     kind = validator_for(schema, default=Draft202012Validator)
-    # Numbers are Decimals, of which 1.0 is an integer.
-    kinds = kind.TYPE_CHECKER.redefine("integer", lambda _, value: _is_integer(value))
+
+    def is_integer(_checker: object, value: object) -> bool:  # numbers are Decimals, of which 1.0 is one
+        return isinstance(value, decimal.Decimal) and value.is_finite() and value == value.to_integral_value()
+
+    kinds = kind.TYPE_CHECKER.redefine("integer", is_integer)
     checked = extend(kind, type_checker=kinds)
     checked.check_schema(schema)
     resource: SchemaResource = Resource.from_contents(schema, default_specification=DRAFT202012)
     _check_references(resource, REGISTRY.resolver_with_root(resource))
     return checked(schema, registry=REGISTRY)
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, decimal.Decimal) and value.is_finite() and value == value.to_integral_value()
 
 
 def _check_references(resource: SchemaResource, resolver: Any) -> None:

@@ -26,13 +26,13 @@ QUESTION = (
 
 
 class ArithmeticTask(NamedTuple):
-    """One of the eight tasks: `of` makes (lhs, rhs, answer) of two drawn numbers.
+    """One of the eight tasks: `make` makes (lhs, rhs, answer) of two drawn numbers.
 
     Operands are counted in units of 10**-operand_places, the answer in units of 10**-answer_places.
     """
 
     sign: str
-    of: Callable[[int, int], tuple[int, int, int]]
+    make: Callable[[int, int], tuple[int, int, int]]
     operand_places: int = 0
     answer_places: int = 0
 
@@ -74,7 +74,7 @@ def _cell(seed: int, name: str, depth: int) -> Iterator[Draft]:
     # The largest decimal is 10**depth - 1 as well: 99.00 at depth 2, never 99.01.
     low, high = unit * 10 ** (depth - 1), unit * (10**depth - 1)
     while True:
-        left, right, answer = task.of(draw(low, high), draw(low, high))
+        left, right, answer = task.make(draw(low, high), draw(low, high))
         lhs, rhs = fixed(left, task.operand_places), fixed(right, task.operand_places)
         yield draft_arithmetic(name, depth, lhs, rhs, expected=fixed(answer, task.answer_places))
 
@@ -106,7 +106,7 @@ def answer(name: str, lhs: str, rhs: str) -> str | None:
     task = ARITHMETIC_TASKS[name]
     left, right = (_counted(operand, task.operand_places) for operand in (lhs, rhs))
     if task.sign != "÷":
-        value = task.of(left, right)[2]
+        value = task.make(left, right)[2]
     elif not right or left % right:
         return None
     else:
@@ -179,27 +179,27 @@ def trailing_number(text: str) -> Decimal | None:
 def layered_number(text: str) -> Decimal | None:
     """Return the first number in the last \\boxed{...}, or else the last number of the text.
 
-    `text` is a reply `without_thinking`. Fractions outside a box are not numbers; a number whose exponent
+    `text` is a reply `drop_thinking`. Fractions outside a box are not numbers; a number whose exponent
     is beyond the Decimal limits gives way to the next.
     """
     box = last_box(text)
     if box is not None and (value := _first_exact(_numbers(box))) is not None:
         return value
-    return _first_exact(reversed(_numbers(without_fractions(text))))
+    return _first_exact(reversed(_numbers(drop_fractions(text))))
 
 
-def without_thinking(text: str) -> tuple[str, bool]:
+def drop_thinking(text: str) -> tuple[str, bool]:
     """Return the text without its <think>...</think> blocks, and whether one of them had no end.
 
     What stood on either side of a block is joined; a block without an end goes on to the end of the text.
     """
     if "<" not in text:
         return text, False
-    kept, at = [], 0
-    while (start := _THINK.search(text, at)) and (end := _THINK_END.search(text, start.end())):
-        kept.append(text[at : start.start()])
-        at = end.end()
-    joined = "".join(kept) + text[at:]
+    kept, resume = [], 0
+    while (start := _THINK.search(text, resume)) and (end := _THINK_END.search(text, start.end())):
+        kept.append(text[resume : start.start()])
+        resume = end.end()
+    joined = "".join(kept) + text[resume:]
     unclosed = _THINK.search(joined)
     return (joined[: unclosed.start()], True) if unclosed else (joined, False)
 
@@ -226,29 +226,27 @@ def last_box(text: str) -> str | None:
     return text[start:end] if end >= 0 else None
 
 
-def without_fractions(text: str) -> str:
+def drop_fractions(text: str) -> str:
     """Return the text with a space for each \\frac, \\dfrac or \\tfrac and its two adjacent brace groups."""
     if "frac" not in text:
         return text
-    closing = dict(_brace_pairs(text))
-    kept, at = [], 0
-    for command in _FRACTION.finditer(text):
-        middle = closing.get(command.end(), -1)
-        end = closing.get(middle + 1, -1)
-        if middle > 0 and end > 0 and command.start() >= at:
-            kept.append(text[at : command.start()])
-            at = end + 1
-    return " ".join([*kept, text[at:]])
 
-
-def _brace_pairs(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each { stands and the } that matches it."""
-    opened = []
+    # Where the } that matches each { stands.
+    closing, opened = dict[int, int](), list[int]()
     for brace in _BRACE.finditer(text):
         if brace[0] == "{":
             opened.append(brace.start())
         elif opened:
-            yield opened.pop(), brace.start()
+            closing[opened.pop()] = brace.start()
+
+    kept, resume = [], 0
+    for command in _FRACTION.finditer(text):
+        middle = closing.get(command.end(), -1)
+        end = closing.get(middle + 1, -1)
+        if middle > 0 and end > 0 and command.start() >= resume:
+            kept.append(text[resume : command.start()])
+            resume = end + 1
+    return " ".join([*kept, text[resume:]])
 
 
 def _first_exact(numbers: Iterable[str]) -> Decimal | None:
@@ -258,40 +256,33 @@ def _first_exact(numbers: Iterable[str]) -> Decimal | None:
 def _numbers(text: str) -> list[str]:
     """Return every number of the text, left to right, after the ways of writing one are made plain.
 
-    Their order is a part of what is read: what one of them joins or parts, the next one sees.
+    The order of these steps is a part of what is read: what one of them joins or parts, the next one sees.
     """
-    for plainer in (_latex, _powers_of_ten, _decoration, _grouping):
-        text = plainer(text)
-    return _NUMBER.findall(text)
-
-
-def _latex(text: str) -> str:
-    """Drop LaTeX's thin spaces, unwrap its decimal comma, write × for its signs of multiplication."""
+    # LaTeX: drop thin spaces, unwrap the decimal comma, write × for the signs of multiplication.
     text = text.replace("\\,", "").replace("\\!", "").replace("{,}", ",")
-    return _TIMES_COMMAND.sub("×", text) if "\\" in text else text
+    if "\\" in text:
+        text = _TIMES_COMMAND.sub("×", text)
 
-
-def _powers_of_ten(text: str) -> str:
-    """Write `3.41×10¹⁷` and `3.41 × 10^17` as `3.41e17`, then the superscripts that remain as digits."""
+    # Powers of ten: `3.41×10¹⁷` and `3.41 × 10^17` become `3.41e17`; superscripts that remain become digits.
     raised = not text.isascii() and _SUPERSCRIPTS.search(text)
     if raised:
         text = _SUPERSCRIPT_POWER.sub(lambda power: f"{power[1]}e{power[2].translate(_TO_PLAIN)}", text)
     if "^" in text:
         text = _CARET_POWER.sub(r"\1e\2", text)
-    return _SUPERSCRIPTS.sub(lambda run: run[0].translate(_TO_PLAIN), text) if raised else text
+    if raised:
+        text = _SUPERSCRIPTS.sub(lambda run: run[0].translate(_TO_PLAIN), text)
 
-
-def _decoration(text: str) -> str:
-    """Drop what Markdown and money put beside a number, so that neighbours join: `-$5` is -5."""
+    # Markdown and money beside a number go, so that neighbours join: `-$5` is -5.
     text = text.replace("*", "").replace("`", "").replace("$", "")
-    return _MATH_DELIMITER.sub(" ", text) if "\\" in text else text
+    if "\\" in text:
+        text = _MATH_DELIMITER.sub(" ", text)
 
-
-def _grouping(text: str) -> str:
-    """Drop the uncertainty of `12.5(4)` and the commas of `1,234,567`."""
+    # The uncertainty of `12.5(4)` and the commas of `1,234,567` go.
     if "(" in text:
         text = _UNCERTAINTY.sub("", text)
-    return _THOUSANDS_COMMA.sub("", text) if "," in text else text
+    if "," in text:
+        text = _THOUSANDS_COMMA.sub("", text)
+    return _NUMBER.findall(text)
 
 
 # ── grading
@@ -340,7 +331,7 @@ def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[
     bare = bare_number(split.answer)
     if bare is not None and split.thought is None:  # then all three read the same
         return _grades(reply, (_verdict(bare, problem),) * 3, format_ok=True)
-    answered, cut_off = without_thinking(split.answer)
+    answered, cut_off = drop_thinking(split.answer)
     missing = _Verdict("NaN", reason="no_number" if reply.text.strip() else "empty")
     layered, legacy, strict = (
         missing if value is None else _verdict(value, problem)

@@ -55,22 +55,20 @@ def mathematics(text: str) -> str | None:
     text = text.strip()
     if WORD.search(NAMES.sub("", text)) and not re.search(r"[0-9\\^=<>+*/]", text):
         return None
-    return text if not text or _is_read(text) else None
-
-
-_checked: Final = dict[str, bool | None]()  # what was read, by its text; None: it does not end
-
-
-def _is_read(text: str) -> bool:
+    if not text:
+        return text
     if text not in _checked:
         if len(_checked) >= MOST_CHECKED or [*_checked.values()].count(None) >= MOST_UNENDING:
-            return True
+            return text
         verdict = _process().ask("is_read", expected=text)
         _checked[text] = None if verdict is None else verdict.get("read", False)
     is_read = _checked[text]
     if is_read is None:
         raise ValueError("it takes too long to compute")
-    return is_read
+    return text if is_read else None
+
+
+_checked: Final = dict[str, bool | None]()  # whether a text can be read; None: computing it does not end
 
 
 @cache

@@ -68,8 +68,7 @@ def _compared(reply: str, expected: str) -> dict[str, Any]:
         times = quantity.unit.factor / wanted.unit.factor
         read = [item * times for item in read if not isinstance(item, str)]
     right = bool(gold) and verify(gold, read, allow_set_relation_comp=True, timeout_seconds=None)
-    right = right and not _far_apart(gold, read)
-    return {"answer": answer, "right": right}
+    return {"answer": answer, "right": right and not _far_apart(gold, read)}
 
 
 def _far_apart(gold: list[Any], read: list[Any]) -> bool:
@@ -120,13 +119,12 @@ def _parsed_reply(reply: str) -> list[Any]:
 def _plain_signs(text: str) -> str:
     """Return a text whose signs are those of LaTeX: 1½ as 1+1/2, – as -."""
     text = _EXPONENT.sub(r" \\times 10^{\1}", text)
-    text = _HALVES.sub(lambda match: _fraction_text(match[1], match[2]), text)
-    return text.translate(_SIGNS)
 
+    def fraction(match: re.Match[str]) -> str:
+        over, under = unicodedata.normalize("NFKC", match[2]).split("⁄")
+        return f"{int(match[1] or 0) * int(under) + int(over)}/{under}"
 
-def _fraction_text(whole: str, fraction: str) -> str:
-    over, under = unicodedata.normalize("NFKC", fraction).split("⁄")
-    return f"{int(whole or 0) * int(under) + int(over)}/{under}"
+    return _HALVES.sub(fraction, text).translate(_SIGNS)
 
 
 def _latex(text: str) -> str:

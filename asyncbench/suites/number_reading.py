@@ -74,14 +74,10 @@ _SIGN_AS_WORD: Final = re.compile(
 )
 
 
-def _sign_of_word(word: re.Match[str]) -> str:
-    return word[0] if word["other"] else "-"
-
-
 # In this order. What a text must hold for a step to change it stands first: most texts need none.
 _SPELLINGS: Final[tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]] = (
     ("", re.compile(r"⁻(?=[0-9])"), "-"),
-    ("", _SIGN_AS_WORD, _sign_of_word),
+    ("", _SIGN_AS_WORD, lambda word: word[0] if word["other"] else "-"),
     ("", re.compile(r"[负負][ ]?(?=[0-9])|(?:マイナス|마이너스)[ ]?(?=[0-9])"), "-"),
     ("\\", re.compile(r"\\([A-Za-z]++)(?=[0-9])"), r"\\\1 "),  # \frac12, \approx5
     ("\\", re.compile(r"\\(?:times|cdot)(?![A-Za-z])"), "×"),
@@ -257,7 +253,12 @@ def _amount(number: re.Match[str], decimal: Mark) -> Number | None:
     if number["divisor"] is not None:
         return _quotient(_plain(number["dividend"], decimal), _plain(number["divisor"], decimal))
     if number["power"] is not None:
-        return _power(_plain(number["base"], decimal), number["power"])
+        base, power = _plain(number["base"], decimal), int(number["power"][:_NEAR])
+        if re.fullmatch("10*", base):  # of any size
+            return exact(f"1e{(len(base) - 1) * power}")
+        if len(base) * abs(power) > MAX_DIGITS or not (value := Fraction(base)):
+            return None
+        return value ** int(number["power"])
     digits, exponent = _plain(number["digits"], decimal), number["exponent"] or number["scale"]
     return exact(digits if exponent is None else f"{digits}e{exponent}")
 
@@ -283,14 +284,6 @@ def _quotient(over: str, under: str, *, plus: Fraction = Fraction(0)) -> Fractio
     if len(over) + len(under) > MAX_DIGITS or not (divisor := Fraction(under)):
         return None
     return Fraction(over) / divisor + plus
-
-
-def _power(base: str, exponent: str) -> Number | None:
-    if re.fullmatch("10*", base):  # of any size
-        return exact(f"1e{(len(base) - 1) * int(exponent[:_NEAR])}")
-    if len(base) * abs(int(exponent[:_NEAR])) > MAX_DIGITS or not (value := Fraction(base)):
-        return None
-    return value ** int(exponent)
 
 
 # ── the number that counts
@@ -366,37 +359,34 @@ def last_number(text: str, decimal: Mark = ".") -> Number | None:
 def _answering_part(text: str, decimal: Mark) -> str:
     """Return a reply without the explanation of its first line, or without the question behind its answer."""
     first = text_before_explanation(text)
-    if first is not None and _count_of_numbers(first, decimal) == 1:
-        return first
+    if first is not None:
+        spelled = _REMARK.sub(_drop_remark, _one_spelling(first, decimal))
+        if sum(not number["skipped"] for number in _pattern(decimal).finditer(spelled)) == 1:
+            return first
     first = text_before_next_question(text)
     if first is not None and (last_box(first) or _called_answer(_one_spelling(first, decimal), decimal)):
         return first
     return text
 
 
-def _count_of_numbers(text: str, decimal: Mark) -> int:
-    spelled = _REMARK.sub(_drop_remark, _one_spelling(text, decimal))
-    return sum(not number["skipped"] for number in _pattern(decimal).finditer(spelled))
-
-
 def _chosen(
     numbers: list[re.Match[str]], called: re.Match[str] | None, decimal: Mark, *, boxed: bool
 ) -> Number | None:
     """Return what the number called the answer is worth, or else the last one that is not rejected."""
-    text = numbers[0].string
-    last = called or next((number for number in reversed(numbers) if not _is_rejected(number)), None)
+    text, last = numbers[0].string, called
     if last is None:
-        return None
+        for number in reversed(numbers):
+            if not _REJECTED.search(text, max(0, number.start() - _NEAR), number.start()):
+                last = number
+                break
+        else:
+            return None
     value = _value(last, decimal)
     before = [number for number in numbers if number.end() < last.start()]
     between = _OR_IN_BOX if boxed else _OR
     if before and between.fullmatch(text, before[-1].end(), last.start()):
         return value if value == _value(before[-1], decimal) else None
     return value
-
-
-def _is_rejected(number: re.Match[str]) -> bool:
-    return bool(_REJECTED.search(number.string, max(0, number.start() - _NEAR), number.start()))
 
 
 def _drop_remark(remark: re.Match[str]) -> str:

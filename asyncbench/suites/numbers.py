@@ -263,22 +263,20 @@ def _run_as(run: re.Match[str], digits: Sequence[str]) -> str:
         return " ".join(text)
     if "indexed" in digits:
         places = range(len(text)) if decimals else range(len(text) - 1, -1, -1)
-        return "".join(_letters(place) + digit for place, digit in zip(places, text, strict=True))
+        return "".join(_letters(index) + digit for index, digit in zip(places, text, strict=True))
     return text
 
 
-def _letters(place: int) -> str:
-    """Return the letters of a place, from 0 on: a to z, then aa, ab and so on."""
-    more, letter = divmod(place, len(_LETTERS))
+def _letters(index: int) -> str:
+    """Return the letters of a digit's place, from 0 on: a to z, then aa, ab and so on."""
+    more, letter = divmod(index, len(_LETTERS))
     return (_letters(more - 1) if more else "") + _LETTERS[letter]
 
 
-def _without_padding(run: re.Match[str]) -> str:
-    return run[0] if run["whole"] is None else run[0].lstrip("0") or "0"
-
-
 _TAKEN_BACK: Mapping[str, Callable[[str], str]] = {
-    "zero_padded": lambda text: _RUN.sub(_without_padding, text),
+    "zero_padded": lambda text: _RUN.sub(
+        lambda run: run[0] if run["whole"] is None else run[0].lstrip("0") or "0", text
+    ),
     **{form: partial(_reversed, form=form) for form in REVERSED},
     "grouped": lambda text: _GROUPED.sub(lambda number: number[0].replace(",", ""), text),
     "spaced": lambda text: _SPACED.sub(lambda number: number[0].replace(" ", ""), text),

@@ -80,17 +80,13 @@ def _verdict_of(grader: OwnFunction, reply: str, problem: Problem) -> Any:
         raise TimeoutError(f"{grader.name} took more than {TIME_LIMIT_S:g} s for one reply.") from None
     finally:
         if not ended.done():
-            _interrupt(thread)
+            # SystemExit, as soon as the thread runs Python code: else it would slow down all others.
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)
+            )
     if error is not None and not isinstance(error, Exception):
         raise RuntimeError(f"{grader.name} raised {error!r}. {_RULE}.") from error
     return ended.result()
-
-
-def _interrupt(thread: Thread) -> None:
-    """Raise SystemExit in a thread as soon as it runs Python code: else it would slow down all others."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)
-    )
 
 
 def judged_by_function(grader: OwnFunction, reply: str, problem: Problem) -> Judgement:
@@ -126,13 +122,9 @@ def _score(value: object) -> float | None:
     return number if 0 <= number <= 1 else None  # NaN is neither
 
 
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 _READ: Final[Mapping[str, Callable[[object], Any]]] = {  # each returns None for what it refuses
     "correct": _truth,
     "score": _score,
-    "answer": _text,
+    "answer": lambda value: value if isinstance(value, str) else None,
     "format_ok": _truth,
 }

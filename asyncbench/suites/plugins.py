@@ -89,9 +89,12 @@ class WithPackages(Mapping[str, T], Generic[T]):
         if name not in self._loaded:
             entry = self._entries[name]  # a KeyError where there is none, as of any mapping
             try:
-                thing = entry.load()
-                origin = _origin(entry, self._kind)
-                self._loaded[name] = self._taken(thing, origin), origin
+                loaded = entry.load()
+                package, version = (entry.dist.name, entry.dist.version) if entry.dist else (entry.module, "")
+                origin = Origin(
+                    kind=self._kind, name=entry.name, package=package, version=version, source=_digest(entry)
+                )
+                self._loaded[name] = self._taken(loaded, origin), origin
             except (Exception, SystemExit) as error:
                 reason = " ".join(str(error).split()).rstrip(".")
                 raise ConfigError(
@@ -103,11 +106,6 @@ class WithPackages(Mapping[str, T], Generic[T]):
 
 def _named(entry: EntryPoint) -> str:
     return f"the package {entry.dist.name if entry.dist else entry.module}"
-
-
-def _origin(entry: EntryPoint, kind: str) -> Origin:
-    package, version = (entry.dist.name, entry.dist.version) if entry.dist else (entry.module, "")
-    return Origin(kind=kind, name=entry.name, package=package, version=version, source=_digest(entry))
 
 
 def _digest(entry: EntryPoint) -> str:

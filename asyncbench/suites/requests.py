@@ -67,36 +67,32 @@ def wording_of(problem: Problem, condition: Condition) -> Wording:
         worded = Wording(question=rewritten(problem.question, digits, problem.operands))
     else:
         worded = suite.asking.wording(problem, condition.style, condition.shots or 0, digits)
-    return (
-        worded if condition.template is None else _in_template(condition.template, worded, problem, condition)
-    )
+    if (template := condition.template) is None:
+        return worded
 
-
-def asks_as_it_stands(suite: str, condition: Condition) -> bool:
-    """Return whether the only message for a problem of a suite is its question, unchanged."""
-    known = SUITES.get(suite)
-    return (known is None or known.asking is None) and condition.template is None and not condition.digits
-
-
-def _in_template(template: str, worded: Wording, problem: Problem, condition: Condition) -> Wording:
-    """Return a suite's own words in the templates of a condition."""
+    # The suite's own words stand in the templates of the condition.
     values = {name: getattr(problem, name) for name in OF_A_PROBLEM}
-    operands = rewritten(", ".join(problem.operands), condition.digits)
+    operands = rewritten(", ".join(problem.operands), digits)
     values |= {QUESTION: worded.question, "operands": operands}
     talk = len(condition.turns) - condition.examples
     turns = [replace(turn, content=filled(turn.content, values)) for turn in condition.turns[:talk]]
     for turn in (*condition.turns[talk:], *worded.turns):  # examples are asked as the question is
         example_values = values | {QUESTION: turn.content}
         turns.append(replace(turn, content=filled(template, example_values)) if turn.role == "user" else turn)
-    own = condition.system
     return Wording(
-        system=worded.system if own is None else filled(own, values),
+        system=worded.system if condition.system is None else filled(condition.system, values),
         turns=tuple(turns),
         question=filled(template, values),
     )
 
 
-def on_top_of(condition: Condition) -> tuple[str | None, tuple[Message, ...]]:
+def asks_as_it_stands(name: str, condition: Condition) -> bool:
+    """Return whether the only message for a problem of a suite is its question, unchanged."""
+    suite = SUITES.get(name)
+    return (suite is None or suite.asking is None) and condition.template is None and not condition.digits
+
+
+def fixed_messages(condition: Condition) -> tuple[str | None, tuple[Message, ...]]:
     """Return the system prompt and the turns that go along with every question as they stand."""
     return (condition.system, condition.turns) if condition.template is None else (None, ())
 
@@ -113,7 +109,7 @@ def most_characters(condition: Condition, suite: str, longest_question: int) -> 
     Of a template this is an estimate: its fields other than the question are thought no longer than that.
     """
     asking, shots = SUITES[suite].asking, condition.shots or 0
-    longest = longest_question + (0 if asking is None else asking.beside(condition.style, shots))
+    longest = longest_question + (0 if asking is None else asking.added_characters(condition.style, shots))
     longest *= MOST_GROWTH if condition.digits else 1
     if (template := condition.template) is None:
         return longest
@@ -142,8 +138,7 @@ def padding(name: str, *, place: str, near: Path | None = None) -> tuple[Message
     if name in PADDINGS:
         ours = files("asyncbench.suites").joinpath("small_talk.json").read_text("utf-8")
         return _dialog(ours, place=place)[: PADDINGS[name]]
-    known = ", ".join(PADDINGS)
-    text = _text(name, near, place=place, way_out=f"Name a file, or one of {known}")
+    text = _text(name, near, place=place, way_out=f"Name a file, or one of {', '.join(PADDINGS)}")
     return _dialog(text, place=f"{place}: {name}")
 
 
@@ -180,7 +175,16 @@ def _text(name: str, near: Path | None, *, place: str, way_out: str) -> str:
 def _dialog(text: str, *, place: str) -> tuple[Message, ...]:
     match _json(text, place=place):
         case {"messages": [_, *_] as messages}:
-            turns = tuple(_message(turn, f"{place}, messages[{i}]") for i, turn in enumerate(messages, 1))
+            turns = []
+            for number, raw in enumerate(messages, 1):
+                match raw:
+                    case {"role": ("user" | "assistant") as role, "content": str() as content} if content:
+                        turns.append(Message(role=role, content=content))
+                    case _:
+                        raise ConfigError(
+                            f"{place}, messages[{number}]: a message needs a role (user or assistant) and a "
+                            "content (text)."
+                        )
         case _:
             raise ConfigError(
                 f'{place}: the file is not {{"messages": [{{"role": …, "content": …}}, …]}}. Correct it.'
@@ -192,14 +196,7 @@ def _dialog(text: str, *, place: str) -> tuple[Message, ...]:
             f"{place}, messages[{wrong[0] if wrong else len(turns)}]: user and assistant must take turns, "
             "the user first and the assistant last. Your question follows."
         )
-    return turns
-
-
-def _message(raw: object, place: str) -> Message:
-    match raw:
-        case {"role": ("user" | "assistant") as role, "content": str() as content} if content:
-            return Message(role=role, content=content)
-    raise ConfigError(f"{place}: a message needs a role (user or assistant) and a content (text).")
+    return tuple(turns)
 
 
 def _json(text: str, *, place: str) -> object:
@@ -235,13 +232,13 @@ def request_for(trial: Trial) -> Request:
     """
     condition, model = trial.condition, trial.model
     worded = wording_of(trial.problem, condition)
-    own, turns = on_top_of(condition)
-    of_model = model.system if condition.system is None else None
-    system_texts = [text for text in (of_model, worded.system) if text is not None]
+    fixed_system, turns = fixed_messages(condition)
+    model_system = model.system if condition.system is None else None
+    system_texts = [text for text in (model_system, worded.system) if text is not None]
     system = JOIN.join(system_texts) if system_texts else None
     return Request(
         trial=trial,
-        system=system if own is None else own,
+        system=system if fixed_system is None else fixed_system,
         messages=(*turns, *worded.turns, Message(role="user", content=worded.question)),
     )
 
@@ -273,8 +270,8 @@ def most_tokens_before(model: Model, condition: Condition) -> int:
     With that of `worded_size` it is never too few, and two too many where only a model has a system prompt.
     """
     joined = "" if model.system is None else model.system + JOIN
-    own, turns = on_top_of(condition)
-    texts = [joined if condition.system is None else own or "", *(turn.content for turn in turns)]
+    fixed_system, turns = fixed_messages(condition)
+    texts = [joined if condition.system is None else fixed_system or "", *(turn.content for turn in turns)]
     return _most_read(texts) + _most_beside_texts(model, condition)
 
 
@@ -283,8 +280,7 @@ def _most_read(texts: Sequence[str]) -> int:
 
 
 def _most_beside_texts(model: Model, condition: Condition) -> int:
-    own, added = model.params, condition.params
-    params = {**own, **added} if own or added else None
+    params = {**model.params, **condition.params} if model.params or condition.params else None
     return TOKENS_BESIDE_A_CALL + (len(orjson.dumps(params, default=str)) if params else 0)
 
 
@@ -299,22 +295,22 @@ def worded_size(problem: Problem, condition: Condition) -> tuple[int, int]:
     model.
     """
     worded = wording_of(problem, condition)
-    system = "" if worded.system is None or on_top_of(condition)[0] is not None else worded.system
+    system = "" if worded.system is None or fixed_messages(condition)[0] is not None else worded.system
     texts = [*(turn.content for turn in worded.turns), worded.question]
     return len(system) + sum(map(len, texts)), _most_read(texts) + _bytes(system)
 
 
 def characters_before_question(model: Model, condition: Condition) -> int:
     """Return the characters that go along with every question of a model under a condition."""
-    own, turns = on_top_of(condition)
-    system = model.system if condition.system is None else own
+    fixed_system, turns = fixed_messages(condition)
+    system = model.system if condition.system is None else fixed_system
     return len(system or "") + sum(len(turn.content) for turn in turns)
 
 
 def sent_parameters(model: Model) -> dict[str, object]:
     """Return what shapes a model's replies beside the question: only what the sweep sets."""
-    own = {name: value for name in SENT_WHEN_SET if (value := getattr(model, name)) is not None}
-    return own | dict(model.params)
+    named = {name: value for name in SENT_WHEN_SET if (value := getattr(model, name)) is not None}
+    return named | dict(model.params)
 
 
 def recorded_parameters(model: Model) -> dict[str, object]:
@@ -339,9 +335,8 @@ def merged_params(ours: Mapping[str, object], overrides: Mapping[str, object]) -
 def way_of_asking(model: Model, condition: Condition) -> bytes:
     """Return the way of asking as canonical JSON: equal for two entries that would ask alike.
 
-    Alias, price, limits, deadlines and retries are left out: they change no reply. Limits are a part of it
-    only where they are compared. So is the address
-    of a simulator, which is a free port of this machine.
+    Alias, price, limits, deadlines and retries are left out: they change no reply. So is the address of a
+    simulator, which is a free port of this machine. Limits are a part of it only where they are compared.
     """
     system = {} if condition.system is None else {"system": condition.system}
     # What comes before the question: the words themselves, whatever file they came from.
@@ -352,7 +347,7 @@ def way_of_asking(model: Model, condition: Condition) -> bytes:
         "template": condition.template,
         "digits": condition.digits or None,
     }
-    way = {
+    asked = {
         "provider": model.provider,
         "base_url": None if model.simulated else model.base_url,
         "api": model.api,
@@ -363,7 +358,7 @@ def way_of_asking(model: Model, condition: Condition) -> bytes:
     }
     replayed = {} if model.replay is None else {"replay": model.replay}  # whose answers are given again
     limits = {"limits": model.compared_limits} if model.compared else {}
-    return orjson.dumps(way | replayed | limits, option=orjson.OPT_SORT_KEYS)
+    return orjson.dumps(asked | replayed | limits, option=orjson.OPT_SORT_KEYS)
 
 
 class TrialIds:
@@ -382,11 +377,11 @@ class TrialIds:
         if load is not None:
             self._way.update(f"\0{load}".encode())
 
-    def of(self, problem_id: str, *, prompt_version: int, repeat: int) -> str:
+    def make(self, problem_id: str, *, prompt_version: int, repeat: int) -> str:
         """Return the id of asking this problem this way for the (repeat + 1)-th time."""
-        return self.of_all([problem_id], prompt_version=prompt_version, repeat=repeat)[0]
+        return self.make_all([problem_id], prompt_version=prompt_version, repeat=repeat)[0]
 
-    def of_all(self, problem_ids: Iterable[str], *, prompt_version: int, repeat: int) -> list[str]:
+    def make_all(self, problem_ids: Iterable[str], *, prompt_version: int, repeat: int) -> list[str]:
         """Return the ids of asking some problems."""
         copy, ids = self._way.copy, list[str]()
         for problem_id in problem_ids:

@@ -38,15 +38,15 @@ class Wording:
 class Asking:
     """The way of asking of a suite that says more than the question of a problem; pure functions.
 
-    `wording(problem, style, shots, digits)` is what is said, `question_in(message)` finds the question again
-    in the last message of the user (None: there is none), `beside(style, shots)` are the most characters that
-    are said beside a question, and `complaint(kind, style, digits)` tells why problems of a kind cannot be
-    asked in a style or with their numbers in other forms (None: they can).
+    `wording(problem, style, shots, digits)` is what is said. `question_in(message)` finds the question again
+    in the last message of the user (None: there is none). `added_characters(style, shots)` are the most
+    characters that are said beside a question. `complaint(kind, style, digits)` tells why problems of a kind
+    cannot be asked in a style or with their numbers in other forms (None: they can).
     """
 
     wording: Callable[[Problem, str, int, Sequence[str]], Wording]
     question_in: Callable[[str], str | None]
-    beside: Callable[[str, int], int]
+    added_characters: Callable[[str, int], int]
     complaint: Callable[[Kind, str, Sequence[str]], str | None]
     shots: Mapping[str, int]  # by style: how many worked examples it has; a style without any is left out
 
@@ -97,8 +97,8 @@ class Suite:
         chosen: dict[str, object] = {}
         for name, written in given.items():
             if name not in self.parameters:
-                known = ", ".join(self.parameters) or "none"
-                raise ConfigError(f"{place}: {self.name} has no parameter {name!r}. Known: {known}.")
+                names = ", ".join(self.parameters) or "none"
+                raise ConfigError(f"{place}: {self.name} has no parameter {name!r}. Known: {names}.")
             try:
                 chosen[name] = self.parameters[name].parse(written)
             except ValueError as error:
@@ -150,25 +150,25 @@ def whole_numbers(minimum: int, maximum: int) -> Callable[[object], tuple[int, .
     """
     number = whole_number(minimum, maximum)
 
-    def span(part: object) -> range:
-        ends = re.fullmatch(r"\s*(\d+)\s*-\s*(\d+)\s*", part) if isinstance(part, str) else None
-        first, last = map(number, ends.groups()) if ends else (number(part),) * 2
+    def span(item: object) -> range:
+        ends = re.fullmatch(r"\s*(\d+)\s*-\s*(\d+)\s*", item) if isinstance(item, str) else None
+        first, last = map(number, ends.groups()) if ends else (number(item),) * 2
         if first > last:
             raise ValueError(f"has a range that runs backwards: write {last}-{first}")
         return range(first, last + 1)
 
     def parse(value: object) -> tuple[int, ...]:
-        return tuple(sorted({n for part in _parts(value) for n in span(part)}))
+        return tuple(sorted({n for item in _items(value) for n in span(item)}))
 
     return parse
 
 
-def some_of(known: Iterable[str]) -> Callable[[object], tuple[str, ...]]:
-    """Return a parser of one or more of the known names: `a,b` or `[a, b]`; they keep the known order."""
-    names = tuple(known)
+def some_of(choices: Iterable[str]) -> Callable[[object], tuple[str, ...]]:
+    """Return a parser of one or more of these names: `a,b` or `[a, b]`; they come out in this order."""
+    names = tuple(choices)
 
     def parse(value: object) -> tuple[str, ...]:
-        chosen = {part.strip() if isinstance(part, str) else part for part in _parts(value)}
+        chosen = {item.strip() if isinstance(item, str) else item for item in _items(value)}
         if not chosen.issubset(names):
             raise ValueError(f"holds an unknown name. Known: {', '.join(names)}")
         return tuple(name for name in names if name in chosen)
@@ -176,9 +176,9 @@ def some_of(known: Iterable[str]) -> Callable[[object], tuple[str, ...]]:
     return parse
 
 
-def one_of(known: Iterable[str]) -> Callable[[object], str | None]:
-    """Return a parser of one of the known names, or None."""
-    names = tuple(known)
+def one_of(choices: Iterable[str]) -> Callable[[object], str | None]:
+    """Return a parser of one of some names, or None."""
+    names = tuple(choices)
 
     def parse(value: object) -> str | None:
         if value is None:
@@ -200,7 +200,7 @@ def ascending(low: str, high: str) -> Callable[[Mapping[str, object]], None]:
     return check
 
 
-def _parts(value: object) -> list[object]:
+def _items(value: object) -> list[object]:
     if isinstance(value, str):
         return list(value.split(","))
     if value in ([], ()):

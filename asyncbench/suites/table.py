@@ -47,8 +47,8 @@ def grade(
         ProblemSetError: the problem is of no suite we know.
     """
     if problem.suite not in SUITES:
-        known = ", ".join(SUITES)
-        raise ProblemSetError(f"problem {problem.problem_id}: no suite {problem.suite!r}. Known: {known}.")
+        names = ", ".join(SUITES)
+        raise ProblemSetError(f"problem {problem.problem_id}: no suite {problem.suite!r}. Known: {names}.")
     if digits and reply is not None:
         reply = replace(reply, text=plain(reply.text, digits))
     return SUITES[problem.suite].grade(problem, reply, style)

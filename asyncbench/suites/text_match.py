@@ -127,6 +127,7 @@ def contained_text(reply: str, problem: Problem) -> Judgement:
 
 
 def _stands_in(wanted: list[str], reply_words: Words) -> bool:
+    """Return whether words stand in a reply one after the other, without a `not` right before them."""
     places = [i for i, word in enumerate(reply_words.words) if word not in _ARTICLES or word in wanted]
     words = [reply_words.words[i] for i in places]
     for n in range(len(words) - len(wanted) + 1):

@@ -91,7 +91,7 @@ def _counts(problems: list[Problem]) -> dict[str, dict[str, int]]:
 def _trial(model: Model, condition: Condition, problem: Problem) -> Trial:
     ids, version = TrialIds(model, condition), SUITES[problem.suite].prompt_version
     return Trial(
-        trial_id=ids.of(problem.problem_id, prompt_version=version, repeat=0),
+        trial_id=ids.make(problem.problem_id, prompt_version=version, repeat=0),
         run="night",
         sweep="night",
         problem_set="night",

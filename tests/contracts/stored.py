@@ -146,7 +146,7 @@ def _trial_ids(session: Session) -> Iterator[str]:
         for condition in (*CONDITIONS, LADEN):
             for way in ways:
                 ids = TrialIds(model, condition, **way)
-                found = [ids.of(problem.problem_id, prompt_version=version, repeat=n) for n in range(2)]
+                found = [ids.make(problem.problem_id, prompt_version=version, repeat=n) for n in range(2)]
                 yield f"{model.alias} {condition.name} {way} {' '.join(found)}"
 
 

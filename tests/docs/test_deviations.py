@@ -62,7 +62,7 @@ def figures() -> dict[str, list[str]]:
     drawn = drafts_of("llm_arithmetic", variants="float_add", depths="2", trials=20_000)
     preset = SUITES["integer_addition"].presets["upstream-code"]
     reverse, rehearse = (STRING_TASKS[f"string_{name}"].lengths for name in ("reversal", "rehearsal"))
-    gaps = sorted({operands.by_operand(str(digit), -5, 5) for digit in range(1, 10)})
+    gaps = sorted({operands.choose_by_operand(str(digit), -5, 5) for digit in range(1, 10)})
     sets = {name: sum(name in task.sets for task in TASKS.values()) for name in SETS}
     problems = sum(len(task.lengths) for task in TASKS.values() if "released" in task.sets)
     (per_length,) = default("nupa", "per_length")

@@ -58,7 +58,7 @@ def test_a_call_keeps_what_its_step_measured_of_it(tmp_path):
 
 def test_a_step_makes_its_trials_others_and_no_step_leaves_ids_as_they_were():
     def of(**keys):
-        return TrialIds(model(), Condition(name="zero-shot"), **keys).of("p", prompt_version=1, repeat=0)
+        return TrialIds(model(), Condition(name="zero-shot"), **keys).make("p", prompt_version=1, repeat=0)
 
     assert of() == of(load=None)
     assert len({of(), of(load=LOAD), of(load="poisson 8/s #1"), of(run=LOAD), of(run=f"\n{LOAD}")}) == 5

@@ -7,11 +7,11 @@ from hypothesis import given, strategies as st
 
 from asyncbench.suites.llm_arithmetic import (
     bare_number,
+    drop_fractions,
+    drop_thinking,
     last_box,
     layered_number,
     trailing_number,
-    without_fractions,
-    without_thinking,
 )
 from tests.rows import each_row
 
@@ -99,7 +99,7 @@ LAYERED = {
 
 @each_row(("text", "number"), LAYERED.values())
 def test_the_layered_reading(text, number):
-    answered, _ = without_thinking(text)
+    answered, _ = drop_thinking(text)
 
     assert layered_number(answered) == (None if number is None else Decimal(number))
 
@@ -172,14 +172,14 @@ def test_a_boxed_decimal_is_read_back(number, decoration):
 
 
 def test_whether_thinking_was_cut_off_is_told():
-    assert without_thinking("<think>1</think>2") == ("2", False)
-    assert without_thinking("2<think>1") == ("2", True)
-    assert without_thinking("1 < 2") == ("1 < 2", False)
+    assert drop_thinking("<think>1</think>2") == ("2", False)
+    assert drop_thinking("2<think>1") == ("2", True)
+    assert drop_thinking("1 < 2") == ("1 < 2", False)
 
 
 def test_text_without_boxes_or_fractions_stays():
     assert last_box("{1}") is None
-    assert without_fractions("a {b} c") == "a {b} c"
+    assert drop_fractions("a {b} c") == "a {b} c"
 
 
 CHARACTERS = "0159٣１²⁻+-−.,eExX×·*^(){}[]$`\\_ \n\u00a0\u2028"
@@ -191,7 +191,7 @@ NASTY = st.lists(st.sampled_from([*CHARACTERS, *PIECES.split()]), max_size=40).m
 
 @given(NASTY)
 def test_no_text_breaks_a_reading(text):
-    answered, _ = without_thinking(text)
+    answered, _ = drop_thinking(text)
     for number in (bare_number(text), trailing_number(text), layered_number(answered)):
         assert number is None or number.is_finite()
 
@@ -245,7 +245,7 @@ HOSTILE = {
 def test_no_reply_takes_long_to_read(repeated, end):
     text = "1" + (repeated * LONG)[:LONG] + end
 
-    answered, _ = without_thinking(text)
+    answered, _ = drop_thinking(text)
     numbers = bare_number(text), trailing_number(text), layered_number(answered)
 
     assert all(number is None or number.is_finite() for number in numbers)

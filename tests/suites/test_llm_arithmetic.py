@@ -168,7 +168,7 @@ def test_every_recorded_problem_is_one_that_could_be_drawn(golden):
         low, high = unit * 10 ** (depth - 1), unit * (10**depth - 1)
         assert all(low <= operand <= high for operand in drawn), row
         answer = int(Decimal(str(row["correct"])).scaleb(task.answer_places))
-        assert task.of(*drawn) == (lhs, rhs, answer), row
+        assert task.make(*drawn) == (lhs, rhs, answer), row
 
 
 @pytest.mark.long

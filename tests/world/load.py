@@ -42,7 +42,7 @@ def trials_of(model: Model, name: str, problems: int = 50) -> Iterator[Trial]:
     for repeat in count():
         for trial in asked:
             ids = TrialIds(model, trial.condition, load=name)
-            trial_id = ids.of(trial.problem.problem_id, prompt_version=1, repeat=repeat)
+            trial_id = ids.make(trial.problem.problem_id, prompt_version=1, repeat=repeat)
             yield replace(trial, trial_id=trial_id, repeat=repeat, load=name)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from asyncbench.analysis.anatomy.arithmetic import flags_of
 from asyncbench.analysis.anatomy.edits import missing_end, slip, wrong_run
 from asyncbench.analysis.anatomy.numbers import MOST_DIGITS, NumberPair, number, pair_of, sign_of
-from asyncbench.suites.llm_arithmetic import layered_number, without_thinking
+from asyncbench.suites.llm_arithmetic import drop_thinking, layered_number
 
 # ── kinds of errors, in the order in which one is chosen ─────────────────────────────────────────
 # An answer may be wrong in several ways at once: 800000 for 799900 is rounded, and one column is off. All
@@ -143,7 +143,7 @@ def reply_kind(reply: str) -> str | None:
 
 def answered(reply: str) -> str | None:
     """Return the reply without what it thought; None: it ends within that."""
-    text, unfinished = without_thinking(reply)
+    text, unfinished = drop_thinking(reply)
     return None if unfinished else text
 
 

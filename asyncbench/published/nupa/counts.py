@@ -31,9 +31,9 @@ from asyncbench.suites.nupa.tasks import (
     NupaTask,
     PassedLengths,
     Sum,
-    by_range,
     digits,
     pooled,
+    range_means,
     task_of,
 )
 from asyncbench.suites.suite import Kind
@@ -200,7 +200,7 @@ def _figure(name: str, by_length: Mapping[int, Sum], length_class: int) -> Figur
     return Figure(
         by_length=by_length,
         mean=pooled(by_length.values()),
-        ranges=by_range(by_length, length_class),
+        ranges=range_means(by_length, length_class),
         digits=digits(by_length, name, length_class) if name in THRESHOLDS else None,
     )
 

@@ -17,7 +17,7 @@ from typing import cast
 
 from asyncbench.records import Draft
 from asyncbench.suites.numbers import FORMS, parts
-from asyncbench.suites.nupa.operands import SHORTER, Operands, below_of, by_operand, pairs_of, uniform
+from asyncbench.suites.nupa.operands import SHORTER, Operands, below_of, choose_by_operand, pairs_of, uniform
 from asyncbench.suites.nupa.tasks import PUBLISHED_NAMES, NupaTask, chosen, range_of, template, writing
 
 GENERATOR_VERSION = 1
@@ -32,11 +32,13 @@ _IN_VAIN = 100  # draws in a row that were all there before: the cell holds no m
 def generate(seed: int, parameters: Mapping[str, object]) -> Iterator[Draft]:
     """Yield up to `per_length` problems of every task and length, one of each cell before the next of any."""
     wanted = set(cast("Iterable[int]", parameters["lengths"]))
-    profile, most = cast("str", parameters["profile"]), cast("int", parameters["per_length"])
+    profile, per_length = cast("str", parameters["profile"]), cast("int", parameters["per_length"])
     shorter = cast("str", parameters.get("shorter", SHORTER[0]))
     split = cast("str", parameters.get("split", SPLITS[0]))
     made = [
-        rows_of(task, lengths, seed=seed, profile=profile, stream=split, most=most, shorter=shorter)
+        rows_of(
+            task, lengths, seed=seed, profile=profile, stream=split, per_length=per_length, shorter=shorter
+        )
         for task in chosen(parameters)
         if (lengths := [length for length in task.lengths if length in wanted])
     ]
@@ -51,10 +53,10 @@ def rows_of(
     seed: int,
     profile: str,
     stream: str = SPLITS[0],
-    most: int | None = None,
+    per_length: int | None = None,
     shorter: str = SHORTER[0],
 ) -> Iterator[list[Draft]]:
-    """Yield one problem of each length that has more, again and again until none has; `most` of each.
+    """Yield one problem of each length that has more, again and again until none has; `per_length` of each.
 
     No example (`examples`) is among them. Where preparation changes lengths, the same problem could come of
     several; then all lengths are drawn, and only those asked for are kept.
@@ -65,20 +67,20 @@ def rows_of(
         for memory, example in zip(seen, examples(task, drawn, profile=profile), strict=True):
             memory.add(example.operands)
     cells = [
-        (length in lengths, islice(_cell(task, length, seed, profile, stream, memory, shorter), most))
+        (length in lengths, islice(_cell(task, length, seed, profile, stream, memory, shorter), per_length))
         for length, memory in zip(drawn, seen, strict=True)
     ]
     at_once = 1 if task.relabels else _AT_ONCE
     while any(kept for kept, _ in cells):
         made = [(kept, cell, list(islice(cell, at_once))) for kept, cell in cells]
-        cells = [(kept, cell) for kept, cell, some in made if some]
-        for row in zip_longest(*(some for kept, _, some in made if kept)):
+        cells = [(kept, cell) for kept, cell, drafts in made if drafts]
+        for row in zip_longest(*(drafts for kept, _, drafts in made if kept)):
             yield [draft for draft in row if draft]
 
 
 def examples(task: NupaTask, lengths: Sequence[int], *, profile: str) -> list[Draft]:
     """Return the worked example of each length, the same for every seed; no generated set holds it."""
-    return next(rows_of(task, lengths, seed=0, profile=profile, stream=EXAMPLES, most=1))
+    return next(rows_of(task, lengths, seed=0, profile=profile, stream=EXAMPLES, per_length=1))
 
 
 def _cell(
@@ -89,7 +91,7 @@ def _cell(
     drawn, choose = pairs_of(task.pool, task.representation, shorter=shorter), uniform(below)
     prepare = task.prepare
     if profile == "reference":
-        prepare, choose = task.prepare_as_published, by_operand
+        prepare, choose = task.prepare_as_published, choose_by_operand
     write, draft_of = writing(task), _drafting(task, profile)
     index = in_vain = 0
     while in_vain < _IN_VAIN:
@@ -112,10 +114,10 @@ class SeenOperands:
     def add(self, operands: tuple[str, ...]) -> bool:
         """Return whether they are new; from now on they are not."""
         digest = int.from_bytes(blake2b(" ".join(operands).encode(), digest_size=8).digest())
-        at = bisect_left(self._digests, digest)
-        if at < len(self._digests) and self._digests[at] == digest:
+        index = bisect_left(self._digests, digest)
+        if index < len(self._digests) and self._digests[index] == digest:
             return False
-        self._digests.insert(at, digest)
+        self._digests.insert(index, digest)
         return True
 
 
@@ -181,11 +183,11 @@ def _truths(task: NupaTask, profile: str) -> Callable[[Operands], tuple[str, str
     truth, published = task.truth, task.truth_as_published
     if published is truth:
         return lambda operands: (written % truth(operands), "")
-    ours, others = (truth, published) if profile == "fixed" else (published, truth)
+    ours, theirs = (truth, published) if profile == "fixed" else (published, truth)
 
     def both(operands: Operands) -> tuple[str, str]:
-        expected, other = written % ours(operands), written % others(operands)
-        addition = f', "expected_{OTHER[profile]}": "{other}"' if other != expected else ""
+        expected, their_answer = written % ours(operands), written % theirs(operands)
+        addition = f', "expected_{OTHER[profile]}": "{their_answer}"' if their_answer != expected else ""
         return expected, addition
 
     return both

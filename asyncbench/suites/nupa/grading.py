@@ -55,16 +55,16 @@ def read_strict(reply: str, answer_type: str, *, style: str = "chat", question: 
     """Return the number that stands at the very beginning of the answer, white space aside."""
     # Without a space in front of the answer EQUALS is missed, as it is by the published program.
     completed = style == "completion"
-    answered = _after(question + reply, EQUALS) if completed else _after(reply, *MARKERS[style])
+    answered = _text_behind(question + reply, EQUALS) if completed else _text_behind(reply, *MARKERS[style])
     return _reading(PATTERNS[answer_type].match(answered.strip()))
 
 
 def read_search(reply: str, answer_type: str, *, style: str = "chat") -> Reading:
     """Return the first number of the right form in the answer; a sign in front of it is passed over."""
-    return _reading(PATTERNS[answer_type].search(_after(reply, *MARKERS[style])))
+    return _reading(PATTERNS[answer_type].search(_text_behind(reply, *MARKERS[style])))
 
 
-def _after(text: str, *markers: str) -> str:
+def _text_behind(text: str, *markers: str) -> str:
     """Return what follows the first of these markers that the text holds; the whole text without any."""
     for marker in markers:
         _, marker_found, after = text.partition(marker)

@@ -150,7 +150,7 @@ def uniform(below: Below) -> Choose:
     return lambda _seed, low, high: low + below(high - low + 1)
 
 
-def by_operand(seed: str, low: int, high: int) -> int:
+def choose_by_operand(seed: str, low: int, high: int) -> int:
     """Choose as profile `reference` does: the first draw of Python's generator, seeded with an operand."""
     return random.Random(int(seed)).randint(low, high)
 
@@ -168,7 +168,7 @@ def scale_of(number: Parts, representation: str) -> tuple[int, int]:
     return int(number[0]), 0
 
 
-def on_one_scale(left: Parts, right: Parts, representation: str) -> tuple[int, int, int]:
+def align_scales(left: Parts, right: Parts, representation: str) -> tuple[int, int, int]:
     """Return (units, units, power): both values as whole numbers of the same power of ten."""
     a, power_a = scale_of(left, representation)
     b, power_b = scale_of(right, representation)
@@ -210,8 +210,8 @@ def add_scientific(a: Parts, b: Parts, choose: Choose) -> Operands:
     """Bring the second exponent within 5 of the first, so that the sum is not just the larger one."""
     near = choose(b[0], -5, 5)
     exponent = min(int(a[2]), _LARGEST_EXPONENT - 1)
-    other = min(max(exponent + near, 0), _LARGEST_EXPONENT - 1)
-    return (a[0], a[1], str(exponent)), (b[0], b[1], str(other))
+    second = min(max(exponent + near, 0), _LARGEST_EXPONENT - 1)
+    return (a[0], a[1], str(exponent)), (b[0], b[1], str(second))
 
 
 def larger_first(representation: str, a: Parts, b: Parts, _choose: Choose) -> Operands:
@@ -223,12 +223,12 @@ def sub_scientific(a: Parts, b: Parts, choose: Choose) -> Operands:
     """Bring the second exponent 1 to 5 below the first, and the difference above 1."""
     a, b = _larger_first(a, b, "scientific")
     exponent = max(int(a[2]), 1)
-    other = min(max(exponent + choose(b[0], -5, -1), 0), _LARGEST_EXPONENT)
-    a, b = (a[0], a[1], str(exponent)), (b[0], b[1], str(other))
-    left, right, power = on_one_scale(a, b, "scientific")
-    one = 10**-power if power < 0 else 0
-    if left - right <= one:  # of powers from 0 on, any difference is above 1 or there is none
-        return scientific_parts(left + one, power), b
+    second = min(max(exponent + choose(b[0], -5, -1), 0), _LARGEST_EXPONENT)
+    a, b = (a[0], a[1], str(exponent)), (b[0], b[1], str(second))
+    left, right, power = align_scales(a, b, "scientific")
+    unit = 10**-power if power < 0 else 0
+    if left - right <= unit:  # of powers from 0 on, any difference is above 1 or there is none
+        return scientific_parts(left + unit, power), b
     return a, b
 
 
@@ -330,8 +330,8 @@ def significant(representation: str, a: Parts, b: Parts, choose: Choose) -> Oper
     """Ask for two significant digits of the longer number, up to all that it has."""
     a, b = _longer_first(a, b, representation)
     digits = "".join(a)
-    most = len(digits if representation == "integer" else digits.strip("0"))
-    return a, integer_parts(choose(b[0], 2, most))
+    available = len(digits if representation == "integer" else digits.strip("0"))
+    return a, integer_parts(choose(b[0], 2, available))
 
 
 def significant_without_ties(representation: str, a: Parts, b: Parts, choose: Choose) -> Operands:

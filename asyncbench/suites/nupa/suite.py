@@ -99,7 +99,7 @@ def question_in(message: str) -> str | None:
 
 
 @cache
-def beside(style: str, shots: int) -> int:
+def added_characters(style: str, shots: int) -> int:
     """Return the most characters that are said beside a question."""
     if style == "rules":
         return max(len(rule_prompt("", task=task, representation=kind)) for task, kind in RULES)
@@ -261,13 +261,15 @@ def _drawn(name: str, shots: int, profile: str) -> tuple[tuple[Draft, Draft], ..
     """Return each example with the one that may take its place."""
     task = TASKS[name]
     rows = rows_of(task, lengths_of(task, shots), seed=0, profile=profile, stream=EXAMPLES)
-    firsts, spares = (map(_right, row) for row in islice(rows, 2))
+    # Each with its exact answer, also where the published code's is another.
+    firsts, spares = (
+        [
+            replace(draft, expected=json.loads(draft.extra).get("expected_exact", draft.expected))
+            for draft in row
+        ]
+        for row in islice(rows, 2)
+    )
     return tuple(zip(firsts, spares, strict=True))
-
-
-def _right(draft: Draft) -> Draft:
-    """Return an example with its exact answer, also where the published code's is another."""
-    return replace(draft, expected=json.loads(draft.extra).get("expected_exact", draft.expected))
 
 
 def lengths_of(task: NupaTask, shots: int) -> Sequence[int]:
@@ -293,8 +295,8 @@ def check(values: Mapping[str, object]) -> None:
         raise ValueError("no task of the set has these names, representations and variants. Choose others.")
     lengths = set(cast("tuple[int, ...]", values["lengths"]))
     if not any(lengths.intersection(task.lengths) for task in tasks):
-        known = ", ".join(f"{task.name} {task.lengths[0]}-{task.lengths[-1]}" for task in tasks[:3])
-        raise ValueError(f"lengths: none of the chosen tasks has these lengths. They have: {known}.")
+        ranges = ", ".join(f"{task.name} {task.lengths[0]}-{task.lengths[-1]}" for task in tasks[:3])
+        raise ValueError(f"lengths: none of the chosen tasks has these lengths. They have: {ranges}.")
 
 
 SUITE = Suite(
@@ -310,7 +312,7 @@ SUITE = Suite(
     asking=Asking(
         wording=wording,
         question_in=question_in,
-        beside=beside,
+        added_characters=added_characters,
         complaint=complaint,
         shots={"chat": MOST, "completion": MOST},
     ),

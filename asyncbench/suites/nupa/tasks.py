@@ -167,7 +167,7 @@ def _digits(task: str, truth: Truth) -> Iterator[NupaTask]:
         yield _compared(task, kind, prepared.unchanged, truth)
 
 
-def _in_order() -> Iterator[NupaTask]:
+def _published_tasks() -> Iterator[NupaTask]:
     whole = ("integer", "float")
     yield from _sums()
     yield from _extremes("max", truths.larger)
@@ -206,7 +206,7 @@ def _in_order() -> Iterator[NupaTask]:
     yield from _digits("digit_min", truths.digit_smaller)
 
 
-TASKS: Mapping[str, NupaTask] = {task.name: task for task in _in_order()}
+TASKS: Mapping[str, NupaTask] = {task.name: task for task in _published_tasks()}
 BASE_TASKS = tuple(dict.fromkeys(task.task for task in TASKS.values()))
 _BY_COLUMNS = {task.kind: task for task in TASKS.values()}
 
@@ -314,9 +314,9 @@ class Sum(NamedTuple):
     total: Number = 0
     answers: int = 0
 
-    def plus(self, other: "Sum") -> "Sum":
+    def plus(self, added: "Sum") -> "Sum":
         """Return both together."""
-        return Sum(self.total + other.total, self.answers + other.answers)
+        return Sum(self.total + added.total, self.answers + added.answers)
 
     @property
     def mean(self) -> Number:
@@ -374,7 +374,7 @@ def range_of(length: int, length_class: int) -> str | None:
     return next((name for name, lengths in RANGES[length_class].items() if length in lengths), None)
 
 
-def by_range(sums: Mapping[int, Sum], length_class: int) -> dict[str, Number | None]:
+def range_means(sums: Mapping[int, Sum], length_class: int) -> dict[str, Number | None]:
     """Return the mean over the answers in S, M, L and XL and in both domains; None where there is none.
 
     Args:
@@ -399,12 +399,12 @@ def digits(sums: Mapping[int, Sum], figure: str, length_class: int) -> PassedLen
     if not lengths:
         return PassedLengths()
     well = [threshold.passes(sums[length].mean, threshold.well_learned) for length in lengths]
-    some = [threshold.passes(sums[length].mean, threshold.preserving) for length in lengths]
+    preserved = [threshold.passes(sums[length].mean, threshold.preserving) for length in lengths]
     return PassedLengths(
         well_learned=_longest(lengths, well),
         well_learned_contiguous=_contiguous(lengths, well),
-        preserving=_longest(lengths, some),
-        preserving_contiguous=_contiguous(lengths, some),
+        preserving=_longest(lengths, preserved),
+        preserving_contiguous=_contiguous(lengths, preserved),
     )
 
 

@@ -17,7 +17,7 @@ from asyncbench.suites.numbers import (
     integer_parts,
     scientific_parts,
 )
-from asyncbench.suites.nupa.operands import Operands, is_less, on_one_scale, scale_of
+from asyncbench.suites.nupa.operands import Operands, align_scales, is_less, scale_of
 
 Truth: TypeAlias = Callable[[Operands], Parts]
 
@@ -31,12 +31,12 @@ def _scaled(units: int, power: int, representation: str) -> Parts:
     return integer_parts(units)
 
 
-def _sum_or_difference(of: Callable[[int, int], int], representation: str, operands: Operands) -> Parts:
+def _sum_or_difference(combine: Callable[[int, int], int], representation: str, operands: Operands) -> Parts:
     if representation == "fraction":
         (a, b), (c, d) = (map(int, number) for number in operands)
-        return fraction_parts(of(a * d, c * b), b * d)
-    left, right, power = on_one_scale(operands[0], operands[1], representation)
-    return _scaled(of(left, right), power, representation)
+        return fraction_parts(combine(a * d, c * b), b * d)
+    left, right, power = align_scales(operands[0], operands[1], representation)
+    return _scaled(combine(left, right), power, representation)
 
 
 total = partial(_sum_or_difference, add)
@@ -88,21 +88,22 @@ def remainder(operands: Operands) -> Parts:
 # ── digit by digit
 
 
-def digit_wise(of: Callable[[int, int], int]) -> Truth:
+def digit_wise(combine: Callable[[int, int], int]) -> Truth:
     """Combine the digits at each place, missing ones being 0; outer zeros of the result vanish."""
-    table = {(str(a), str(b)): str(of(a, b)) for a in range(10) for b in range(10)}
+    table = {(str(a), str(b)): str(combine(a, b)) for a in range(10) for b in range(10)}
     combined = table.__getitem__
 
     def truth(operands: Operands) -> Parts:
-        (whole, *decimals), (other, *others) = operands
-        length = max(len(whole), len(other))
-        digits = map(combined, zip(whole.rjust(length, "0"), other.rjust(length, "0"), strict=True))
-        before = "".join(digits).lstrip("0") or "0"
-        if not decimals:
-            return (before,)
-        length = max(len(decimals[0]), len(others[0]))
-        digits = map(combined, zip(decimals[0].ljust(length, "0"), others[0].ljust(length, "0"), strict=True))
-        return before, "".join(digits).rstrip("0") or "0"
+        (whole_a, *decimals_a), (whole_b, *decimals_b) = operands
+        length = max(len(whole_a), len(whole_b))
+        digits = map(combined, zip(whole_a.rjust(length, "0"), whole_b.rjust(length, "0"), strict=True))
+        whole = "".join(digits).lstrip("0") or "0"
+        if not decimals_a:
+            return (whole,)
+        (a,), (b,) = decimals_a, decimals_b
+        length = max(len(a), len(b))
+        digits = map(combined, zip(a.ljust(length, "0"), b.ljust(length, "0"), strict=True))
+        return whole, "".join(digits).rstrip("0") or "0"
 
     return truth
 

@@ -11,7 +11,7 @@ from asyncbench.records import Message, Problem
 from asyncbench.suites.nupa.generation import PROFILES
 from asyncbench.suites.nupa.suite import (
     MOST,
-    beside,
+    added_characters,
     complaint,
     examples_for,
     lengths_of,
@@ -84,7 +84,7 @@ def test_the_question_is_found_again_and_what_goes_beside_it_is_bounded(style, s
         worded = wording(made, style, shots)
         said = len(worded.system or "") + sum(len(turn.content) for turn in worded.turns)
         assert question_in(worded.question) == made.question
-        assert said + len(worded.question) - len(made.question) <= beside(style, shots)
+        assert said + len(worded.question) - len(made.question) <= added_characters(style, shots)
 
 
 @pytest.mark.parametrize(

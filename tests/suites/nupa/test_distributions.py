@@ -9,7 +9,7 @@ from operator import eq
 
 import pytest
 
-from asyncbench.suites.nupa.operands import below_of, by_operand, pairs_of, uniform
+from asyncbench.suites.nupa.operands import below_of, choose_by_operand, pairs_of, uniform
 from asyncbench.suites.nupa.tasks import TASKS
 
 PAIRS = 4000
@@ -167,7 +167,9 @@ def test_exponents_of_differences_are_one_to_five_below():
 
 def test_the_published_exponents_are_at_six_distances_alone():
     task = TASKS["add_ScientificNotation_ScientificNotation_ScientificNotation"]
-    made = [task.prepare_as_published(a, b, by_operand) for a, b in pairs("add", "scientific", 8, 1000)]
+    made = [
+        task.prepare_as_published(a, b, choose_by_operand) for a, b in pairs("add", "scientific", 8, 1000)
+    ]
 
     assert {int(b[2]) - int(a[2]) for a, b in made if 5 <= int(a[2]) <= 93} == {-5, -3, -2, 0, 2, 4}
 

@@ -9,7 +9,7 @@ import pytest
 
 from asyncbench.suites.numbers import Parts, parts
 from asyncbench.suites.nupa.generation import draft_nupa
-from asyncbench.suites.nupa.operands import by_operand
+from asyncbench.suites.nupa.operands import choose_by_operand
 from asyncbench.suites.nupa.tasks import TASKS, NupaTask, template, writing
 from tests.recorded import nupa_problems, texts_of
 
@@ -44,7 +44,7 @@ def test_operands_are_prepared_as_published(rows):
             continue  # picked by hand, not drawn
         task = task_of(row)
         a, b = (parts(row[name], task.representation) for name in ("raw_a", "raw_b"))
-        assert writing(task)(task.prepare_as_published(a, b, by_operand)) == texts_of(row), row["id"]
+        assert writing(task)(task.prepare_as_published(a, b, choose_by_operand)) == texts_of(row), row["id"]
 
 
 def test_questions_are_asked_as_published(rows):

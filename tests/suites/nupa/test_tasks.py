@@ -11,7 +11,7 @@ from asyncbench.suites.nupa.generation import PROFILES, draft_nupa
 from asyncbench.suites.nupa.operands import (
     Operands,
     below_of,
-    by_operand,
+    choose_by_operand,
     is_half,
     is_less,
     pairs_of,
@@ -142,7 +142,9 @@ def prepared(name: str, profile: str, pairs: int = 40) -> list[Operands]:
     task, below = TASKS[name], below_of(random.Random(f"{name}/{profile}"))
     drawn = pairs_of(task.pool, task.representation)
     fixed = profile == "fixed"
-    prepare, choose = (task.prepare, uniform(below)) if fixed else (task.prepare_as_published, by_operand)
+    prepare, choose = (
+        (task.prepare, uniform(below)) if fixed else (task.prepare_as_published, choose_by_operand)
+    )
     lengths = task.lengths[:: max(1, len(task.lengths) // 8)]
     found = [prepare(*drawn(below, length), choose) for length in lengths for _ in range(pairs)]
     assert len(found) >= 8 * pairs

@@ -178,7 +178,7 @@ def test_a_simulators_address_is_a_free_port_and_leaves_the_trial_the_same():
 
 def test_an_imported_trial_is_another_in_every_run():
     ids = {run: TrialIds(MODEL, PLAIN, run=run) for run in (None, "a", "b")}
-    assert len({one.of("p", prompt_version=1, repeat=0) for one in ids.values()}) == 3
+    assert len({one.make("p", prompt_version=1, repeat=0) for one in ids.values()}) == 3
 
 
 ASKED_IN = "Task {task}: {question}\n{{{operands}}}"
@@ -228,4 +228,4 @@ def test_worked_examples_of_a_suite_are_asked_in_the_template_and_in_the_form():
 @given(st.sets(st.tuples(st.text("ab", max_size=3), st.integers(1, 3), st.integers(0, 3)), min_size=2))
 def test_problem_prompt_version_and_repeat_each_make_another_trial(trials):
     ids = TrialIds(MODEL, PLAIN)
-    assert len({ids.of(p, prompt_version=v, repeat=r) for p, v, r in trials}) == len(trials)
+    assert len({ids.make(p, prompt_version=v, repeat=r) for p, v, r in trials}) == len(trials)
