@@ -24,7 +24,7 @@ from asyncbench.errors import StoreError
 from asyncbench.problems.copies import COPY_SCHEMA as PROBLEMS, iter_problems
 from asyncbench.records import BATCH, Outcome
 from asyncbench.stats.proportions import Z_95
-from asyncbench.store.parts import with_codes
+from asyncbench.store.parts import coded_schema
 from asyncbench.store.schema import AT_REST, CELL, CODED, SCHEMAS
 from asyncbench.store.snapshot import MANY_ROWS, Snapshot
 
@@ -292,7 +292,7 @@ def add_tables(
     for name, schema in SCHEMAS.items():
         only = None if loaded else at_rest(name)
         rows = partial(_batches, folder, snapshot, name, only)
-        connection.register(named(name), sources.of(with_codes(schema, CODED), rows))
+        connection.register(named(name), sources.of(coded_schema(schema, CODED), rows))
     problems = partial(iter_problems, folder, batch_rows=ROWS_OF_TEXTS)
     connection.register(named("problems"), sources.of(PROBLEMS, problems))
 

@@ -223,7 +223,7 @@ def folder_begun(sweep: Sweep) -> Path:
     address = sweep.copied_to
     if address is None:
         return sweep.out
-    newest = newest_manifest(BucketObjects(BucketAddress.of(address)))
+    newest = newest_manifest(BucketObjects(BucketAddress.parse(address)))
     if newest is None or not newest.files:  # whoever claimed it has uploaded nothing
         return sweep.out
     return current_folder(address, sweep.out)
@@ -365,7 +365,7 @@ def _other_ways(sweep: Sweep) -> Iterator[str]:
         ids = TrialIds(*known, load=row["load"])
         versions = range(1, SUITES[row["suite"]].prompt_version + 1)
         if row["trial_id"] not in {
-            ids.of(row["problem_id"], prompt_version=version, repeat=row["repeat"]) for version in versions
+            ids.make(row["problem_id"], prompt_version=version, repeat=row["repeat"]) for version in versions
         }:
             yield f"answers of {row['model']} that were asked with other flags"
 

@@ -165,7 +165,7 @@ def _rows(seen: Snapshot, finished: Mapping[tuple[str, str], IdColumn]) -> tuple
     for number, ((alias, _), ids) in enumerate(finished.items()):  # one model's after the other's
         by_model.setdefault(alias, []).append(ids)
         askings.append(pa.repeat(pa.scalar(number, pa.int32()), len(ids)))
-    wanted = IdSet.of_models({alias: strung(columns) for alias, columns in by_model.items()})
+    wanted = IdSet.join_models({alias: strung(columns) for alias, columns in by_model.items()})
     cells, tables = dict[Cell, int](), list[pa.Table]()
 
     def ids_by_model() -> Iterator[tuple[str, IdColumn]]:

@@ -205,7 +205,7 @@ def remaining_by_model(
     Trials that were skipped, for enough was known of their cells, are neither left nor finished. No id is
     made where nothing is finished or skipped.
     """
-    closed = _closed_slots(sweep, models, sets, limit, IdSet.of(finished), IdSet.of(skipped))
+    closed = _closed_slots(sweep, models, sets, limit, IdSet.collect(finished), IdSet.collect(skipped))
     shaped, counted = dict[object, Mapping[Slot, ShapedProblems]](), dict[object, RemainingCounts]()
     by_model = dict[str, RemainingCounts]()
     for model in models:

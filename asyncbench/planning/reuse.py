@@ -27,7 +27,7 @@ from asyncbench.records import (
     Usage,
     says_cut,
 )
-from asyncbench.store.bucket.fetching import at_hand
+from asyncbench.store.bucket.fetching import local_folder
 from asyncbench.store.catalog import read_attempts, read_trials, texts
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import read_manifest
@@ -180,7 +180,7 @@ def check_reuse(folders: Sequence[Path], ignore: Collection[str], *, out: Path) 
         raise ConfigError(f"--ignore {odd[0]}: only {', '.join(IGNORABLE)} can be ignored. Remove the rest.")
     if ignore and not folders:
         raise ConfigError("--ignore needs --reuse: name the folder whose answers you want to take over.")
-    for folder in map(at_hand, folders):
+    for folder in map(local_folder, folders):
         read_manifest(folder)
         if folder.resolve() == out.resolve():
             raise ConfigError(
@@ -204,7 +204,7 @@ class Answers:
             ConfigError: it is not a results folder.
             StoreError: it cannot be read.
         """
-        folder = at_hand(folder)
+        folder = local_folder(folder)
         answered = read_trials(folder, ["trial_id", "finish_reason"], _ANSWERED)
         reasons = answered["finish_reason"].cast(pa.string())
         cut = [reason for reason in reasons.unique().to_pylist() if says_cut(reason)]
@@ -312,7 +312,7 @@ class _Named:
             self._ids[name] = [TrialIds(model, trial.condition) for model in self._alike]
         version = SUITES[problem.suite].prompt_version
         for ids in self._ids[name]:
-            yield ids.of(problem.problem_id, prompt_version=version, repeat=trial.repeat)
+            yield ids.make(problem.problem_id, prompt_version=version, repeat=trial.repeat)
 
 
 def _lengths(folder: Path) -> tuple[int | None, ...]:

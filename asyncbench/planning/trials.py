@@ -324,7 +324,7 @@ def trials_of(
             for condition, variant, trial_ids, version in ids[batch.suites[row]]:
                 if closed is not None and closed.rows[Slot(repeat, number, condition.name)][i]:
                     continue
-                trial_id = trial_ids.of(problem_id, prompt_version=version, repeat=repeat)
+                trial_id = trial_ids.make(problem_id, prompt_version=version, repeat=repeat)
                 if skip(trial_id):
                     if left_out is not None and not repeat:
                         left_out(condition.name, batch.cell(row), trial_id)
@@ -451,7 +451,7 @@ def _ids(
         here = pc.equal(batch["suite"], pa.scalar(suite))
         problem_ids = texts(batch["problem_id"].filter(here))
         version = SUITES[suite].prompt_version
-        its = pa.array(ids.of_all(problem_ids, prompt_version=version, repeat=repeat), pa.string())
+        its = pa.array(ids.make_all(problem_ids, prompt_version=version, repeat=repeat), pa.string())
         made = its if len(its) == len(made) else pc.replace_with_mask(made, here, its)
     return made
 

@@ -22,10 +22,10 @@ from asyncbench.problems.making import copy_some
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet, contract_batches
 from asyncbench.problems.schema import PROBLEM_FIELDS, ROWS_AT_ONCE
-from asyncbench.store.bucket.fetching import at_hand
+from asyncbench.store.bucket.fetching import local_folder
 from asyncbench.store.checksums import stamp
 from asyncbench.store.manifest import IMPORTED, read_manifest
-from asyncbench.store.snapshot import Columns, Filters, chosen_columns, expression, in_frames
+from asyncbench.store.snapshot import Columns, Filters, chosen_columns, expression, table_reader
 
 PROBLEMS: Final = "problems"
 EARLIER: Final = "earlier_problems"
@@ -156,7 +156,7 @@ def iter_problems(
     chosen = chosen_columns("problems", columns, COPY_SCHEMA)
     wanted = expression("problems", filters, COPY_SCHEMA)
     filter_text = str(wanted)  # an expression does not tell its columns otherwise
-    all_copies = copies(at_hand(folder))
+    all_copies = copies(local_folder(folder))
     names = [name for name in COPY_SCHEMA.names[1:] if name in (*chosen, "problem_id") or name in filter_text]
     return (
         batch
@@ -166,7 +166,7 @@ def iter_problems(
     )
 
 
-@in_frames
+@table_reader
 def read_problems(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
     """Read the problems behind a results folder: one row per problem set and problem.
 

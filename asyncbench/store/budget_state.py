@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.pricing import dollars_of, picodollars
-from asyncbench.store.bucket.fetching import at_hand
+from asyncbench.store.bucket.fetching import local_folder
 from asyncbench.store.catalog import steady
 from asyncbench.store.holdings import listed_calls, lost_calls, manifests_of, unknown_loss
 from asyncbench.store.manifest import folders_of, read_manifest
@@ -42,7 +42,7 @@ class FolderSpending:
         """Return what counts for calls in damaged lines, picodollars: each is taken for the dearest."""
         return self.damaged * (self.dearest or 0)
 
-    def charges(self, kind: str, of: str, also: Collection[str] = ()) -> Charges:
+    def charges(self, kind: str, name: str, also: Collection[str] = ()) -> Charges:
         """Return what a folder's calls count for a cap.
 
         Every alias counts for the sweep, and every call of a provider for that, whether or not the sweep
@@ -50,16 +50,16 @@ class FolderSpending:
 
         Args:
             kind: of the cap: `sweep`, `provider` or `model`.
-            of: its name; of a model its alias.
+            name: of the sweep or the provider; of a model its alias.
             also: of a model, aliases that it had before.
         """
-        own = [
-            spending.charges(of if kind == "provider" else None)
+        counted = [
+            spending.charges(name if kind == "provider" else None)
             for alias, spending in self.by_alias.items()
-            if kind != "model" or alias in {of, *also}
+            if kind != "model" or alias in {name, *also}
         ]
         unread = Charges(self.unread, 0, self.unread, self.damaged)
-        return Charges(*map(sum, zip(unread, *own, strict=True)))
+        return Charges(*map(sum, zip(unread, *counted, strict=True)))
 
 
 def known_costs(folder: Path) -> dict[str, KnownCosts]:
@@ -78,17 +78,22 @@ def spending_of(folder: Path | str) -> FolderSpending:
         ConfigError: the folder is not a results folder.
         StoreError: its manifest, its journal or a part cannot be read.
     """
-    path = at_hand(folder)
+    path = local_folder(folder)
 
     def counted(seen: Snapshot) -> FolderSpending:
-        manifests = manifests_of(path)
+        # Calls that may have stood in damaged lines of the journal.
+        damaged, manifests = 0, manifests_of(path)
         try:
-            damaged = sum(calls_in(line) for each in folders_of(path) for line in _damaged(each, seen))
+            for each in folders_of(path):
+                lines = [line for line in seen.damaged if line.segment.parent.parent == each]
+                damaged += sum(map(calls_in, damaged_lines(each, lines)))
         except FileNotFoundError as error:
             raise MovedError(
                 f"{path}: {error}. Its journal was being sealed. Read the folder again."
             ) from error
-        by_alias = _spending(seen, str(manifests[0]["sweep"]))
+
+        # Calls of parts and of the journal, and calls whose parts are lost.
+        by_alias = _spending(seen, sweep=str(manifests[0]["sweep"]))
         for alias, sums in (call for manifest in manifests for call in lost_calls(manifest)):
             by_alias.setdefault(alias, Spending()).add_json(sums)
         return FolderSpending(
@@ -133,15 +138,10 @@ def cap_uses(folder: Path) -> Iterator[CapUse]:
         )
 
 
-def _damaged(folder: Path, seen: Snapshot) -> Iterator[bytes]:
-    """Yield the damaged lines of one of the folders that were seen."""
-    own = [line for line in seen.damaged if line.segment.parent.parent == folder]
-    return damaged_lines(folder, own)
-
-
-def _spending(snapshot: Snapshot, own: str) -> dict[str, Spending]:
+def _spending(snapshot: Snapshot, *, sweep: str) -> dict[str, Spending]:
+    """Return what the calls of a folder's own sweep cost, by alias; those of imported trials are left out."""
     by_alias: dict[str, Spending] = {}
-    imported = snapshot.read("trials", ["trial_id"], pc.field("run") != own)["trial_id"].combine_chunks()
+    imported = snapshot.read("trials", ["trial_id"], pc.field("run") != sweep)["trial_id"].combine_chunks()
     for batch in snapshot.batches("attempts", ("trial_id", "model", *COLUMNS), rows=MANY_ROWS):
         rows = pa.table(batch)
         if len(imported):

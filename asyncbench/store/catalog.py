@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.records import History, Outcome
-from asyncbench.store.bucket.fetching import at_hand
+from asyncbench.store.bucket.fetching import local_folder
 from asyncbench.store.id_set import LEAST, IdSet
 from asyncbench.store.reading import take_snapshot
 from asyncbench.store.snapshot import (
@@ -23,7 +23,7 @@ from asyncbench.store.snapshot import (
     Filters,
     MovedError,
     Snapshot,
-    in_frames,
+    table_reader,
 )
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
@@ -31,7 +31,7 @@ pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 T = TypeVar("T")
 
 
-@in_frames
+@table_reader
 def read_trials(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
     """Read the answers of a results folder: one row per finished trial.
 
@@ -58,7 +58,7 @@ def read_trials(folder: Path | str, columns: Columns = None, filters: Filters | 
     return steady(folder, lambda seen: seen.read("trials", columns, filters))
 
 
-@in_frames
+@table_reader
 def read_grades(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
     """Read the grades: one row per finished trial and grader.
 
@@ -82,7 +82,7 @@ def read_grades(folder: Path | str, columns: Columns = None, filters: Filters | 
     return steady(folder, lambda seen: seen.read("grades", columns, filters))
 
 
-@in_frames
+@table_reader
 def read_attempts(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
     """Read the calls: one row per finished call, also of trials that failed or are still open.
 
@@ -106,7 +106,7 @@ def read_attempts(folder: Path | str, columns: Columns = None, filters: Filters 
     return steady(folder, lambda seen: seen.read("attempts", columns, filters))
 
 
-@in_frames
+@table_reader
 def read_lanes(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
     """Read the use of rate limits: one row per lane and minute.
 
@@ -130,7 +130,7 @@ def read_lanes(folder: Path | str, columns: Columns = None, filters: Filters | N
     return steady(folder, lambda seen: seen.read("lanes", columns, filters))
 
 
-@in_frames
+@table_reader
 def read_skipped(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
     """Read the trials that `stop_when` skipped: one row per trial.
 
@@ -152,7 +152,7 @@ def read_skipped(folder: Path | str, columns: Columns = None, filters: Filters |
     return steady(folder, lambda seen: seen.read("skipped", columns, filters))
 
 
-@in_frames
+@table_reader
 def read_steps(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
     """Read the results of the steps of `asyncbench load`: one row per model and step.
 
@@ -200,7 +200,7 @@ def iter_trials(
         ConfigError: The folder is not a results folder, a column does not exist, or a filter is wrong.
         StoreError: A file is missing or damaged. A damaged file raises when its rows are reached.
     """
-    return take_snapshot(at_hand(folder)).batches("trials", columns, filters, rows=batch_rows)
+    return take_snapshot(local_folder(folder)).batches("trials", columns, filters, rows=batch_rows)
 
 
 def iter_grades(
@@ -226,7 +226,7 @@ def iter_grades(
         ConfigError: The folder is not a results folder, a column does not exist, or a filter is wrong.
         StoreError: A file is missing or damaged. A damaged file raises when its rows are reached.
     """
-    return take_snapshot(at_hand(folder)).batches("grades", columns, filters, rows=batch_rows)
+    return take_snapshot(local_folder(folder)).batches("grades", columns, filters, rows=batch_rows)
 
 
 def iter_attempts(
@@ -252,22 +252,37 @@ def iter_attempts(
         ConfigError: The folder is not a results folder, a column does not exist, or a filter is wrong.
         StoreError: A file is missing or damaged. A damaged file raises when its rows are reached.
     """
-    return take_snapshot(at_hand(folder)).batches("attempts", columns, filters, rows=batch_rows)
+    return take_snapshot(local_folder(folder)).batches("attempts", columns, filters, rows=batch_rows)
 
 
 @dataclass(frozen=True, kw_only=True)
 class KnownTrials:
     """What a results folder knows of the trials that a run might ask."""
 
-    finished: IdSet = field(default_factory=lambda: IdSet.of(()))  # closed, and not to be asked again
-    failed: IdSet = field(default_factory=lambda: IdSet.of(()))  # those of them without a reply
+    finished: IdSet = field(default_factory=lambda: IdSet.collect(()))  # closed, and not to be asked again
+    failed: IdSet = field(default_factory=lambda: IdSet.collect(()))  # those of them without a reply
     again: Mapping[str, Outcome] = field(default_factory=dict)  # closed with this, and to be asked again
     seen: Snapshot | None = None  # the folder; None: nobody asks about calls
 
     @cached_property
     def histories(self) -> Mapping[str, History]:
         """What is known of all others that were called; looked for when it is first asked for."""
-        return {} if self.seen is None else _histories(self.seen, self.finished)
+        if self.seen is None:
+            return {}
+        calls: dict[str, tuple[int, float | None]] = {}
+        for rows in together(self.seen, "attempts", ["trial_id", "attempt", "cost_usd"], len(self.finished)):
+            for row in rows.filter(pc.invert(self.finished.among(rows["trial_id"]))).to_pylist():
+                number, cost = calls.get(row["trial_id"], (0, 0.0))
+                unknown = cost is None or row["cost_usd"] is None
+                calls[row["trial_id"]] = (
+                    max(number, row["attempt"]),
+                    None if unknown else cost + row["cost_usd"],
+                )
+        replies = self.seen.unfinished.replies
+        return {
+            trial_id: History(attempts=attempts, cost_usd=cost_usd, ended=replies.get(trial_id))
+            for trial_id, (attempts, cost_usd) in calls.items()
+        }
 
 
 def known_trials(folder: Path | str, *, again: Collection[Outcome] = ()) -> KnownTrials:
@@ -277,10 +292,10 @@ def known_trials(folder: Path | str, *, again: Collection[Outcome] = ()) -> Know
         ConfigError: the folder is not a results folder.
         StoreError: its manifest, its journal or a part cannot be read.
     """
-    return steady(folder, lambda seen: _known(seen, frozenset(again)))
+    return steady(folder, lambda seen: _find_trials(seen, frozenset(again)))
 
 
-def _known(snapshot: Snapshot, again: Collection[Outcome]) -> KnownTrials:
+def _find_trials(snapshot: Snapshot, again: Collection[Outcome]) -> KnownTrials:
     finished, failed = defaultdict[str, list[Any]](list), list[Any]()
     repeated = dict[str, Outcome]()
     # asked again, and answered, but not graded yet: what was paid for is not forgotten
@@ -300,7 +315,7 @@ def _known(snapshot: Snapshot, again: Collection[Outcome]) -> KnownTrials:
         for alias in pc.unique(closed["model"]).to_pylist():  # a part has but one
             finished[alias].append(closed["trial_id"].filter(pc.equal(closed["model"], pa.scalar(alias))))
     return KnownTrials(
-        finished=IdSet.of_models(
+        finished=IdSet.join_models(
             {alias: pa.chunked_array(ids, pa.string()) for alias, ids in finished.items()}
         ),
         failed=IdSet(pa.chunked_array(failed, pa.string())),
@@ -318,30 +333,13 @@ def texts(column: "pa.Array[pa.StringScalar]") -> list[str]:
     return cast("list[str]", column.to_pylist())
 
 
-def _histories(snapshot: Snapshot, finished: IdSet) -> dict[str, History]:
-    calls: dict[str, tuple[int, float | None]] = {}
-    for rows in together(snapshot, "attempts", ["trial_id", "attempt", "cost_usd"], len(finished)):
-        for row in rows.filter(pc.invert(finished.among(rows["trial_id"]))).to_pylist():
-            number, cost = calls.get(row["trial_id"], (0, 0.0))
-            unknown = cost is None or row["cost_usd"] is None
-            calls[row["trial_id"]] = (
-                max(number, row["attempt"]),
-                None if unknown else cost + row["cost_usd"],
-            )
-    replies = snapshot.unfinished.replies
-    return {
-        trial_id: History(attempts=attempts, cost_usd=cost_usd, ended=replies.get(trial_id))
-        for trial_id, (attempts, cost_usd) in calls.items()
-    }
-
-
-def together(snapshot: Snapshot, table: str, columns: Sequence[str], known: int) -> Iterator[pa.Table]:
-    """Yield rows of many parts together, as many as it takes for few lookups among so many `known` ids."""
+def together(snapshot: Snapshot, table: str, columns: Sequence[str], ids: int) -> Iterator[pa.Table]:
+    """Yield rows of many parts together: as many as make few lookups in a set of so many `ids`."""
     batches, rows = list[pa.RecordBatch](), 0
     for batch in snapshot.batches(table, columns, rows=MANY_ROWS):
         batches.append(batch)
         rows += batch.num_rows
-        if rows >= max(LEAST, known // 4):
+        if rows >= max(LEAST, ids // 4):
             yield pa.Table.from_batches(batches)
             batches, rows = [], 0
     if batches:
@@ -368,7 +366,7 @@ def _ids_where(folder: Path | str, condition: pc.Expression) -> frozenset[str]:
 
 def steady(folder: Path | str, use: Callable[[Snapshot], T]) -> T:
     """Return what `use` makes of a folder; looks again when parts were replaced between look and use."""
-    path = at_hand(folder)
+    path = local_folder(folder)
     return patiently(lambda: use(take_snapshot(path)))
 
 

@@ -43,8 +43,8 @@ class FolderCopy:
 
         copy = FolderCopy.claim("s3://bucket/night", folder)
         with Store.open(folder, sweep="night") as store:
-            …                     # beside it: await copy.tend(store, say)
-        await copy.finish(say)
+            …                     # beside it: await copy.tend(store, notify)
+        await copy.finish(notify)
 
     The copy holds the local folder for this process from `claim` to `finish`.
     """
@@ -74,28 +74,32 @@ class FolderCopy:
         Raises:
             ConfigError, StoreError: the bucket cannot be read, or the disk takes no more.
         """
-        top = BucketAddress.of(self.address)
+        top = BucketAddress.parse(self.address)
         joined = joined_workers(self.folder) if is_results_folder(self.folder) else frozenset()
         for name in BucketObjects(top).folders(WORKERS):
-            place = self.folder / WORKERS / name
+            worker = self.folder / WORKERS / name
             if name in joined:
                 self.workers.setdefault(name, False)  # it is to be removed
-            elif place.exists() and not is_partial(place):
+                continue
+            if worker.exists() and not is_partial(worker):
                 self.workers[name] = True
-            elif (brought := self._brought(str(top / WORKERS / name), place)) is not None:
-                self.workers[name] = brought
+                continue
 
-    def _brought(self, address: str, place: Path) -> bool | None:
-        """Bring the folder of a worker as it is now; return whether it is whole. None: there is none."""
-        set_partial(place, partial=True)
-        shutil.rmtree(place, ignore_errors=True)  # an older state
-        newest = bring_folder(address, place)
-        if newest is None or newest.ended:
-            set_partial(place, partial=False)
-        return None if newest is None else newest.ended
+            # Bring the worker's folder as it is now, in place of an older state.
+            set_partial(worker, partial=True)
+            shutil.rmtree(worker, ignore_errors=True)
+            newest = bring_folder(str(top / WORKERS / name), worker)
+            if newest is None or newest.ended:
+                set_partial(worker, partial=False)
+            if newest is not None:
+                self.workers[name] = newest.ended
 
     def remove_workers(self) -> None:
-        """Remove folders of workers from the bucket that are part of the run's by now; raises likewise."""
+        """Remove folders of workers from the bucket whose rows the run's own folder holds by now.
+
+        Raises:
+            ConfigError, StoreError: the bucket refuses.
+        """
         for name in [name for name in self.workers if not (self.folder / WORKERS / name).exists()]:
             remove_folder(f"{self.address}/{WORKERS}/{name}")
             del self.workers[name]
@@ -139,9 +143,9 @@ class FolderCopy:
         """Upload the folder as it was closed, with what is left in its journal, and let it go.
 
         Args:
-            say: is told what fails.
-            tries: of the upload.
-            then: is done after it, before the folder is let go.
+            notify: is called with a message when an upload fails.
+            tries: how often the upload is tried.
+            then: is called after the upload, before the folder is let go.
 
         Raises:
             OvertakenError: another writer has claimed the folder in the bucket.
@@ -222,18 +226,20 @@ class FolderCopy:
         with storing(self.folder):
             for name in (*manifest[HOLDS]["parts"], *(f"{JOURNAL}/{segment}" for segment in segments)):
                 files[name] = _linked(self.folder / name, self._links / name)
-            for name in _others(self.folder):
+            for name in _other_files(self.folder):
                 path = self.folder / name
                 if path.suffix == ".parquet":
                     files[name] = _linked(path, self._links / name)
                 elif path.stat().st_size > SMALL_BYTES:
-                    files[name] = _copied(path, self._links / name)
+                    files[name] = copy = self._links / name
+                    make_folder(copy.parent, mode=OWNERS)
+                    shutil.copy2(path, copy)
                 else:
                     files[name] = path.read_bytes()
         return files
 
 
-def _others(folder: Path) -> Iterator[str]:
+def _other_files(folder: Path) -> Iterator[str]:
     """Yield the names of files that are neither parts nor of the journal."""
     for top in sorted(folder.iterdir()):
         if top.name not in STAYING and not top.name.startswith("."):
@@ -249,12 +255,6 @@ def _linked(path: Path, link: Path) -> Path:
     except OSError:  # a file system without links
         shutil.copyfile(path, link)
     return link
-
-
-def _copied(path: Path, copy: Path) -> Path:
-    make_folder(copy.parent, mode=OWNERS)
-    shutil.copy2(path, copy)
-    return copy
 
 
 def _note_loss(folder: Path, lost: BucketWriter | None) -> None:

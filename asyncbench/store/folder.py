@@ -83,9 +83,9 @@ class Store:
                 accept_missing_calls(folder)
             if again is None:  # else whatever looks for known trials compares again
                 check_holdings(folder)
-            known = KnownTrials() if again is None else known_trials(folder, again=again)
-            self.finished, self.failed = known.finished, known.failed
-            self.again, self._known = known.again, known
+            self._known = KnownTrials() if again is None else known_trials(folder, again=again)
+            self.finished, self.failed = self._known.finished, self._known.failed
+            self.again = self._known.again
             exits.callback(forget_manifest, folder)
             know_manifest(folder)
             self._exits = exits.pop_all()

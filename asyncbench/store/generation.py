@@ -47,19 +47,19 @@ class Generation:
         self.number = 1 + max(numbers, default=0)
         self._folder = folder
         self._table = table
-        self._parts: list[tuple[Part, frozenset[Path]]] = []  # with what they take the place of
+        self._parts: list[tuple[Part, frozenset[Path]]] = []  # each with the earlier parts it replaces
         self._kept: dict[str, Path] = {}  # earlier parts that are taken over, by their paths in the list
         self._adopted: dict[str, JsonObject] = {}  # the same of other folders' parts: what their lists say
         self._remaining = set(earlier)
 
-    def part(self, of: Sequence[Path], *, may_be_empty: bool = False) -> Part:
+    def part(self, replaced: Sequence[Path], *, may_be_empty: bool = False) -> Part:
         """Return a new part, to be filled, that takes the place of earlier ones of one partition.
 
         Raises:
             StoreError: one of them has been given already, or they are not of one partition.
         """
-        part = Part(self._folder / _NEXT, self._place(of), may_be_empty=may_be_empty)
-        self._parts.append((part, frozenset(of)))
+        part = Part(self._folder / _NEXT, self._next_name(replaced), may_be_empty=may_be_empty)
+        self._parts.append((part, frozenset(replaced)))
         return part
 
     @property
@@ -75,18 +75,18 @@ class Generation:
 
     def adopt(self, path: Path, entry: JsonObject, partition: Path, number: int) -> None:
         """Take a part of another folder over as it is; raises StoreError: the disk does not take it."""
-        place = self._further(partition, number)
-        self._adopted[place.as_posix()] = entry
-        self._link(path, place)
+        name = self._further(partition, number)
+        self._adopted[name.as_posix()] = entry
+        self._link(path, name)
 
-    def keep_after_all(self, of: Sequence[Path]) -> None:
+    def keep_after_all(self, earlier: Sequence[Path]) -> None:
         """Take earlier parts over as they are, instead of the parts that were filled to take their place."""
-        for part, places in self._parts:
-            if places.issubset(of):
+        for part, replaced in self._parts:
+            if replaced.issubset(earlier):
                 part.drop()
-                self._remaining |= places
-        self._parts = [(part, places) for part, places in self._parts if not places.issubset(of)]
-        for path in of:
+                self._remaining |= replaced
+        self._parts = [(part, replaced) for part, replaced in self._parts if not replaced.issubset(earlier)]
+        for path in earlier:
             self.keep(path)
 
     def keep(self, path: Path) -> None:
@@ -95,12 +95,12 @@ class Generation:
         Raises:
             StoreError: it has been given already, or the disk does not take it.
         """
-        place = self._place([path])
-        self._kept[place.as_posix()] = path
-        self._link(path, place)
+        name = self._next_name([path])
+        self._kept[name.as_posix()] = path
+        self._link(path, name)
 
-    def _link(self, path: Path, place: Path) -> None:
-        target = self._folder / _NEXT / place
+    def _link(self, path: Path, name: Path) -> None:
+        target = self._folder / _NEXT / name
         with storing(target):
             make_folder(target.parent)
             try:
@@ -118,28 +118,29 @@ class Generation:
         for part, _ in self._parts:
             part.finish()
             part.publish()
-        self._parts = [(part, places) for part, places in self._parts if places or part.rows]
+        self._parts = [(part, replaced) for part, replaced in self._parts if replaced or part.rows]
 
     def changes(self) -> Changes:
         """Return what becomes of the list of the folder's parts."""
-        known = known_parts(self._folder)
+        listed = known_parts(self._folder)
         old = {path: path.relative_to(self._folder).as_posix() for path in self.earlier}
-        kept = {key: known.get(old[path]) for key, path in self._kept.items()}
+        kept = {key: listed.get(old[path]) for key, path in self._kept.items()}
         new = {part.key: part.entry for part, _ in self._parts}
         return dict.fromkeys(old.values()) | kept | self._adopted | new
 
     def _further(self, partition: Path, number: int) -> Path:
         return partition / f"part-g{self.number:06d}-{number:06d}.parquet"
 
-    def _place(self, of: Sequence[Path]) -> Path:
-        places = {path.parent for path in of}
-        if len(places) != 1 or not self._remaining.issuperset(of):
+    def _next_name(self, replaced: Sequence[Path]) -> Path:
+        """Return the path, relative to the folder, of the part that takes the place of earlier ones."""
+        partitions = {path.parent for path in replaced}
+        if len(partitions) != 1 or not self._remaining.issuperset(replaced):
             raise StoreError(
-                f"{', '.join(map(str, of))}: not earlier parts of one partition, each given once"
+                f"{', '.join(map(str, replaced))}: not earlier parts of one partition, each given once"
             )
-        self._remaining -= set(of)
-        name = f"part-g{self.number:06d}-{max(map(sealed_up_to, of)):06d}.parquet"
-        return places.pop().relative_to(self._folder) / name
+        self._remaining -= set(replaced)
+        name = f"part-g{self.number:06d}-{max(map(sealed_up_to, replaced)):06d}.parquet"
+        return partitions.pop().relative_to(self._folder) / name
 
 
 @contextmanager
@@ -220,23 +221,23 @@ def sealed_up_to(part: Path) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def exchanged(one: Path, other: Path) -> bool:
+def exchanged(first: Path, second: Path) -> bool:
     """Exchange the names of two folders in one step; return whether the system can."""
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if rename is None:
         return False
-    if rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+    if rename(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) == 0:
         return True
     if (number := ctypes.get_errno()) in _CANNOT:
         return False
-    raise OSError(number, os.strerror(number), str(one))
+    raise OSError(number, os.strerror(number), str(first))
 
 
 def needs_compaction(parts: Sequence[Path]) -> bool:
     """Return whether some partition of a table has so many small parts that readers feel it."""
-    crowded = Counter(path.parent for path in parts)
-    some = [path for path in parts if crowded[path.parent] >= MANY_PARTS]  # of the others none is opened
-    return any(len(small) >= MANY_PARTS for small, _ in _partitions(some))
+    counts = Counter(path.parent for path in parts)
+    crowded = [path for path in parts if counts[path.parent] >= MANY_PARTS]  # only these are opened
+    return any(len(small) >= MANY_PARTS for small, _ in _partitions(crowded))
 
 
 def compact(generation: Generation) -> None:
@@ -263,10 +264,11 @@ def compact(generation: Generation) -> None:
 
 
 def _partitions(parts: Sequence[Path]) -> Iterator[tuple[list[Path], list[Path]]]:
+    """Yield of each partition the small parts and the full ones."""
     for _, group in groupby(sorted(parts, key=lambda path: path.parent), key=lambda path: path.parent):
-        there = list(group)
-        full = [path for path in there if _rows(path) >= FULL_ROWS]
-        yield [path for path in there if path not in full], full
+        paths = list(group)
+        full = [path for path in paths if _rows(path) >= FULL_ROWS]
+        yield [path for path in paths if path not in full], full
 
 
 def _rows(part: Path) -> int:

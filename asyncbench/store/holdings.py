@@ -17,7 +17,7 @@ process, or a power cut, leaves files each of which is as it was or as it was to
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -143,7 +143,7 @@ def list_of(folder: Path, *, accept: bool = False) -> dict[str, JsonObject]:
         try:
             for batch in scanned(table, [path], columns=columns.get(table, SCHEMAS[table].names[:1])):
                 entry.add(pa.table(batch))
-            entries[key] = entry.to_json(path)
+            entries[key] = entry.json_object(path)
         except StoreError:
             if not accept:
                 raise
@@ -199,10 +199,10 @@ def taken_over(holds: Holds, on_disk: Mapping[str, Path]) -> TakenOver:
 
 def manifests_of(folder: Path) -> list[Manifest]:
     """Return the manifests of a folder and of those of its workers; what it took over is listed once."""
-    own = read_manifest(folder)
-    holds = own.get(HOLDS, {})
+    main = read_manifest(folder)
+    holds = main.get(HOLDS, {})
     taken = taken_over(holds, parts_on_disk(folder) if "joining" in holds else {})
-    manifests = [own]
+    manifests = [main]
     for path in worker_folders(folder):
         manifest = read_manifest(path)
         if path.name in taken.workers:
@@ -261,16 +261,11 @@ def _wrong(path: Path | None, states: Sequence[JsonObject | None]) -> str | None
         return None if None in states else "is missing"
     if not entries:
         return "does not belong here: it is a copy, or from an older state of the folder. Move it away"
-    if any(_matches(path, entry) for entry in entries):
-        return None
+    with suppress(OSError):  # it cannot be read: it counts as changed
+        found = fingerprint(path)
+        if any(found == (entry["bytes"], entry["digest"]) for entry in entries):
+            return None
     return "has changed since it was written: it is damaged or was replaced"
-
-
-def _matches(path: Path, entry: JsonObject) -> bool:
-    try:
-        return fingerprint(path) == (entry["bytes"], entry["digest"])
-    except OSError:
-        return False
 
 
 def _emptied(segment: Path) -> str | None:
@@ -323,6 +318,8 @@ def accept_loss(folder: Path) -> list[str]:
         StoreError: the disk does not take it.
     """
     _refuse_links(folder)
+
+    # Parts that are missing or damaged are lost; what is damaged, or should not be there, is set aside.
     on_disk, holds = parts_on_disk(folder), read_manifest(folder)[HOLDS]
     expected = _expected(holds, on_disk)
     lost = {}
@@ -338,9 +335,22 @@ def accept_loss(folder: Path) -> list[str]:
         if key in lost or not any(expected.get(key, ())):
             with storing(path):
                 publish(path, folder / QUARANTINE / key)
+
+    # The list of parts forgets them, and keeps what their calls cost.
     gone = [name for name in holds.get(JOURNAL, []) if _emptied(folder / JOURNAL / name)]
     with changed_manifest(folder) as manifest:
-        _write_off(manifest[HOLDS], lost, gone)
+        holds = manifest[HOLDS]
+        for parts in (holds["parts"], holds.get("next", {}).get("parts", {})):
+            for key in lost:
+                parts.pop(key, None)
+        holds[JOURNAL] = [name for name in holds.get(JOURNAL, []) if name not in gone]
+        holds["lost"] = [
+            *holds.get("lost", []),
+            *({"path": key, **entry} for key, entry in lost.items()),
+            *({"path": f"{JOURNAL}/{name}"} for name in gone),
+        ]
+
+    # Where grades are lost, an empty part takes their place.
     empty = [Part(folder, Path(key), may_be_empty=True) for key in lost if key.startswith("grades/")]
     for part in empty:
         part.finish()
@@ -353,21 +363,12 @@ def accept_loss(folder: Path) -> list[str]:
 def _refuse_links(folder: Path) -> None:
     """Refuse folders that are links: what is taken for lost, or put in its place, may not lie elsewhere."""
     for top in (folder / name for name in (*SCHEMAS, JOURNAL, QUARANTINE, TEMPORARY, WORKERS)):
-        below = (Path(at, name) for at, names, _ in os.walk(top) for name in names)
+        below = (Path(parent, name) for parent, names, _ in os.walk(top) for name in names)
         for path in (path for path in (top, *below) if path.is_symlink()):
             raise StoreError(
                 f"{path} is a link. --accept-loss changes nothing outside of {folder}. Put the folder itself "
                 "in the link's place, and run again."
             )
-
-
-def _write_off(holds: Holds, lost: Mapping[str, JsonObject], segments_gone: Sequence[str]) -> None:
-    for parts in (holds["parts"], holds.get("next", {}).get("parts", {})):
-        for key in lost:
-            parts.pop(key, None)
-    holds[JOURNAL] = [name for name in holds.get(JOURNAL, []) if name not in segments_gone]
-    gone = [{"path": f"{JOURNAL}/{name}"} for name in segments_gone]
-    holds["lost"] = [*holds.get("lost", []), *({"path": key, **entry} for key, entry in lost.items()), *gone]
 
 
 def accept_missing_calls(folder: Path) -> None:

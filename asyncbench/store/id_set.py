@@ -35,12 +35,12 @@ class IdSet(AbstractSet[str]):
         self._by_model = by_model or {}
 
     @classmethod
-    def of(cls, ids: Iterable[str]) -> Self:
+    def collect(cls, ids: Iterable[str]) -> Self:
         """Return the set of some ids; one that is a set already is returned as it is."""
         return ids if isinstance(ids, cls) else cls(pa.chunked_array([list(dict.fromkeys(ids))], pa.string()))
 
     @classmethod
-    def of_models(cls, by_model: Mapping[str, IdColumn]) -> Self:
+    def join_models(cls, by_model: Mapping[str, IdColumn]) -> Self:
         """Return the set of the ids of several models, by alias."""
         return cls(strung(by_model.values()), by_model)
 
@@ -49,8 +49,9 @@ class IdSet(AbstractSet[str]):
         return frozenset(it)
 
     def __or__(self, others: AbstractSet[Any]) -> "IdSet":  # Any: as the base class has it
-        new = IdSet.of(others)
-        return IdSet(strung([self.column, new._without(self)]), self._by_model)
+        column = IdSet.collect(others).column
+        added = column.filter(pc.invert(self.among(column)))
+        return IdSet(strung([self.column, added]), self._by_model)
 
     def among(self, ids: IdColumn) -> IdColumn:
         """Return which of some ids are in this set, as a column of booleans.
@@ -78,24 +79,26 @@ class IdSet(AbstractSet[str]):
         )
         places_of, missed = list[IdColumn](), list[IdColumn]()
         for alias, column in ids:
-            own = IdSet(self._by_model.get(alias, strung(()))).places(column)
-            places_of.append(pc.add(own, pa.scalar(starts.get(alias, 0), pa.int32())))
-            missed.append(column.filter(pc.is_null(own)))
+            in_model = IdSet(self._by_model.get(alias, strung(()))).places(column)
+            places_of.append(pc.add(in_model, pa.scalar(starts.get(alias, 0), pa.int32())))
+            missed.append(column.filter(pc.is_null(in_model)))
+
+        # What no model of that alias has may be among the ids of the others.
         if sum(len(places) - places.null_count for places in places_of) < len(self):
-            others, start = self.places(strung(missed)), 0
-            for i, (places, others_of) in enumerate(zip(places_of, missed, strict=True)):
-                its = others.slice(start, len(others_of)).combine_chunks()
+            elsewhere, start = self.places(strung(missed)), 0
+            for i, (places, missed_ids) in enumerate(zip(places_of, missed, strict=True)):
+                replacing = elsewhere.slice(start, len(missed_ids)).combine_chunks()
                 every = places.combine_chunks()
-                places_of[i] = pa.chunked_array([pc.replace_with_mask(every, pc.is_null(every), its)])
-                start += len(others_of)
+                places_of[i] = pa.chunked_array([pc.replace_with_mask(every, pc.is_null(every), replacing)])
+                start += len(missed_ids)
         return places_of
 
     @cached_property
-    def _as_python(self) -> frozenset[str]:
+    def _python_set(self) -> frozenset[str]:
         return frozenset(self)
 
     def __contains__(self, trial_id: object) -> bool:
-        return trial_id in self._as_python
+        return trial_id in self._python_set
 
     def __iter__(self) -> Iterator[str]:
         return chain.from_iterable(cast("list[str]", chunk.to_pylist()) for chunk in self.column.chunks)
@@ -105,16 +108,13 @@ class IdSet(AbstractSet[str]):
 
     def places(self, ids: IdColumn) -> IdColumn:
         """Return where in this set each of some ids is, from 0 on; NULL: it is not."""
-        known: Any = pa.nulls(len(ids), pa.int32())
+        places: Any = pa.nulls(len(ids), pa.int32())
         rows = max(LEAST, len(self) // 4)
         for start in range(0, len(self), rows):
             block = self.column.slice(start, rows).combine_chunks()
-            at = pc.add(pc.index_in(ids, value_set=block), pa.scalar(start, pa.int32()))
-            known = pc.coalesce(known, at)
-        return known if isinstance(known, pa.ChunkedArray) else pa.chunked_array([known])
-
-    def _without(self, others: "IdSet") -> IdColumn:
-        return self.column.filter(pc.invert(others.among(self.column)))
+            in_block = pc.add(pc.index_in(ids, value_set=block), pa.scalar(start, pa.int32()))
+            places = pc.coalesce(places, in_block)
+        return places if isinstance(places, pa.ChunkedArray) else pa.chunked_array([places])
 
 
 # ── ids as numbers ───────────────────────────────────────────────────────────────────────────────
@@ -149,7 +149,7 @@ def _fingerprint(text: bytes) -> int:
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 
 
-def in_several(columns: Sequence[IdColumn]) -> "pa.Array[pa.StringScalar]":
+def repeated_ids(columns: Sequence[IdColumn]) -> "pa.Array[pa.StringScalar]":
     """Return the ids that several columns have."""
     marks = [fingerprints(column) for column in columns]
     every = np.sort(np.concatenate([distinct(mark) for mark in marks]))

@@ -7,7 +7,7 @@ workers are counted together. So a join that was killed half-way is finished by 
 """
 
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -43,7 +43,7 @@ from asyncbench.store.manifest import (
 from asyncbench.store.parts import TEMPORARY, Part, partition_of, scanned
 from asyncbench.store.reading import read_folder, take_snapshot
 from asyncbench.store.schema import SCHEMAS
-from asyncbench.store.sealing import FolderJournal, by_partition, next_number
+from asyncbench.store.sealing import FolderJournal, next_number, partition_rows
 from asyncbench.store.segment import QUARANTINE, Damage, lines_of, name_of, segments
 from asyncbench.store.united import UnitedSnapshot, united
 
@@ -77,17 +77,23 @@ def join_folders(folders: Sequence[Path], out: Path) -> JoinedFolders:
     """
     seen = united([take_snapshot(folder).ended() for folder in folders])
     for name in SCHEMAS:
-        for place in _places(name, seen):
-            part = Part(out, place / PART)
-            for rows in _rows(name, place, seen):
+        partitions = {partition_of(name, path) for path in seen.files[name]}
+        partitions |= {partition for partition, _ in partition_rows(name, seen.journalled[name])}
+        for partition in sorted(partitions):
+            part = Part(out, partition / PART)
+            for rows in _joined_rows(name, partition, seen):
                 part.add(rows)
             part.finish()
             part.publish()
+
+    # The journal keeps nothing but answers that no run has graded yet.
     every = [each for folder in folders for each in folders_of(folder)]
     damaged = _set_aside_all(every, seen.damaged, out)
     journal = Journal(out / JOURNAL, number=next_number(out), unfinished=seen.unfinished)
     journal.segment.sync()
-    journal.close()  # without an answer that no run has graded yet, it goes
+    journal.close()  # and is removed, where there are none
+
+    # The manifest lists the new parts, and what was lost of the folders before.
     gone = [file for folder in every for file in lost_files(read_manifest(folder))]
     with changed_manifest(out) as manifest:
         manifest[HOLDS] = {
@@ -98,37 +104,33 @@ def join_folders(folders: Sequence[Path], out: Path) -> JoinedFolders:
     kept = take_snapshot(out)
     return JoinedFolders(
         trials=len(kept.read("trials", ["trial_id"])),
-        trials_twice=sum(map(len, seen.gave_way["trials"])),
+        trials_twice=sum(map(len, seen.dropped["trials"])),
         attempts=len(kept.read("attempts", ["trial_id"])),
         attempts_twice=seen.calls.twice,
         damaged=damaged,
     )
 
 
-def _places(name: str, seen: UnitedSnapshot) -> list[Path]:
-    """Return the partitions of a table that any of the folders has."""
-    places = {partition_of(name, path) for path in seen.files[name]}
-    return sorted(places | {place for place, _ in by_partition(name, seen.journalled[name])})
-
-
-def _rows(name: str, place: Path, seen: UnitedSnapshot) -> Iterator[pa.Table]:
-    """Yield what is kept of one partition, folder by folder."""
-    partition = dict(part.split("=", 1) for part in place.parts[1:])
-    here = pc.scalar(True)
-    for key, value in partition.items():
-        here = here & (pc.field(key) == unquote(value))
-    there = set[str]()
-    for batch in seen.within(name, lambda path: partition_of(name, path) == place).batches(name, None, here):
+def _joined_rows(name: str, partition: Path, seen: UnitedSnapshot) -> Iterator[pa.Table]:
+    """Yield what is kept of one partition of a table, folder by folder."""
+    in_partition = pc.scalar(True)
+    for folder in partition.parts[1:]:
+        key, _, value = folder.partition("=")
+        in_partition = in_partition & (pc.field(key) == unquote(value))
+    parts = seen.select_parts(name, lambda path: partition_of(name, path) == partition)
+    kept = set[str]()
+    for batch in parts.batches(name, None, in_partition):
         rows = pa.Table.from_batches([batch])
-        if name in _OF_COPIES:  # a folder may be a copy
-            own = [str(row) for row in rows.select(_OF_COPIES[name]).to_pylist()]
-            rows = rows.filter(pa.array([row not in there for row in own], pa.bool_()))
-            there.update(own)
+        if name in _SAME_IN_COPIES:  # one of the folders may be a copy of another
+            keys = [str(row) for row in rows.select(_SAME_IN_COPIES[name]).to_pylist()]
+            rows = rows.filter(pa.array([key not in kept for key in keys], pa.bool_()))
+            kept.update(keys)
         yield rows
 
 
-# What is the same in a copy of a folder. Two workers may have run a lane in one minute: not its key alone.
-_OF_COPIES: Final = {"steps": ["model", "load", "began_at"], "lanes": SCHEMAS["lanes"].names}
+# The columns by which a row of a copied folder is known. Two workers may have run a lane in the same minute,
+# so the key of `lanes` alone does not tell their rows apart.
+_SAME_IN_COPIES: Final = {"steps": ["model", "load", "began_at"], "lanes": SCHEMAS["lanes"].names}
 
 
 def _set_aside_all(folders: Sequence[Path], damaged: Sequence[Damage], out: Path) -> int:
@@ -149,7 +151,7 @@ def _set_aside_all(folders: Sequence[Path], damaged: Sequence[Damage], out: Path
 
 
 IN_ORDER = ("grades", "trials", "attempts", "lanes", "skipped", "steps")
-_OWN = {MANIFEST, SWEEP_FILE, LOCK, MARK}  # files of every results folder
+_EVERYWHERE = {MANIFEST, SWEEP_FILE, LOCK, MARK}  # files that every results folder has
 ROWS = 2048  # of a batch: replies may be long
 
 
@@ -184,10 +186,21 @@ def join(folder: Path, ended: Sequence[str], journal: FolderJournal) -> None:
             with next_generation(folder, name, seen.sources[0].files[name], joins=True) as new:
                 _fill(new, name, seen, [folder, *workers.values()], numbers)
             _note(folder, name)
+
+    # Files beside the tables. The next segment gets a new number: parts took the numbers up to there.
     _set_aside(folder, workers.values(), numbers)
-    journal.rotate(next(numbers))  # or parts of later segments had the numbers of some that were taken over
+    journal.rotate(next(numbers))
     journal.seal()
-    _conclude(folder, workers)
+
+    # Say that all is taken over, what was lost before, and on which machines the workers were.
+    manifests = [read_manifest(path) for path in workers.values()]
+    with changed_manifest(folder) as manifest:
+        holds = manifest[HOLDS]
+        holds[JOINED] = [*holds.get(JOINED, ()), *holds.pop("joining")["workers"]]
+        if lost := [*lost_files(manifest), *(file for each in manifests for file in lost_files(each))]:
+            holds["lost"] = lost
+        hosts = {each[WORKER]["name"]: each[WORKER]["host"] for each in manifests if WORKER in each}
+        manifest.setdefault(WORKERS, {}).update(hosts)
     remove_joined(folder)
 
 
@@ -206,25 +219,28 @@ def _fill(
 ) -> None:
     """Fill the next generation of a table with the rows of all folders; most parts stay as they are."""
     for source, (alone, folder) in enumerate(zip(seen.sources, folders, strict=True)):
-        known = known_parts(folder) if source and alone.files[name] else {}
+        listed = known_parts(folder) if source and alone.files[name] else {}
         for path in alone.files[name]:
-            if _has(path, name, seen.changed_ids(name, source)):
-                own = new.part([path], may_be_empty=True) if not source else None
-                part = own or new.further_part(partition_of(name, path), next(numbers))
+            if _has_rows(path, name, seen.changed_ids(name, source)):
+                part = (
+                    new.further_part(partition_of(name, path), next(numbers))
+                    if source
+                    else new.part([path], may_be_empty=True)
+                )
                 for batch in scanned(name, [path], rows=ROWS):
-                    part.add(seen.settled(name, source, pa.Table.from_batches([batch])))
+                    part.add(seen.count_rows(name, source, pa.Table.from_batches([batch])))
                 part.finish()
-            elif entry := known.get(path.relative_to(folder).as_posix()):
+            elif entry := listed.get(path.relative_to(folder).as_posix()):
                 new.adopt(path, entry, partition_of(name, path), next(numbers))
             else:
                 new.keep(path)
     if name == "attempts":
-        for place, rows in by_partition(name, seen.calls.rows):
-            part = new.further_part(place, next(numbers))
+        for partition, rows in partition_rows(name, seen.calls.rows):
+            part = new.further_part(partition, next(numbers))
             part.add(rows)
 
 
-def _has(path: Path, name: str, trial_ids: Any) -> bool:
+def _has_rows(path: Path, name: str, trial_ids: Any) -> bool:
     """Return whether a part has rows of some trials."""
     if not len(trial_ids):
         return False
@@ -238,31 +254,21 @@ def _has(path: Path, name: str, trial_ids: Any) -> bool:
 def _set_aside(folder: Path, workers: Collection[Path], numbers: Iterator[int]) -> None:
     """Keep damaged lines and parts, and files that are no results; doing it again changes nothing."""
     aside = folder / QUARANTINE
-    known = {file.read_bytes() for file in aside.glob("*.wal")}
+    kept = {file.read_bytes() for file in aside.glob("*.wal")}
     for worker in workers:
         for path in sorted((worker / QUARANTINE).glob("*")):
             if path.is_dir():
                 with storing(aside):
                     make_folder(aside / worker.name)
                     path.rename(aside / worker.name / path.name)
-            elif (lines := path.read_bytes()) not in known:
+            elif (lines := path.read_bytes()) not in kept:
                 name = name_of(next(numbers))
                 write_durably(aside / name, lines, temporary=folder / TEMPORARY / name)
-        for path in sorted(path for path in worker.iterdir() if path.is_file() and path.name not in _OWN):
+        for path in sorted(
+            path for path in worker.iterdir() if path.is_file() and path.name not in _EVERYWHERE
+        ):
             with storing(folder):
                 path.rename(folder / f"{worker.name}-{path.name}")  # such as faults.txt
-
-
-def _conclude(folder: Path, workers: Mapping[str, Path]) -> None:
-    """Say that all is taken over, what was lost before, and on which machines the workers were."""
-    manifests = [read_manifest(path) for path in workers.values()]
-    with changed_manifest(folder) as manifest:
-        holds = manifest[HOLDS]
-        holds[JOINED] = [*holds.get(JOINED, ()), *holds.pop("joining")["workers"]]
-        if lost := [*lost_files(manifest), *(file for each in manifests for file in lost_files(each))]:
-            holds["lost"] = lost
-        known = (each[WORKER] for each in manifests if WORKER in each)
-        manifest.setdefault(WORKERS, {}).update({worker["name"]: worker["host"] for worker in known})
 
 
 def remove_joined(folder: Path) -> None:

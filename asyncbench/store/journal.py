@@ -109,19 +109,16 @@ class Journal:
             self.segment.append(*[encode_json(_LINES[type(event)](event)) for event in waiting])
         finally:
             for _ in range(self.segment.lines - before):
-                self._note(waiting.popleft())
-
-    def _note(self, event: Event) -> None:
-        """Take in that an event is written."""
-        if isinstance(event, Sent):
-            self._unfinished.begin(event)
-            return
-        self.rows += 1
-        if isinstance(event, Ended):
-            self._unfinished.end(event)
-        elif isinstance(event, Result):
-            self._unfinished.close(event.trial.trial_id)
-            self.results += 1
+                event = waiting.popleft()
+                if isinstance(event, Sent):
+                    self._unfinished.begin(event)
+                    continue
+                self.rows += 1
+                if isinstance(event, Ended):
+                    self._unfinished.end(event)
+                elif isinstance(event, Result):
+                    self._unfinished.close(event.trial.trial_id)
+                    self.results += 1
 
     def carry(self, replies: Mapping[str, Ended]) -> None:
         """Begin the next segment with these answers that are not graded yet, instead of those there were."""
@@ -228,9 +225,9 @@ def _last_call(trial: Mapping[str, Any]) -> Attempt:  # Any: JSON of our own
     return lost(call)
 
 
-# what Attempt and its row have in common; the rest is built anew
+# Fields that `Attempt` and its row have in common; the others are built anew.
 _TIMES = ("due_at", "batch_ended_at")  # that may be NULL
-_SAME = tuple({own.name for own in fields(Attempt)} - {"started_at", "usage", "raw_usage", *_TIMES})
+_SAME = tuple({field.name for field in fields(Attempt)} - {"started_at", "usage", "raw_usage", *_TIMES})
 
 
 def _ending(key: str, ended: Ended) -> Row:
@@ -247,6 +244,6 @@ def _ended(row: Mapping[str, Any], written: Mapping[str, Any] | None) -> Ended: 
         started_at=row["started_at"] / 1_000_000,
         usage=reply.usage if reply else None,
         raw_usage=reply.raw_usage if reply else None,
-        **{name: at / 1_000_000 for name in _TIMES if (at := row.get(name)) is not None},
+        **{name: time_us / 1_000_000 for name in _TIMES if (time_us := row.get(name)) is not None},
     )
     return Ended(attempt=attempt, reply=reply)

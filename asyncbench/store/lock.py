@@ -26,7 +26,7 @@ def locked(folder: Path) -> Iterator[os.stat_result]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         with storing(path):
-            if not _got(descriptor, path):
+            if not _acquire(descriptor, path):
                 holder = path.read_text().strip() or "unknown"
                 raise StoreError(
                     f"process {holder} is writing to {path.parent}. Wait until it is done, or set another "
@@ -39,15 +39,16 @@ def locked(folder: Path) -> Iterator[os.stat_result]:
         os.close(descriptor)
 
 
-def same_lock(folder: Path, own: os.stat_result) -> bool:
+def same_lock(folder: Path, held_lock: os.stat_result) -> bool:
     """Return whether the lock that a process holds is the folder's still."""
     try:
-        return os.path.samestat(own, (folder / LOCK).stat())
+        return os.path.samestat(held_lock, (folder / LOCK).stat())
     except OSError:
         return False
 
 
-def _got(descriptor: int, path: Path) -> bool:
+def _acquire(descriptor: int, path: Path) -> bool:
+    """Take the lock, unless a process holds it for longer than a glance; return whether it was taken."""
     for _ in range(GLANCES):
         with suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

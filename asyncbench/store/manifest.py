@@ -77,7 +77,11 @@ def worker_folders(folder: Path) -> list[Path]:
     joined = joined_workers(folder) if names else ()
     shown = (name for name in names if name not in joined and not name.startswith("."))  # or a draft
     paths = [workers_folder(folder) / name for name in shown]
-    torn = [path for path in paths if not is_results_folder(path) and _holds_rows(path)]
+    torn = [
+        path
+        for path in paths
+        if not is_results_folder(path) and any((path / name).exists() for name in (JOURNAL, *SCHEMAS))
+    ]
     joined = joined_workers(folder) if torn else ()  # meanwhile: then it is being removed
     if lacking := [path for path in torn if path.name not in joined]:
         raise StoreError(
@@ -85,10 +89,6 @@ def worker_folders(folder: Path) -> list[Path]:
             "elsewhere: then its trials are asked, and paid, again."
         )
     return [path for path in paths if is_results_folder(path)]
-
-
-def _holds_rows(worker: Path) -> bool:
-    return any((worker / name).exists() for name in (JOURNAL, *SCHEMAS))
 
 
 def is_partial(worker: Path) -> bool:
@@ -179,21 +179,21 @@ def planned(manifest: Manifest) -> dict[tuple[str, str, str], dict[str, dict[str
 
 
 def joined_recordings(
-    parts: Iterable[tuple[Collection[str], Iterable[Mapping[str, Any]]]],
+    sources: Iterable[tuple[Collection[str], Iterable[Mapping[str, Any]]]],
 ) -> list[dict[str, Any]]:  # Any: JSON of our own
     """Return whose recorded answers a folder holds: alias, model, first and last day.
 
-    Such an alias is `mixed` where another part of the folder asked it without a recording.
+    Such an alias is `mixed` where another source of the folder asked it without a recording.
 
     Args:
-        parts: of the folder: the aliases asked, and the recordings among them.
+        sources: of each run or merged folder: the aliases asked, and the recordings among them.
     """
     by_alias: dict[str, dict[str, Any]] = {}
     asked_plainly = set[str]()
-    for aliases, recordings in parts:
-        own = {recording["alias"]: dict(recording) for recording in recordings}
-        asked_plainly |= {alias for alias in aliases if own.get(alias, {"mixed": True}).get("mixed")}
-        by_alias |= own
+    for aliases, recordings in sources:
+        recorded = {recording["alias"]: dict(recording) for recording in recordings}
+        asked_plainly |= {alias for alias in aliases if recorded.get(alias, {"mixed": True}).get("mixed")}
+        by_alias |= recorded
     return [
         recording | ({"mixed": True} if alias in asked_plainly else {})
         for alias, recording in by_alias.items()
@@ -371,27 +371,23 @@ def claim_folder(folder: Path, *, sweep: str, imported: bool = False) -> Manifes
     """Return the manifest of this sweep's folder, which it gets now if it has none."""
     check_owner(folder, sweep=sweep, imported=imported)
     if not is_results_folder(folder):
-        if _is_workers(folder):
-            _refuse_joined(folder)
+        of_worker, run_folder = _is_workers(folder), folder.parent.parent
+        if of_worker and is_results_folder(run_folder) and folder.name in joined_workers(run_folder):
+            raise ConfigError(  # nobody would read what it holds
+                f"{run_folder} holds what a worker wrote to {folder} before. Use a new name for it."
+            )
         created_at = datetime.now(UTC).isoformat(timespec="seconds")
         manifest: Manifest = {"schema_version": SCHEMA_VERSION, "sweep": sweep, "created_at": created_at}
         manifest[HOLDS] = {"parts": {}}
         manifest |= {IMPORTED: True} if imported else {}
-        manifest |= {WORKER: {"name": folder.name, "host": platform.node()}} if _is_workers(folder) else {}
+        manifest |= {WORKER: {"name": folder.name, "host": platform.node()}} if of_worker else {}
         write_manifest(folder, manifest)
     return read_manifest(folder)
 
 
 def _is_workers(folder: Path) -> bool:
     """Return whether a folder stands among those of workers; elsewhere the run's own may be missing."""
-    around = folder.parent.parent
+    run_folder = folder.parent.parent
     return folder.parent.name == WORKERS and (
-        is_results_folder(around) or {path.name for path in around.iterdir()} == {WORKERS}
+        is_results_folder(run_folder) or {path.name for path in run_folder.iterdir()} == {WORKERS}
     )
-
-
-def _refuse_joined(folder: Path) -> None:
-    """Refuse to begin a folder of a worker under a name that was joined before: nobody would read it."""
-    around = folder.parent.parent
-    if is_results_folder(around) and folder.name in joined_workers(around):
-        raise ConfigError(f"{around} holds what a worker wrote to {folder} before. Use a new name for it.")

@@ -20,21 +20,17 @@ GROUPS_AT_ONCE = 8  # of which a filter is worked out together: it may hold a lo
 _CATEGORY = pa.dictionary(pa.int32(), pa.string())
 
 
-def with_codes(schema: pa.Schema, coded: Collection[str]) -> pa.Schema:
-    """Return a schema with some columns as dictionaries."""
+def coded_schema(schema: pa.Schema, coded: Collection[str]) -> pa.Schema:
+    """Return a schema with the `coded` columns as dictionaries."""
     return pa.schema([field.with_type(_CATEGORY) if field.name in coded else field for field in schema])
 
 
-def _on_disk(schema: pa.Schema, keys: Sequence[str]) -> pa.Schema:
-    """Return a table's schema inside its files.
-
-    pandas and pyarrow read a folder's name (`model=…`) as a category, and refuse a file in it whose
-    column of that name has any other type.
-    """
-    return with_codes(schema, keys).with_metadata(dict(schema.metadata or {}) | STAMPED)
-
-
-ON_DISK = {name: _on_disk(schema, PARTITIONED_BY[name]) for name, schema in SCHEMAS.items()}
+# The schemas inside the files. pandas and pyarrow read a folder's name (`model=…`) as a category, and refuse
+# a file in it whose column of that name has any other type.
+ON_DISK = {
+    name: coded_schema(schema, PARTITIONED_BY[name]).with_metadata(dict(schema.metadata or {}) | STAMPED)
+    for name, schema in SCHEMAS.items()
+}
 
 
 def partition_of(table: str, part: Path) -> Path:
@@ -43,10 +39,10 @@ def partition_of(table: str, part: Path) -> Path:
 
 
 class PartEntry:
-    """What the list of a folder's parts says of one: gathered from its rows as they come.
+    """The entry of a part in the list of its folder's parts, gathered from its rows as they come.
 
-    Beside rows, bytes and digest these are, of `trials`, how many calls they count, and, of `attempts`, what
-    the calls cost: so a budget holds when the part is gone.
+    Beside rows, bytes and a digest, the entry of a part of `trials` says how many calls its trials count, and
+    that of a part of `attempts` what its calls cost. So a budget still holds when the part is lost.
     """
 
     def __init__(self, table: str) -> None:
@@ -61,25 +57,26 @@ class PartEntry:
         elif self._table == "attempts":
             self._spent.add(rows)
 
-    def to_json(self, file: Path) -> JsonObject:
-        """Return it as JSON holds it, of the finished file."""
+    def json_object(self, file: Path) -> JsonObject:
+        """Return the entry of the finished file as JSON holds it."""
         size, digest = fingerprint(file)
         entry: JsonObject = {"rows": self.rows, "bytes": size, "digest": digest}
         if self._table == "trials":
             entry["attempts"] = self._calls
         elif self._table == "attempts":
-            entry["spent"] = self._spent.to_json()
+            entry["spent"] = self._spent.json_object()
         return entry
 
 
 class Part:
     """One file of a table: `add` rows, `finish` it, then `publish` it."""
 
-    def __init__(self, folder: Path, place: Path, *, may_be_empty: bool = False) -> None:
-        self.path = folder / place
-        self.key = place.as_posix()
-        self.table = place.parts[0]
-        self._temporary = folder / TEMPORARY / place.with_suffix(".partial")
+    def __init__(self, folder: Path, name: Path, *, may_be_empty: bool = False) -> None:
+        """Begin a part of a results folder; `name` is its path in there."""
+        self.path = folder / name
+        self.key = name.as_posix()
+        self.table = name.parts[0]
+        self._temporary = folder / TEMPORARY / name.with_suffix(".partial")
         self.entry: JsonObject | None = None  # of the list of parts, once finished; None: there are no rows
         self._sums = PartEntry(self.table)
         self._may_be_empty = may_be_empty
@@ -110,7 +107,7 @@ class Part:
         with storing(self.path):
             self._write().close()
             stamp(self._temporary)
-            self.entry = self._sums.to_json(self._temporary) if self._stands else None
+            self.entry = self._sums.json_object(self._temporary) if self._stands else None
         self._writer, self._finished = None, True
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
@@ -218,16 +215,16 @@ def read_checked(
     What the filter looks at is read first, for many rows at once; of the other columns, which may be long,
     only row groups in which a row is wanted. With `places`, ascending, it is these rows, whatever is in them.
     """
-    schema = with_codes(pa.schema([SCHEMAS[table].field(name) for name in columns]), coded)
+    schema = coded_schema(pa.schema([SCHEMAS[table].field(name) for name in columns]), coded)
     metadata = pq.read_metadata(file)
     read_coded = [name for name in column_names(metadata) if name in coded and name in columns]
     with pq.ParquetFile(file, metadata=metadata, pre_buffer=False, read_dictionary=read_coded) as part:
-        runs = _wanted(table, file, part, filters) if places is None else _placed(part, places)
+        runs = _matching_runs(table, file, part, filters) if places is None else _placed_runs(part, places)
         for groups, wanted in runs:
             # Page by page: a dataset holds row groups, which may be gigabytes of replies.
             start = 0
-            at_once = places is None  # threads for the columns of a few rows take longer than these
-            for batch in part.iter_batches(rows, groups, schema.names, use_threads=at_once):
+            threads = places is None  # for the columns of a few rows they take longer than without
+            for batch in part.iter_batches(rows, groups, schema.names, use_threads=threads):
                 matching = _conformed(batch, schema)
                 if wanted is not None:
                     matching = matching.filter(wanted.slice(start, len(batch)))
@@ -236,11 +233,13 @@ def read_checked(
                     yield matching
 
 
-# Row groups, and which of their rows; None: all.
-_Wanted = tuple[list[int], "pa.ChunkedArray[pa.BooleanScalar] | None"]
+# Row groups, and which of their rows are wanted; None: all of them.
+_Run = tuple[list[int], "pa.ChunkedArray[pa.BooleanScalar] | None"]
 
 
-def _wanted(table: str, file: Path, part: pq.ParquetFile, filters: pc.Expression | None) -> Iterator[_Wanted]:
+def _matching_runs(
+    table: str, file: Path, part: pq.ParquetFile, filters: pc.Expression | None
+) -> Iterator[_Run]:
     """Yield runs of row groups, and which of their rows a filter leaves, where it leaves any."""
     if filters is None:
         yield [*range(part.num_row_groups)], None
@@ -260,12 +259,12 @@ def _wanted(table: str, file: Path, part: pq.ParquetFile, filters: pc.Expression
             yield run, wanted
 
 
-def _placed(part: pq.ParquetFile, places: Sequence[int]) -> Iterator[_Wanted]:
-    """Yield the row groups that hold some rows, and which of their rows these are."""
-    for group, here in groups_with(part.metadata, places):
+def _placed_runs(part: pq.ParquetFile, places: Sequence[int]) -> Iterator[_Run]:
+    """Yield the row groups in which the rows at these places stand, and which of their rows these are."""
+    for group, rows in groups_with(part.metadata, places):
         wanted = [False] * part.metadata.row_group(group).num_rows
-        for place in here:
-            wanted[place] = True
+        for row in rows:
+            wanted[row] = True
         yield [group], pa.chunked_array([wanted], pa.bool_())
 
 

@@ -21,10 +21,10 @@ from asyncbench.files import quoted
 from asyncbench.store.holdings import TakenOver, mismatches, parts_on_disk, refusal, taken_over
 from asyncbench.store.journal import Unfinished
 from asyncbench.store.manifest import HOLDS, JOINED, Manifest, read_manifest, worker_folders
-from asyncbench.store.parts import with_codes
+from asyncbench.store.parts import coded_schema, columns_read
 from asyncbench.store.rows import tables
 from asyncbench.store.schema import SCHEMAS
-from asyncbench.store.sealing import in_order, part_name
+from asyncbench.store.sealing import part_name, sorted_parts
 from asyncbench.store.segment import Damage, batches, payloads, segments
 from asyncbench.store.snapshot import (
     BATCH_ROWS,
@@ -35,7 +35,7 @@ from asyncbench.store.snapshot import (
     chosen_columns,
     expression,
 )
-from asyncbench.store.united import UnitedSnapshot, with_workers
+from asyncbench.store.united import UnitedSnapshot, unite_workers
 
 PAUSE_S = 0.05  # between two looks: as long as two folders may take to be exchanged
 
@@ -59,13 +59,13 @@ def take_snapshot(folder: Path, *, whatever_is_wrong: bool = False) -> Snapshot:
 class FolderReading(NamedTuple):
     """A results folder and those of its workers, each by itself."""
 
-    own: Snapshot
+    main: Snapshot
     workers: Mapping[str, Snapshot] = {}  # by name
     taken: TakenOver = TakenOver()
 
     def parts(self, name: str) -> list[Path]:
         """Return the parts of a table."""
-        return [path for seen in (self.own, *self.workers.values()) for path in seen.files[name]]
+        return [path for seen in (self.main, *self.workers.values()) for path in seen.files[name]]
 
     def only(self, workers: Collection[str]) -> "FolderReading":
         """Return it with only some of the workers' folders."""
@@ -73,35 +73,35 @@ class FolderReading(NamedTuple):
 
     def united(self) -> UnitedSnapshot:
         """Return all of it as one folder; raises StoreError where a part cannot be read."""
-        return with_workers(self.own, self.workers, self.taken)
+        return unite_workers(self.main, self.workers, self.taken)
 
     def seen(self, but: Collection[Path] = ()) -> Snapshot:
         """Return all of it as one folder, without some parts; raises StoreError where one cannot be read."""
-        own, *others = [_without(seen, but) if but else seen for seen in (self.own, *self.workers.values())]
-        return with_workers(own, dict(zip(self.workers, others, strict=True)), self.taken) if others else own
-
-
-def _without(seen: Snapshot, but: Collection[Path]) -> Snapshot:
-    for name in seen.files:
-        seen = seen.within(name, lambda path: path not in but)
-    return seen
+        snapshots = [self.main, *self.workers.values()]
+        if but:
+            for name in SCHEMAS:
+                snapshots = [seen.select_parts(name, lambda path: path not in but) for seen in snapshots]
+        main, *workers = snapshots
+        if not workers:
+            return main
+        return unite_workers(main, dict(zip(self.workers, workers, strict=True)), self.taken)
 
 
 def read_folder(folder: Path, *, whatever_is_wrong: bool = False) -> FolderReading:
     """Return what `take_snapshot` does, folder by folder; looks again when some of them were joined."""
     if not worker_folders(folder):
-        return FolderReading(_alone(folder, whatever_is_wrong)[0])
+        return FolderReading(_read_alone(folder, whatever_is_wrong)[0])
     for tries_left in reversed(range(READ_TRIES)):
         before = read_manifest(folder)
         try:
-            workers = {path.name: _alone(path, whatever_is_wrong)[0] for path in worker_folders(folder)}
-            own, taken = _alone(folder, whatever_is_wrong)
+            workers = {path.name: _read_alone(path, whatever_is_wrong)[0] for path in worker_folders(folder)}
+            main, taken = _read_alone(folder, whatever_is_wrong)
         except (AsyncbenchError, FileNotFoundError):
             if not tries_left or _joins(before) == _joins(read_manifest(folder)):
                 raise
         else:
             if not tries_left or _joins(before) == _joins(read_manifest(folder)):
-                return FolderReading(own, workers, taken)
+                return FolderReading(main, workers, taken)
         time.sleep(PAUSE_S)
     raise AssertionError
 
@@ -112,8 +112,8 @@ def _joins(manifest: Manifest) -> tuple[object, ...]:
     return holds.get("joining"), holds.get(JOINED), coming if coming.get("joins") else None
 
 
-def _alone(folder: Path, whatever_is_wrong: bool) -> tuple[Snapshot, TakenOver]:
-    """Return what one folder holds; and what of its workers' folders that is."""
+def _read_alone(folder: Path, whatever_is_wrong: bool) -> tuple[Snapshot, TakenOver]:
+    """Return what one folder holds without its workers', and what it took over from theirs."""
     for tries_left in reversed(range(READ_TRIES)):
         before = read_manifest(folder)
         seen, on_disk = _read_once(folder)
@@ -144,14 +144,14 @@ def _read_once(folder: Path) -> tuple[Snapshot, dict[str, Path]]:
     """Return what is found, and the parts by their paths in the folder's list."""
     covered, damaged, unfinished = set[str](), list[Damage](), Unfinished()
     journalled = [tables([], place=folder)]
-    for batch in batches(_lines(folder / "journal", covered, damaged)):
+    for batch in batches(_journal_lines(folder / "journal", covered, damaged)):
         for line in map(orjson.loads, batch):
             unfinished.follow(line)
         journalled.append(tables(batch, place=folder / "journal"))
     on_disk = parts_on_disk(folder)  # after the journal was read: what was sealed meanwhile is found here
     snapshot = Snapshot(
         files={
-            name: in_order(
+            name: sorted_parts(
                 path
                 for key, path in on_disk.items()
                 if key.startswith(f"{name}/") and path.name not in covered
@@ -165,7 +165,8 @@ def _read_once(folder: Path) -> tuple[Snapshot, dict[str, Path]]:
     return snapshot, on_disk
 
 
-def _lines(journal: Path, covered: set[str], damaged: list[Damage]) -> Iterator[bytes]:
+def _journal_lines(journal: Path, covered: set[str], damaged: list[Damage]) -> Iterator[bytes]:
+    """Yield the sound lines of all segments; note which parts they cover, and the damaged lines."""
     for segment in segments(journal):
         try:
             yield from payloads(segment, damaged)
@@ -209,13 +210,12 @@ class FewTrials(Snapshot):
             wanted &= expression(name, filters, SCHEMAS[name])
         if name not in self.places:
             return Snapshot.batches(self, name, columns, wanted, rows=rows, coded=coded)
-        return self._placed(name, chosen_columns(name, columns, SCHEMAS[name]), wanted, coded)
+        return self._read_places(name, chosen_columns(name, columns, SCHEMAS[name]), wanted, coded)
 
-    def _placed(
+    def _read_places(
         self, table: str, columns: Sequence[str], wanted: pc.Expression, coded: Collection[str]
     ) -> Iterator[pa.RecordBatch]:
-        text = str(wanted)  # an expression does not tell its columns otherwise
-        read = [name for name in SCHEMAS[table].names if name in columns or name in text]
+        read = columns_read(table, columns, wanted)
         fresh = self.journalled[table].select(read)
 
         def rows_at(part: Path) -> pa.Table:
@@ -223,7 +223,7 @@ class FewTrials(Snapshot):
 
         with ThreadPoolExecutor(AT_ONCE) as threads:  # an answer of each of many models: as many parts
             pieces = [
-                fresh.cast(with_codes(fresh.schema, coded)),
+                fresh.cast(coded_schema(fresh.schema, coded)),
                 *threads.map(rows_at, self.places[table]),
             ]
         yield from pa.concat_tables(pieces).filter(wanted).select(columns).to_batches()
@@ -240,8 +240,8 @@ def narrowed(seen: Snapshot, ids: Sequence[str], trials: Places, grades: Places 
     """
     if isinstance(seen, UnitedSnapshot):
         few = (
-            narrowed(own, ids, _places_in(own, "trials", trials), _places_in(own, "grades", grades))
-            for own in seen.sources
+            narrowed(source, ids, _places_in(source, "trials", trials), _places_in(source, "grades", grades))
+            for source in seen.sources
         )
         return replace(seen, sources=tuple(few))
     files = {**seen.files, "trials": tuple(trials), "grades": sibling_parts(seen, "grades", trials)}
@@ -262,8 +262,8 @@ def _places_in(seen: Snapshot, table: str, places: Places | None) -> Any:  # Any
 
 def sibling_parts(seen: Snapshot, table: str, parts: Collection[Path]) -> list[Path]:
     """Return the parts of a table in the same partitions as some parts of `trials`."""
-    own = {_partition(part) for part in parts}
-    return [part for part in seen.files[table] if _partition(part) in own]
+    partitions = {_partition(part) for part in parts}
+    return [part for part in seen.files[table] if _partition(part) in partitions]
 
 
 def _partition(part: Path) -> tuple[str, str]:

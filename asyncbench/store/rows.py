@@ -40,9 +40,9 @@ Row = dict[str, object]
 # Records are opened by us: what is not to be stored is left out.
 _OURS: Final = orjson.OPT_PASSTHROUGH_DATACLASS
 _STORED: Final[dict[type, tuple[str, ...] | None]] = {}  # by type, once it was met
-# by identity, which holding the records keeps their own
-_KNOWN: Final[dict[tuple[int, int], tuple[Model, Condition, Row, str]]] = {}
-_MOST_KNOWN: Final = 1000
+# By the ids of the two records; an entry holds both, so no other record gets their ids.
+_SHARED: Final[dict[tuple[int, int], tuple[Model, Condition, Row, str]]] = {}
+_MOST_SHARED: Final = 1000
 _NO_USAGE: Final = Usage()
 
 
@@ -209,9 +209,9 @@ def skipped_row(skipped: Skipped) -> Row:
 def _shared_columns(model: Model, condition: Condition) -> tuple[Row, str]:
     """Return what the rows of a model under a condition share, made for the first; and its parameters."""
     key = (id(model), id(condition))
-    if (known := _KNOWN.get(key)) is None:
-        if len(_KNOWN) >= _MOST_KNOWN:
-            _KNOWN.clear()
+    if (entry := _SHARED.get(key)) is None:
+        if len(_SHARED) >= _MOST_SHARED:
+            _SHARED.clear()
         row: Row = {
             "condition": condition.name,
             "style": condition.style,
@@ -220,8 +220,8 @@ def _shared_columns(model: Model, condition: Condition) -> tuple[Row, str]:
             "provider": model.provider,
             "model_id": model.model_id,
         }
-        known = _KNOWN[key] = (model, condition, row, canonical(recorded_parameters(model)))
-    return known[2:]
+        entry = _SHARED[key] = (model, condition, row, canonical(recorded_parameters(model)))
+    return entry[2:]
 
 
 def _token_columns(usage: Usage | None) -> Row:
@@ -256,14 +256,14 @@ def canonical(value: Mapping[str, object]) -> str:
 
 def _dumped(value: object, option: int) -> bytes:
     try:
-        return orjson.dumps(value, default=_open, option=option)
+        return orjson.dumps(value, default=_plain, option=option)
     except TypeError as error:  # rare: only then is every value looked at
         if isinstance(error.__cause__, KeyboardInterrupt):  # it came while a record was opened
             raise error.__cause__ from None
         return orjson.dumps(_storable(value), default=str, option=option)
 
 
-def _open(value: object) -> object:
+def _plain(value: object) -> object:
     if (names := _stored(value)) is not None:
         return {name: getattr(value, name) for name in names}
     return dict(value) if isinstance(value, Mapping) else str(value)
@@ -316,7 +316,7 @@ def tables(payloads: Sequence[bytes], *, place: Path) -> Tables:
                 parsed = _parsed(lines[key], _WRITTEN[name])
                 made[name] = pa.Table.from_struct_array(parsed[key]).cast(SCHEMAS[name])
                 if name == "trials":
-                    made["grades"] = _grades(parsed["grades"], made["trials"])
+                    made["grades"] = _grade_table(parsed["grades"], made["trials"])
     except ValueError as error:  # Arrow's too
         raise StoreError(f"{place} holds a value of the wrong type: {error}") from error
     return made
@@ -327,22 +327,23 @@ def joined(columns: Iterable["pa.ChunkedArray[pa.StringScalar]"]) -> "pa.Array[p
     return strung(columns).combine_chunks()
 
 
-def _grades(grades: "pa.ChunkedArray[pa.ListScalar[pa.StructType]]", trials: pa.Table) -> pa.Table:
+def _grade_table(grades: "pa.ChunkedArray[pa.ListScalar[pa.StructType]]", trials: pa.Table) -> pa.Table:
     """Return the grades of all trials one after the other, with the columns they share with their trial."""
     shared = trials.select(list(OF_THE_TRIAL)).take(pc.list_parent_indices(grades.combine_chunks()))
-    own = pa.Table.from_struct_array(pc.list_flatten(grades))  # type: ignore[arg-type]  # the stubs lose the items' type
-    return pa.table([*shared.columns, *own.columns], names=GRADES.names).cast(GRADES)
+    graded = pa.Table.from_struct_array(pc.list_flatten(grades))  # type: ignore[arg-type]  # the stubs lose the items' type
+    return pa.table([*shared.columns, *graded.columns], names=GRADES.names).cast(GRADES)
 
 
 def _written(schema: pa.Schema, *, without: Collection[str] = ()) -> pa.DataType:
-    """Return a row of `schema` as JSON has it: times are whole microseconds."""
-    return pa.struct([(field.name, _in_json(field)) for field in schema if field.name not in without])
-
-
-def _in_json(field: "pa.Field[pa.DataType]") -> pa.DataType:
-    if field.name == "rel_error":
-        return pa.string()
-    return pa.int64() if pa.types.is_timestamp(field.type) else field.type
+    """Return a row of `schema` as JSON has it: times are whole microseconds, `rel_error` is text."""
+    types = {
+        field.name: pa.int64() if pa.types.is_timestamp(field.type) else field.type
+        for field in schema
+        if field.name not in without
+    }
+    if "rel_error" in types:
+        types["rel_error"] = pa.string()
+    return pa.struct(list(types.items()))
 
 
 # By table, the first key of the lines that become its rows; that of trials holds its grades beside it.

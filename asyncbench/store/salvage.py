@@ -5,7 +5,6 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 
 from asyncbench.errors import StoreError, TakenAwayError, UnwrittenError
 from asyncbench.records import Ended, Event, Sent
@@ -29,7 +28,12 @@ class Salvage:
         self._store = store
         self._waiting: deque[Event] = deque()
         self._reserve = store.folder / TEMPORARY / "reserve"
-        _set_aside(self._reserve, reserve_bytes)
+        try:
+            self._reserve.parent.mkdir(exist_ok=True)
+            with self._reserve.open("wb") as file:
+                os.posix_fallocate(file.fileno(), 0, reserve_bytes)
+        except (OSError, AttributeError):  # a full disk, or a system that cannot: go on without a reserve
+            self._free_reserve()
 
     @property
     def unsaved(self) -> int:
@@ -119,14 +123,3 @@ class Salvage:
     def _free_reserve(self) -> None:
         with suppress(OSError):
             self._reserve.unlink(missing_ok=True)
-
-
-def _set_aside(reserve: Path, size: int) -> None:
-    """Take room on the disk that can be given free later; without room for it, do without."""
-    try:
-        reserve.parent.mkdir(exist_ok=True)
-        with reserve.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, size)
-    except (OSError, AttributeError):  # a full disk, or a system that cannot
-        with suppress(OSError):
-            reserve.unlink(missing_ok=True)

@@ -47,7 +47,7 @@ def _maybe(kind: pa.DataType, **meanings: str) -> list[DescribedColumn]:
     return [DescribedColumn(*column) for column in zip(fields, meanings.values(), strict=True)]
 
 
-def _of_trials(*names: str) -> list[DescribedColumn]:
+def _trial_columns(*names: str) -> list[DescribedColumn]:
     trials = {column.field.name: column for column in _TRIALS}
     return [trials[name]._replace(meaning="As in `trials`.") for name in names]
 
@@ -160,7 +160,7 @@ TRIALS = _schema(_TRIALS)
 OF_THE_TRIAL = ("trial_id", "run", "suite", "model", "task", "variant", "representation", "length", "load")
 
 _GRADES = (
-    *_of_trials(*OF_THE_TRIAL),
+    *_trial_columns(*OF_THE_TRIAL),
     *_always(TEXT, grader="Name of the grader."),
     *_always(
         SHORT,
@@ -341,7 +341,7 @@ _LANES = (
 LANES = _schema(_LANES)
 
 _SKIPPED = (
-    *_of_trials("trial_id", *CELL, "problem_id", "repeat"),
+    *_trial_columns("trial_id", *CELL, "problem_id", "repeat"),
     *_always(TEXT, rule="The rule that stopped the cell, with its value, such as `ci_width 0.1`."),
     *_always(
         LONG,

@@ -10,6 +10,7 @@ regrading give parts of several segments new names (see `generation`).
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -56,8 +57,8 @@ def seal(segment: Path, folder: Path) -> list[Damage]:
         quarantine(damaged, folder, temporary=folder / TEMPORARY / QUARANTINE)
         changed: list[Part] = []
         for name in ONCE:
-            own = {part.path for part in staged[name]}
-            earlier = [path for path in part_files(folder, name) if path not in own]
+            paths = {part.path for part in staged[name]}
+            earlier = [path for path in part_files(folder, name) if path not in paths]
             trials = staged["trials"] if name == "skipped" else ()
             changed += superseded(name, staged[name], earlier, folder, trials=trials)
         changed += [part for parts in staged.values() for part in parts]
@@ -79,7 +80,7 @@ def seal(segment: Path, folder: Path) -> list[Damage]:
 
 def part_files(folder: Path, name: str) -> list[Path]:
     """Return the parts of a table: partition by partition, in each what was sealed first."""
-    return in_order(table_path(folder, name).rglob("*.parquet"))
+    return sorted_parts(table_path(folder, name).rglob("*.parquet"))
 
 
 def all_parts(folder: Path) -> list[Path]:
@@ -87,7 +88,8 @@ def all_parts(folder: Path) -> list[Path]:
     return [path for name in SCHEMAS for path in part_files(folder, name)]
 
 
-def in_order(parts: Iterable[Path]) -> list[Path]:
+def sorted_parts(parts: Iterable[Path]) -> list[Path]:
+    """Return parts partition by partition, in each what was sealed first."""
     return sorted(parts, key=lambda path: (path.parent, sealed_up_to(path), path.name))
 
 
@@ -95,7 +97,7 @@ def part_name(segment: Path) -> str:
     return f"part-{segment.stem}.parquet"
 
 
-def without_rows(calls: Collection[tuple[str, int]], folder: Path) -> set[tuple[str, int]]:
+def missing_calls(calls: Collection[tuple[str, int]], folder: Path) -> set[tuple[str, int]]:
     """Return those calls, each a trial and an attempt, of which no part of `attempts` has a row."""
     if not calls:
         return set()
@@ -117,16 +119,17 @@ def _stage(segment: Path, folder: Path, damaged: list[Damage]) -> Mapping[str, l
     parts: dict[str, dict[Path, Part]] = {name: {} for name in SCHEMAS}
     for batch in batches(payloads(segment, damaged)):
         for name, table in tables(batch, place=segment).items():
-            for place, rows in by_partition(name, table):
-                if place not in parts[name]:
-                    parts[name][place] = Part(folder, place / part_name(segment))
-                parts[name][place].add(rows)
-    for part in (part for by_place in parts.values() for part in by_place.values()):
+            for partition, rows in partition_rows(name, table):
+                if partition not in parts[name]:
+                    parts[name][partition] = Part(folder, partition / part_name(segment))
+                parts[name][partition].add(rows)
+    staged = {name: list(by_partition.values()) for name, by_partition in parts.items()}
+    for part in chain.from_iterable(staged.values()):
         part.finish()
-    return {name: list(by_place.values()) for name, by_place in parts.items()}
+    return staged
 
 
-def by_partition(name: str, table: pa.Table) -> Iterator[tuple[Path, pa.Table]]:
+def partition_rows(name: str, table: pa.Table) -> Iterator[tuple[Path, pa.Table]]:
     """Yield the rows of each partition and its folder, relative to the results folder."""
     keys = PARTITIONED_BY[name]
     for group, rows in groups_of(table, keys):
@@ -180,9 +183,9 @@ def superseded(
     answered = joined(part.read(["trial_id"])["trial_id"] for part in [*parts, *trials]).unique()
     for path in earlier:
         # Little by little: read at once, or with a filter, they take more memory than all else of a seal.
-        there = (batch["trial_id"] for batch in scanned(table, [path], columns=["trial_id"]))
+        columns = (batch["trial_id"] for batch in scanned(table, [path], columns=["trial_id"]))
         trial_ids = pa.chunked_array(
-            [ids.filter(pc.is_in(ids, value_set=answered)) for ids in there], pa.string()
+            [ids.filter(pc.is_in(ids, value_set=answered)) for ids in columns], pa.string()
         ).combine_chunks()
         if not len(trial_ids):
             continue
@@ -224,7 +227,7 @@ class FolderJournal(Journal):
         super().__init__(folder / JOURNAL, number=next_number(folder), unfinished=unfinished)
         exits.callback(self.close)
         unrecorded = mentioned.unrecorded()
-        lacking = without_rows(unrecorded.keys() - unfinished.sent.keys(), folder)
+        lacking = missing_calls(unrecorded.keys() - unfinished.sent.keys(), folder)
         for attempt in [
             *map(lost, unfinished.sent.values()),
             *(unrecorded[call] for call in sorted(lacking)),

@@ -34,8 +34,8 @@ SHORTEST_CALL: Final = 150  # bytes of such a line, at least
 QUARANTINE = "quarantine"  # in a results folder
 _PREFIX = len(b"01234567 ")
 _HEAD_STARTS = b'{"schema_version":'
-_PLACED: Final = re.compile(rb',"line":([0-9]+),"after":([0-9]+)}\Z')  # at the end of a line's JSON
-_PLACE_BYTES: Final = 64  # that match it, at most
+_ENDING: Final = re.compile(rb',"line":([0-9]+),"after":([0-9]+)}\Z')  # of a line's JSON
+_ENDING_BYTES: Final = 64  # the most that match it
 _FIRST: Final = 0  # the checksum of the line before the first
 
 
@@ -190,31 +190,31 @@ def payloads(segment: Path, damaged: list[Damage]) -> Iterator[bytes]:
         StoreError: it is a copy of another segment.
     """
     with segment.open("rb", buffering=BATCH_BYTES) as file:
-        for payload in _as_written(segment, file, damaged):
+        for payload in _ordered_lines(segment, file, damaged):
             if not payload.startswith(_HEAD_STARTS):
                 yield payload
                 continue
             head = orjson.loads(payload)
-            if (own := head.get("segment", number_of(segment))) != number_of(segment):
-                raise StoreError(f"{segment} is a copy of {name_of(own)}. Move it out of the folder.")
+            if (number := head.get("segment", number_of(segment))) != number_of(segment):
+                raise StoreError(f"{segment} is a copy of {name_of(number)}. Move it out of the folder.")
             check_version(segment, head["schema_version"])
 
 
-def _as_written(segment: Path, file: BinaryIO, damaged: list[Damage]) -> Iterator[bytes]:
+def _ordered_lines(segment: Path, file: BinaryIO, damaged: list[Damage]) -> Iterator[bytes]:
     """Yield the JSON of whole lines in the order in which they were written, each once."""
     number, before = 0, _FIRST
     for line in file:
-        place = b',"line":%d,"after":%d}\n' % (number + 1, before)
-        own = zlib.crc32(memoryview(line)[_PREFIX:-1])
-        if not (line.endswith(place) and line.startswith(b"%08x " % own)):
+        ending = b',"line":%d,"after":%d}\n' % (number + 1, before)
+        checksum = zlib.crc32(memoryview(line)[_PREFIX:-1])
+        if not (line.endswith(ending) and line.startswith(b"%08x " % checksum)):
             file.seek(-len(line), os.SEEK_CUR)
-            yield from _otherwise(segment, file, damaged, number, before)
+            yield from _repaired_lines(segment, file, damaged, number, before)
             return
-        yield line[_PREFIX : -len(place)] + b"}"
-        number, before = number + 1, own
+        yield line[_PREFIX : -len(ending)] + b"}"
+        number, before = number + 1, checksum
 
 
-def _otherwise(
+def _repaired_lines(
     segment: Path, file: BinaryIO, damaged: list[Damage], number: int, last: int
 ) -> Iterator[bytes]:
     """Yield what follows the longest beginning of a segment that is as it was written.
@@ -233,7 +233,7 @@ def _otherwise(
             if line.number != number + 1 and not (line.explained and line.number > number):
                 # Little is kept of each: the rest of a segment may be large.
                 rest = [each._replace(payload=b"") for each in chain((line,), lines)]
-                yield from _mended(segment, file, damaged, number, rest)
+                yield from _sorted_lines(segment, file, damaged, number, rest)
                 return
             if line.number == number + 1 and before not in {None, line.after}:  # of another journal
                 damaged.append(_left_out(segment, line))
@@ -243,7 +243,7 @@ def _otherwise(
         yield line.payload
 
 
-def _mended(
+def _sorted_lines(
     segment: Path, file: BinaryIO, damaged: list[Damage], number: int, rest: Sequence[_Line]
 ) -> Iterator[bytes]:
     """Yield lines that were moved in the order of their numbers; note those that are gone, or there twice.
@@ -268,7 +268,7 @@ def _mended(
             damaged.append(Damage(segment=segment, line=line.row, offset=line.offset, size=0, missing=gone))
         number = line.number or 0
         file.seek(line.offset)
-        yield _parted(file.read(line.size)[_PREFIX:-1])[0]
+        yield _split_ending(file.read(line.size)[_PREFIX:-1])[0]
 
 
 def _left_out(segment: Path, line: _Line) -> Damage:
@@ -280,10 +280,10 @@ def _whole_lines(segment: Path, file: BinaryIO, damaged: list[Damage], before: i
     offset, explained = file.tell(), False
     for count, line in enumerate(file, start=before + 1):
         payload = line[_PREFIX:-1]
-        own = zlib.crc32(payload)
-        if line.endswith(b"\n") and line.startswith(b"%08x " % own):
-            bare, number, after = _parted(payload)
-            yield _Line(count, offset, len(line), number, after, own, bare, explained)
+        checksum = zlib.crc32(payload)
+        if line.endswith(b"\n") and line.startswith(b"%08x " % checksum):
+            bare, number, after = _split_ending(payload)
+            yield _Line(count, offset, len(line), number, after, checksum, bare, explained)
             explained = False
         elif line != b"\n":
             damaged.append(Damage(segment=segment, line=count, offset=offset, size=len(line)))
@@ -303,12 +303,15 @@ def batches(payloads: Iterable[bytes]) -> Iterator[list[bytes]]:
     yield batch
 
 
-def _parted(payload: bytes) -> tuple[bytes, int | None, int]:
-    """Return the JSON of a line without its place, and the place; None: it has none."""
-    place = _PLACED.search(payload, max(0, len(payload) - _PLACE_BYTES))
-    if place is None:
+def _split_ending(payload: bytes) -> tuple[bytes, int | None, int]:
+    """Return the JSON of a line without its ending, then its number, and the checksum of the line before.
+
+    An earlier version wrote no ending: then the number is None.
+    """
+    ending = _ENDING.search(payload, max(0, len(payload) - _ENDING_BYTES))
+    if ending is None:
         return payload, None, _FIRST
-    return payload[: place.start()] + b"}", int(place[1]), int(place[2])
+    return payload[: ending.start()] + b"}", int(ending[1]), int(ending[2])
 
 
 def quarantine(damaged: Sequence[Damage], folder: Path, *, temporary: Path) -> None:
@@ -339,8 +342,8 @@ def quarantined(folder: Path) -> Mapping[str, int]:
 def damaged_lines(folder: Path, damaged: Sequence[Damage]) -> Iterator[bytes]:
     """Yield every damaged line of a folder: those of its journal, `damaged`, and those set aside before."""
     present = {line.segment.name for line in damaged}
-    for _, some in groupby(damaged, key=lambda line: line.segment):
-        yield from filter(None, lines_of(list(some)).split(b"\n"))
+    for _, lines in groupby(damaged, key=lambda line: line.segment):
+        yield from filter(None, lines_of(list(lines)).split(b"\n"))
     for file in sorted((folder / QUARANTINE).glob("*.wal")):
         if file.name not in present:  # or they were being set aside just now
             yield from filter(None, file.read_bytes().split(b"\n"))

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.store.bucket.fetching import at_hand
+from asyncbench.store.bucket.fetching import local_folder
 from asyncbench.store.journal import Unfinished, lost
-from asyncbench.store.parts import check_parts, dataset, read_checked, scanned, with_codes
+from asyncbench.store.parts import check_parts, coded_schema, dataset, read_checked, scanned
 from asyncbench.store.rows import Tables, attempt_row, joined
 from asyncbench.store.schema import ATTEMPTS, SCHEMAS
 from asyncbench.store.sealing import ONCE
@@ -94,7 +94,7 @@ class Snapshot:
                         name, self.files[name], columns=names, filters=standing, rows=rows, coded=coded
                     )
             fresh = self.journalled[name].filter(wanted).select(names)
-            fresh = fresh.cast(with_codes(fresh.schema, coded))
+            fresh = fresh.cast(coded_schema(fresh.schema, coded))
             yield from (batch for batch in fresh.to_batches(max_chunksize=rows) if batch.num_rows)
 
         return matching()
@@ -103,7 +103,7 @@ class Snapshot:
         self, name: str, columns: Sequence[str], filters: Filters | None = None, *, coded: Collection[str]
     ) -> pa.Table:
         """Return the same rows as `read`; the `coded` columns come as dictionaries, each as one."""
-        schema = with_codes(pa.schema([SCHEMAS[name].field(column) for column in columns]), coded)
+        schema = coded_schema(pa.schema([SCHEMAS[name].field(column) for column in columns]), coded)
         batches = self.batches(name, columns, filters, rows=MANY_ROWS, coded=coded)
         return pa.Table.from_batches(batches, schema).unify_dictionaries()
 
@@ -125,7 +125,7 @@ class Snapshot:
             coded: those that come as dictionaries.
             places: of its rows, ascending; None: all.
         """
-        schema = with_codes(pa.schema([SCHEMAS[name].field(column) for column in columns]), coded)
+        schema = coded_schema(pa.schema([SCHEMAS[name].field(column) for column in columns]), coded)
         batches = self.part_batches(name, part, columns, coded=coded, places=places)
         return pa.Table.from_batches(batches, schema).unify_dictionaries()
 
@@ -153,7 +153,7 @@ class Snapshot:
             yield rows if standing is None else rows.filter(standing)
         yield self.journalled[name].select(list(columns))
 
-    def within(self, name: str, fits: Callable[[Path], bool]) -> "Snapshot":
+    def select_parts(self, name: str, fits: Callable[[Path], bool]) -> "Snapshot":
         """Return it with only some parts of a table, and all that its journal held."""
         return replace(self, files={**self.files, name: [path for path in self.files[name] if fits(path)]})
 
@@ -281,7 +281,7 @@ class TableReader(Protocol):
     ) -> "polars.DataFrame": ...
 
 
-def in_frames(read: Callable[[Path | str, Columns, Filters | None], pa.Table]) -> TableReader:
+def table_reader(read: Callable[[Path | str, Columns, Filters | None], pa.Table]) -> TableReader:
     """Return a reader that also takes `as_`, the kind of data frame that comes out."""
 
     def reading(
@@ -291,14 +291,14 @@ def in_frames(read: Callable[[Path | str, Columns, Filters | None], pa.Table]) -
         *,
         as_: Frame = "arrow",
     ) -> Any:  # the data frame that `as_` names
-        return framed(lambda: _of_all(read, paths_of(folder), columns, filters), as_)
+        return framed(lambda: _read_all(read, paths_of(folder), columns, filters), as_)
 
     update_wrapper(reading, read, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     del reading.__wrapped__  # type: ignore[attr-defined]  # else `help` would show the signature without `as_`
     return reading
 
 
-def _of_all(
+def _read_all(
     read: Callable[[Path | str, Columns, Filters | None], pa.Table],
     paths: Sequence[Path],
     columns: Columns,
@@ -320,7 +320,9 @@ def paths_of(folder: Paths) -> tuple[Path, ...]:
     Raises:
         ConfigError: none is, or one is named twice.
     """
-    paths = (at_hand(folder),) if isinstance(folder, str | PathLike) else tuple(map(at_hand, folder))
+    paths = (
+        (local_folder(folder),) if isinstance(folder, str | PathLike) else tuple(map(local_folder, folder))
+    )
     if not paths:
         raise ConfigError("no results folder is named. Name one or more.")
     if twice := [path for path, times in Counter(path.resolve() for path in paths).items() if times > 1]:

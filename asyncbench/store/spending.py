@@ -71,8 +71,8 @@ class Spending:
         """Add calls that ended: rows of `attempts`."""
         for provider in pc.unique(rows["provider"]).to_pylist():
             of_provider = rows.filter(pc.equal(rows["provider"], pa.scalar(provider)))
-            cost, reserved, most = (of_provider[name] for name in ("cost_usd", "reserved_usd", "most_usd"))
-            set_aside = pc.coalesce(reserved, most)
+            cost, reserved, bound = (of_provider[name] for name in ("cost_usd", "reserved_usd", "most_usd"))
+            set_aside = pc.coalesce(reserved, bound)
             charged = pc.coalesce(cost, set_aside)
             self.charged_at[provider] += _exact_sum(charged)
             doubted = set_aside.filter(pc.is_null(cost)).drop_null()
@@ -81,31 +81,31 @@ class Spending:
             for row in of_provider.filter(pc.is_null(charged)).select(list(UnknownCost._fields)).to_pylist():
                 self.unknown[UnknownCost(**row)] += 1
             self._raise_dearest(pc.max(pc.max_element_wise(charged, set_aside)).as_py())
-            self._learn(cost, pc.coalesce(most, reserved))
+
+            # Calls that cost more than they could, by what was known when they were made.
+            costs = pa.table({"cost": cost, "bound": pc.coalesce(bound, reserved)})
+            for row in costs.filter(pc.greater(costs["cost"], costs["bound"])).to_pylist():
+                actual, bound_pico = picodollars(row["cost"]), picodollars(row["bound"])
+                if bound_pico:
+                    self.overrun = max(self.overrun, Fraction(actual, bound_pico))
+                else:
+                    self.least = max(self.least, actual)
 
     def add_open(self, sent: Sent) -> None:
         """Add a call without an end."""
-        most = sent.most_usd if sent.reserved_usd is None else sent.reserved_usd
-        if most is None:
+        reserved = sent.most_usd if sent.reserved_usd is None else sent.reserved_usd
+        if reserved is None:
             self.unknown[UnknownCost(sent.provider, None, None)] += 1
             return
-        self.reserved_at[sent.provider] += picodollars(most)
+        self.reserved_at[sent.provider] += picodollars(reserved)
         self.unended[sent.provider] += 1
-        self._raise_dearest(most)
+        self._raise_dearest(reserved)
 
     def _raise_dearest(self, usd: float | None) -> None:
         if usd is not None:
             self.dearest = max(self.dearest or 0, picodollars(usd))
 
-    def _learn(self, cost: "pa.ChunkedArray[Any]", most: "pa.ChunkedArray[Any]") -> None:
-        for row in pa.table({"cost": cost, "most": most}).filter(pc.greater(cost, most)).to_pylist():
-            actual, bound = picodollars(row["cost"]), picodollars(row["most"])
-            if bound:
-                self.overrun = max(self.overrun, Fraction(actual, bound))
-            else:
-                self.least = max(self.least, actual)
-
-    def to_json(self) -> JsonObject:
+    def json_object(self) -> JsonObject:
         """Return what calls that ended cost, as JSON holds it: it has no integers so large, so they are text.
 
         Calls that nothing bounds are taken together, each for the longest of them.
@@ -113,10 +113,10 @@ class Spending:
         unknown: dict[tuple[str, bool], list[int]] = {}
         for call, count in self.unknown.items():
             bare = call.input_tokens is None or call.output_tokens is None
-            known = unknown.setdefault((call.provider, bare), [0, 0, 0])
-            known[0] += count
-            known[1] = max(known[1], call.input_tokens or 0)
-            known[2] = max(known[2], call.output_tokens or 0)
+            figures = unknown.setdefault((call.provider, bare), [0, 0, 0])
+            figures[0] += count
+            figures[1] = max(figures[1], call.input_tokens or 0)
+            figures[2] = max(figures[2], call.output_tokens or 0)
         return {
             "charged": {provider: str(pico) for provider, pico in self.charged_at.items()},
             "doubted": {provider: str(pico) for provider, pico in self.doubted_at.items()},
@@ -128,7 +128,7 @@ class Spending:
         }
 
     def add_json(self, entry: Mapping[str, Any]) -> None:  # Any: JSON of our own
-        """Add what `to_json` returned of other calls."""
+        """Add what `json_object` returned of other calls."""
         for sums, key in ((self.charged_at, "charged"), (self.doubted_at, "doubted")):
             sums.update({provider: int(pico) for provider, pico in entry[key].items()})
         self.doubted.update(entry["doubted_calls"])

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind
 from asyncbench.records import LEFT_SWEEP
-from asyncbench.store.bucket.fetching import at_hand
+from asyncbench.store.bucket.fetching import local_folder
 from asyncbench.store.catalog import steady
 from asyncbench.store.lock import writer_of
 from asyncbench.store.manifest import folders_of
@@ -71,14 +71,14 @@ def trial_counts(folder: Path | str) -> TrialCounts:
         ConfigError: the folder is not a results folder.
         StoreError: its manifest or its journal cannot be read.
     """
-    path = at_hand(folder)
+    path = local_folder(folder)
 
     def counted(seen: Snapshot) -> TrialCounts:
         folders = folders_of(path)
-        outside = sum(one.attempt.note == LEFT_SWEEP for one in seen.unfinished.replies.values())
+        outside = sum(ended.attempt.note == LEFT_SWEEP for ended in seen.unfinished.replies.values())
         stats = _stats(file for each in folders for file in segments(each / "journal") + all_parts(each))
         return TrialCounts(
-            models=_by_model(seen),
+            models=_count_models(seen),
             written_at=max((stat.st_mtime for stat in stats), default=None),
             damaged=seen.damaged,
             quarantined={
@@ -114,7 +114,7 @@ def _stats(paths: Iterable[Path]) -> list[os.stat_result]:
     return stats
 
 
-def _by_model(snapshot: Snapshot) -> dict[str, ModelCounts]:
+def _count_models(snapshot: Snapshot) -> dict[str, ModelCounts]:
     models: defaultdict[str, ModelCounts] = defaultdict(ModelCounts)
     trials = snapshot.read_coded("trials", ["model", "outcome", "load"], coded=_FEW)
     at_rest = trials.filter(pc.is_null(trials["load"])).group_by(["model", "outcome"])
@@ -125,9 +125,9 @@ def _by_model(snapshot: Snapshot) -> dict[str, ModelCounts]:
     for row in snapshot.read("steps", ["model", "verdict"]).to_pylist():
         models[row["model"]].steps[row["verdict"]] += 1
     attempts = snapshot.read_coded("attempts", ["model", "cost_usd", "started_at"], coded=_FEW)
-    known = pc.ScalarAggregateOptions(min_count=1)  # without any, the sum is unknown, not 0
+    null_if_none = pc.ScalarAggregateOptions(min_count=1)  # where no cost is known, the sum is not 0
     sums = attempts.group_by("model", use_threads=False).aggregate(  # always the same sum of dollars
-        [([], "count_all"), ("cost_usd", "sum", known), ("cost_usd", "count"), ("started_at", "max")]
+        [([], "count_all"), ("cost_usd", "sum", null_if_none), ("cost_usd", "count"), ("started_at", "max")]
     )
     last_begun: dict[str, datetime] = {}
     for row in sums.to_pylist():
@@ -196,7 +196,13 @@ def read_upkeep(folder: Path) -> Upkeep:
     folders = folders_of(folder)
     parts = [path for each in folders for path in all_parts(each)]
     journal = [path for each in folders for path in segments(each / "journal")]
-    leftovers = [path for each in folders if writer_of(each) is None for path in _left_in(each)]
+
+    # What a dead process left: files that it was writing, and a journal that no run has open.
+    leftovers = list[Path]()
+    for each in folders:
+        if writer_of(each) is None:
+            leftovers += sorted(path for path in (each / TEMPORARY).rglob("*") if path.is_file())
+            leftovers += segments(each / "journal")
     return Upkeep(
         writer=writer_of(folder),
         parts=len(parts),
@@ -205,9 +211,3 @@ def read_upkeep(folder: Path) -> Upkeep:
         journal_bytes=sum(stat.st_size for stat in _stats(journal)),
         leftovers=tuple(str(path.relative_to(folder)) for path in leftovers),
     )
-
-
-def _left_in(folder: Path) -> list[Path]:
-    """Return what a dead process left in a folder."""
-    temporary = (path for path in (folder / TEMPORARY).rglob("*") if path.is_file())
-    return [*sorted(temporary), *segments(folder / "journal")]

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import StoreError
-from asyncbench.store.bucket.fetching import at_hand
+from asyncbench.store.bucket.fetching import local_folder
 from asyncbench.store.checksums import WAYS_OUT, check
 from asyncbench.store.holdings import mismatches, parts_on_disk
 from asyncbench.store.id_set import Numbers, distinct, fingerprints, firsts
@@ -77,13 +77,13 @@ def verify_folder(folder: Path | str) -> Verified:
         ConfigError: it is not a results folder, or a later asyncbench wrote something in it.
         StoreError: its manifest or its journal cannot be read at all.
     """
-    path = at_hand(folder)
+    path = local_folder(folder)
     reading, folders = read_folder(path, whatever_is_wrong=True), folders_of(path)
     parts, every = _VerifiedParts(path), [part for name in SCHEMAS for part in reading.parts(name)]
     seen = reading.seen(but={part for part in every if not parts.is_sound(part)})
     warn_of_damage(path, seen.damaged)
     keys = {
-        name: _keyed(name, seen.counted(name, partial(parts.keys, name), _schema(name).names))
+        name: _count_keys(name, seen.counted(name, partial(parts.keys, name), _schema(name).names))
         for name in SCHEMAS
     }
     lost = {file["path"].partition("/")[0] for each in folders for file in lost_files(read_manifest(each))}
@@ -92,11 +92,11 @@ def verify_folder(folder: Path | str) -> Verified:
         parts=len(every),
         unchecked=parts.unchecked,
         findings=(
-            *_journal(path, folders, seen),
-            *(finding for each in folders for finding in _holdings(path, each)),
+            *_journal_findings(path, folders, seen),
+            *(finding for each in folders for finding in _list_findings(path, each)),
             *parts.findings,
-            *_twice_there(keys, folders),
-            *_ids(keys, lost),
+            *_repeated_rows(keys, folders),
+            *_missing_rows(keys, lost),
         ),
     )
 
@@ -161,29 +161,34 @@ def _keys_in(name: str, part: Path, *, checked: bool) -> pa.Table:
     return pa.Table.from_batches(kept, schema)
 
 
-def _journal(folder: Path, folders: Sequence[Path], seen: Snapshot) -> Iterator[FolderFinding]:
+def _journal_findings(folder: Path, folders: Sequence[Path], seen: Snapshot) -> Iterator[FolderFinding]:
     for line in seen.damaged:
-        place = f"{line.segment.relative_to(folder)}, line {line.line}"
-        yield FolderFinding(place=place, what=line.message)
+        where = f"{line.segment.relative_to(folder)}, line {line.line}"
+        yield FolderFinding(place=where, what=line.message)
     for each in folders:
         for name, lines in quarantined(each).items():
             what = f"{lines:,} damaged lines of the journal were moved here; their content is lost"
-            place = str((each / QUARANTINE / name).relative_to(folder))
-            yield FolderFinding(place=place, what=what, known=True)
+            path = str((each / QUARANTINE / name).relative_to(folder))
+            yield FolderFinding(place=path, what=what, known=True)
 
 
-def _holdings(around: Path, folder: Path) -> Iterator[FolderFinding]:
-    """Yield what is wrong with one of the folders, by places in the one `around` it."""
+def _list_findings(run_folder: Path, folder: Path) -> Iterator[FolderFinding]:
+    """Yield where the files of one of the folders are not as its manifest lists them.
+
+    Args:
+        run_folder: the folder of the run; findings name paths in there.
+        folder: the same, or that of one of its workers.
+    """
     manifest = read_manifest(folder)
     for key, what in mismatches(folder, manifest, parts_on_disk(folder)):
-        yield FolderFinding(place=str((folder / key).relative_to(around)), what=f"{what}. {WAYS_OUT}")
+        yield FolderFinding(place=str((folder / key).relative_to(run_folder)), what=f"{what}. {WAYS_OUT}")
     for file in lost_files(manifest):
         what = "was lost, and you accepted that; the cost of its calls still counts"
-        yield FolderFinding(place=str((folder / file["path"]).relative_to(around)), what=what, known=True)
+        yield FolderFinding(place=str((folder / file["path"]).relative_to(run_folder)), what=what, known=True)
     try:
         kept_sweep_file(folder)
     except StoreError as error:
-        yield FolderFinding(place=str((folder / SWEEP_FILE).relative_to(around)), what=str(error))
+        yield FolderFinding(place=str((folder / SWEEP_FILE).relative_to(run_folder)), what=str(error))
 
 
 # ── rows
@@ -198,20 +203,37 @@ class _KeyedRows:
     columns: Mapping[str, Numbers]  # in the order of ids, which as numbers take a quarter of the memory
 
 
-def _keyed(name: str, tables: Iterable[pa.Table]) -> _KeyedRows:
-    """Count rows and their keys."""
+def _count_keys(name: str, tables: Iterable[pa.Table]) -> _KeyedRows:
+    """Count rows, and the keys that stand there more than once."""
     keys, looked_up = list[Numbers](), defaultdict[str, list[Numbers]](list)
     for rows in tables:
-        columns = {column: _numbers(rows[column]) for column in rows.column_names}
-        keys.append(_mixed([columns[column] for column in _KEYS[name]]))
+        columns = {
+            column: fingerprints(texts) if pa.types.is_string(texts.type) else texts.to_numpy()
+            for column, texts in zip(rows.column_names, rows.columns, strict=True)
+        }
+        # A number for each row: equal keys have equal ones, others hardly ever.
+        mixed = np.zeros(len(rows), np.uint64)
+        for column in _KEYS[name]:
+            mixed = mixed * _ODD + columns[column].astype(np.uint64, copy=False)
+        keys.append(mixed)
         if name == "grades":  # several a trial
             columns["trial_id"] = distinct(columns["trial_id"])
         for column in _LOOKED_UP.get(name, ()):
             looked_up[column].append(columns[column])
     pa.default_memory_pool().release_unused()
-    total, twice = _counted(_joined(keys))
+
+    ordered = _joined(keys)
+    ordered.sort()
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    total, twice = len(ordered), int(firsts(again).sum())
+    del ordered, again  # they may take as much memory as the columns that follow
+
+    # In the order of ids: what is looked up in order is found ten times as fast.
     columns = {column: _joined(numbers) for column, numbers in looked_up.items()}
-    return _KeyedRows(rows=total, twice=twice, columns=_by_trial(columns))
+    if columns:
+        order = np.argsort(columns["trial_id"])
+        columns = {column: numbers[order] for column, numbers in columns.items()}
+    return _KeyedRows(rows=total, twice=twice, columns=columns)
 
 
 def _joined(numbers: list[Numbers]) -> Numbers:
@@ -221,34 +243,7 @@ def _joined(numbers: list[Numbers]) -> Numbers:
     return joined
 
 
-def _counted(keys: Numbers) -> tuple[int, int]:
-    """Return how many keys there are, and how many of them more than once; puts them in order."""
-    keys.sort()
-    again = keys[1:][keys[1:] == keys[:-1]]
-    return len(keys), int(firsts(again).sum())
-
-
-def _by_trial(columns: Mapping[str, Numbers]) -> Mapping[str, Numbers]:
-    """Return columns in the order of `trial_id`: what is looked up in order is found ten times as fast."""
-    if not columns:
-        return {}
-    order = np.argsort(columns["trial_id"])
-    return {name: column[order] for name, column in columns.items()}
-
-
-def _mixed(columns: Sequence[Numbers]) -> Numbers:
-    """Return a number for each row: equal rows have equal ones, others hardly ever."""
-    mixed = np.zeros(len(columns[0]), np.uint64)
-    for column in columns:
-        mixed = mixed * _ODD + column.astype(np.uint64, copy=False)
-    return mixed
-
-
-def _numbers(column: "pa.ChunkedArray[Any]") -> Numbers:
-    return fingerprints(column) if pa.types.is_string(column.type) else column.to_numpy()
-
-
-def _twice_there(keys: Mapping[str, _KeyedRows], folders: Sequence[Path]) -> Iterator[FolderFinding]:
+def _repeated_rows(keys: Mapping[str, _KeyedRows], folders: Sequence[Path]) -> Iterator[FolderFinding]:
     """Yield the rows that stand twice; two workers may have run a lane in the same minute."""
     by_workers = len(folders) > 1 or WORKERS in read_manifest(folders[0])
     for name, columns in _KEYS.items():
@@ -260,7 +255,7 @@ def _twice_there(keys: Mapping[str, _KeyedRows], folders: Sequence[Path]) -> Ite
             )
 
 
-def _ids(keys: Mapping[str, _KeyedRows], lost: Collection[str]) -> Iterator[FolderFinding]:
+def _missing_rows(keys: Mapping[str, _KeyedRows], lost: Collection[str]) -> Iterator[FolderFinding]:
     """Yield the rows that lack their counterpart in another table.
 
     Args:
@@ -270,18 +265,20 @@ def _ids(keys: Mapping[str, _KeyedRows], lost: Collection[str]) -> Iterator[Fold
     closed, asked = keys["trials"].columns, keys["attempts"].columns
     trials, made, attempts = closed["trial_id"], closed["attempts"], asked["trial_id"]
     grades = keys["grades"].columns["trial_id"]
-    for place, what, those, others in (
+    for table, what, ids, counterparts in (
         ("grades", "trials have no grades", trials, grades),
         ("trials", "trials have grades but no row", grades, trials),
         ("attempts", "trials have no call", trials[made > 0], attempts),  # others were taken over
     ):
-        if lacking := int((firsts(those) & ~_found(those, others)).sum()):
+        if lacking := int((firsts(ids) & ~_found(ids, counterparts)).sum()):
             missing = f"{lacking:,} {what}, so a part is missing. Restore it from a backup"
-            yield FolderFinding(place=place, what=missing, known=place in lost)
+            yield FolderFinding(place=table, what=missing, known=table in lost)
+
+    # A trial tells how many calls were made for it: as many as its last call's number.
     starts = np.flatnonzero(firsts(attempts))
-    most = np.maximum.reduceat(asked["attempt"], starts) if len(starts) else asked["attempt"]
+    last = np.maximum.reduceat(asked["attempt"], starts) if len(starts) else asked["attempt"]
     called = _found(trials, attempts)
-    if fewer := int((most[np.searchsorted(attempts[starts], trials[called])] < made[called]).sum()):
+    if fewer := int((last[np.searchsorted(attempts[starts], trials[called])] < made[called]).sum()):
         what = f"calls of {fewer:,} trials are missing, so a part is missing. Restore it from a backup"
         yield FolderFinding(place="attempts", what=what, known="attempts" in lost)
 

@@ -40,7 +40,7 @@ from asyncbench.published.files import (
 )
 from asyncbench.published.formats import format_named
 from asyncbench.records import Model, Trial
-from asyncbench.store.bucket.fetching import at_hand
+from asyncbench.store.bucket.fetching import local_folder
 from asyncbench.store.catalog import known_trials
 from asyncbench.store.manifest import IMPORTED, Manifest, is_results_folder, planned, read_manifest
 from asyncbench.store.names import folded
@@ -111,7 +111,7 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
         StoreError: The folder cannot be read, or the files cannot be written.
         ProblemSetError: A copy of a problem set is damaged.
     """
-    folder, out = at_hand(folder), local(out)
+    folder, out = local_folder(folder), local(out)
     chosen = None if form == INSPECT else format_named(form, others=[INSPECT, *OF_TABLES])
     manifest = read_manifest(folder)
     files = _texts(chosen, folder, manifest) if chosen else logs(folder, manifest)

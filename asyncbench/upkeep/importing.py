@@ -153,7 +153,7 @@ def _trial(recorded: Recorded, problem: Problem, *, run: str, sweep: str) -> Tri
     version = SUITES[problem.suite].prompt_version
     trial_ids = TrialIds(recorded.model, recorded.condition, run=run)
     return Trial(
-        trial_id=recorded.trial_id or trial_ids.of(problem.problem_id, prompt_version=version, repeat=0),
+        trial_id=recorded.trial_id or trial_ids.make(problem.problem_id, prompt_version=version, repeat=0),
         run=run,
         sweep=sweep,
         problem_set=run,

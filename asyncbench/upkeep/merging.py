@@ -38,7 +38,7 @@ from asyncbench.problems.copies import PROBLEMS, copies, copy_files, read_proble
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.records import Condition
-from asyncbench.store.bucket.fetching import at_hand, display_name
+from asyncbench.store.bucket.fetching import display_name, local_folder
 from asyncbench.store.catalog import read_steps
 from asyncbench.store.joining import JoinedFolders, join_folders
 from asyncbench.store.lock import LOCK, locked
@@ -327,7 +327,7 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
         ProblemSetError: A copy of a problem set is damaged.
         StoreError: A run is going in a folder, a folder cannot be read, or `out` cannot be written.
     """
-    paths, place = [at_hand(folder) for folder in folders], local(out)
+    paths, place = [local_folder(folder) for folder in folders], local(out)
     _check_places(paths, place)
     for path in paths:
         read_manifest(path)  # before a lock is put into what is none of ours

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import StoreError
 from asyncbench.files import local
-from asyncbench.store.bucket.fetching import at_hand, display_name
+from asyncbench.store.bucket.fetching import display_name, local_folder
 from asyncbench.store.folder import Store
 from asyncbench.store.generation import Generation
 from asyncbench.store.manifest import read_manifest
@@ -236,7 +236,7 @@ def regrade_folder(folder: PathLike[str] | str, *, write: bool = False) -> Regra
         ProblemSetError: A copy of a problem set is damaged.
         StoreError: The folder cannot be read; or, with `write`, a run is going in it or the disk is full.
     """
-    path = local(folder) if write else at_hand(folder)
+    path = local(folder) if write else local_folder(folder)
     manifest = read_manifest(path)
     tally = RegradeTally()
     with _without_collections():

@@ -84,7 +84,7 @@ def test_trials_that_are_closed_by_columns_are_those_that_are_skipped_one_by_one
         for model in asked.models
         for one in trials_of(asked, model, sets[model.alias], limit=limit)
     ]
-    finished, failed = IdSet.of(ids[::every]), IdSet.of(ids[:: 2 * every])
+    finished, failed = IdSet.collect(ids[::every]), IdSet.collect(ids[:: 2 * every])
     closed = closed_trials(asked, asked.models, sets, limit=limit, finished=finished, failed=failed)
     assert sum(its.done for its in closed.values()) == len(finished)
     assert sum(its.failed for its in closed.values()) == len(failed)
@@ -97,7 +97,7 @@ def test_trials_that_are_closed_by_columns_are_those_that_are_skipped_one_by_one
 
 def test_no_id_is_made_where_nothing_is_finished(tmp_path, monkeypatch):
     asked = sweep(tmp_path / "out", problem_set(tmp_path), "simulated-http/oracle")
-    monkeypatch.setattr(TrialIds, "of_all", None)
+    monkeypatch.setattr(TrialIds, "make_all", None)
     assert plan(asked).models[0].left == plan(asked).models[0].trials > 0
 
 
@@ -106,17 +106,17 @@ def test_a_complete_sweep_is_recognised_with_one_id_a_trial_and_no_problem(tmp_p
     with simulator(problems) as server:
         asked = sweep(tmp_path / "out", problems, entry(server, "simulated-http/oracle"))
         first = asyncio.run(run_sweep(asked))
-        made, of_all = [], TrialIds.of_all
+        made, make_all = [], TrialIds.make_all
 
         def counted(self, problem_ids, **named):
-            ids = of_all(self, problem_ids, **named)
+            ids = make_all(self, problem_ids, **named)
             made.extend(ids)
             return ids
 
         monkeypatch.setattr(
             "asyncbench.run.preparing.write_forecast", lambda _: None
         )  # small sweeps have one
-        monkeypatch.setattr(TrialIds, "of_all", counted)
+        monkeypatch.setattr(TrialIds, "make_all", counted)
         monkeypatch.setattr(ProblemRows, "problem", None)
         again = asyncio.run(run_sweep(asked))
     assert (first.exit, again.exit) == (Exit.COMPLETE, Exit.COMPLETE)
@@ -148,7 +148,7 @@ def test_ids_are_looked_up_block_by_block(monkeypatch, least):
     asked = pa.chunked_array([["e", "x"], ["a", None, "c"]], pa.string())
     assert known.among(asked).to_pylist() == [True, False, True, False, True]
     assert known.places(asked).to_pylist() == [4, None, 0, None, 2]
-    assert IdSet.of(()).among(asked).to_pylist() == [False] * 5
+    assert IdSet.collect(()).among(asked).to_pylist() == [False] * 5
     assert (known, len(known)) == ({"a", "b", "c", "d", "e"}, 5)
     assert known | {"e", "f"} == {"a", "b", "c", "d", "e", "f"}
     assert "c" in known
@@ -159,7 +159,7 @@ def test_ids_are_looked_up_block_by_block(monkeypatch, least):
 def test_ids_are_found_among_a_models_own_and_under_another_name(monkeypatch, least):
     monkeypatch.setattr(id_set, "LEAST", least)
     own = {"a": pa.chunked_array([["1"], ["2"]], pa.string()), "b": pa.chunked_array([["3"]], pa.string())}
-    known = IdSet.of_models(own)
+    known = IdSet.join_models(own)
     asked: dict[str, list[str | None]] = {"a": ["2", "3", None], "renamed": ["1", "x"], "b": []}
     columns = [(alias, pa.chunked_array([ids], pa.string())) for alias, ids in asked.items()]
     found = [places.to_pylist() for places in known.places_each(columns)]

@@ -162,7 +162,7 @@ def compaction(folder: Path) -> None:
 
 def compaction_by_renames(folder: Path) -> None:
     """The same on a system that cannot exchange two folders."""
-    able, generation.exchanged = generation.exchanged, lambda one, other: False  # noqa: ARG005  # as it is called
+    able, generation.exchanged = generation.exchanged, lambda first, second: False  # noqa: ARG005  # as it is called
     try:
         compaction(folder)
     finally:

@@ -38,7 +38,7 @@ def any_system(request, monkeypatch):
         monkeypatch.setattr(generation, "exchanged", _cannot)
 
 
-def _cannot(one: Path, other: Path) -> bool:  # noqa: ARG001  # as it is called
+def _cannot(first: Path, second: Path) -> bool:  # noqa: ARG001  # as it is called
     return False
 
 

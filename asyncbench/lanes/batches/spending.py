@@ -16,7 +16,7 @@ from asyncbench.lanes.batches.context import BatchContext
 from asyncbench.lanes.batches.harvest import hold_of
 from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
 from asyncbench.lanes.batches.packing import manifest_rows
-from asyncbench.store.sealing import without_rows
+from asyncbench.store.sealing import missing_calls
 
 USEFUL_PARTS: Final = 8  # of a model's trials, one after the other: smaller ones take too many days
 SMALL_PARTS: Final = 3  # of a run
@@ -54,7 +54,7 @@ def left_open(ledger: BatchLedger, alias: str, folder: Path) -> LeftOpen:
                 rounds.update(row["trial_id"] for row in rows)
             continue
         calls = {(row["trial_id"], row["attempt"]) for row in rows}
-        waiting = without_rows(calls, folder)
+        waiting = missing_calls(calls, folder)
         ended = {trial_id for trial_id, _ in calls - waiting}
         holds += [hold_of(row) for row in rows if row["trial_id"] not in ended]
         out |= {trial_id for trial_id, _ in waiting}

@@ -18,7 +18,7 @@ from asyncbench.analysis.anatomy.counts import ExaminedAnswer
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.store.id_set import IdColumn, Numbers, fingerprints, firsts
-from asyncbench.store.parts import with_codes
+from asyncbench.store.parts import coded_schema
 from asyncbench.store.reading import sibling_parts
 from asyncbench.store.schema import ENTRANT
 from asyncbench.store.snapshot import Snapshot
@@ -277,7 +277,7 @@ class FolderInMemory:
 def _journalled(snapshot: Snapshot, table: str, columns: Sequence[str]) -> pa.Table:
     """Return columns of the rows that only the journal holds, in the types of a part."""
     fresh = snapshot.journalled[table].select(columns)
-    return fresh.cast(with_codes(fresh.schema, _CODED)).unify_dictionaries()
+    return fresh.cast(coded_schema(fresh.schema, _CODED)).unify_dictionaries()
 
 
 def sorted_ids(ids: Any) -> Numbers:

@@ -28,7 +28,7 @@ from asyncbench.reports.reconciliation.reading import (
     together,
     use_of,
 )
-from asyncbench.store.bucket.fetching import at_hand, display_name
+from asyncbench.store.bucket.fetching import display_name, local_folder
 from asyncbench.tables.data import HIDDEN, INSIDE, data_of, in_data
 from asyncbench.tables.numbers import count, first_of, percent
 from asyncbench.tables.report import Columns, Report, Sheet
@@ -295,7 +295,7 @@ def reconcile(
         ConfigError: The file cannot be read or compared. The message names line and column.
         StoreError: The folder cannot be read.
     """
-    file, folder = home_expanded(file), at_hand(folder)
+    file, folder = home_expanded(file), local_folder(folder)
     export = read_export(file, columns=columns, shift_h=utc_offset_h)
     use = use_of(folder, provider, shift_h=utc_offset_h)
     if not use.by_day:

@@ -17,7 +17,7 @@ from asyncbench.problems.copies import copies, read_problems
 from asyncbench.problems.opening import open_set
 from asyncbench.reports.status.report import Status, status_of
 from asyncbench.store.bucket.claiming import current_folder
-from asyncbench.store.bucket.fetching import at_hand, display_name
+from asyncbench.store.bucket.fetching import display_name, local_folder
 from asyncbench.store.catalog import read_trials
 from asyncbench.store.lock import writer_of
 from asyncbench.store.verify import FolderFinding, Verified, verify_folder
@@ -53,7 +53,7 @@ def health_of(folder: Path | str) -> Health:
         ConfigError: `folder` is not a results folder, or a later asyncbench wrote something in it.
         StoreError: the manifest or the journal cannot be read at all.
     """
-    path = at_hand(folder)
+    path = local_folder(folder)
     verified = verify_folder(path)
     findings = (*verified.findings, *_problem_findings(path))
     verified = replace(verified, findings=findings)

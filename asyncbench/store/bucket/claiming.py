@@ -40,8 +40,8 @@ from asyncbench.store.bucket.fetching import (
     BucketManifest,
     BucketWriter,
     FileObject,
-    at_hand,
     build,
+    local_folder,
     locked_file,
     manifest_name,
     newest_manifest,
@@ -117,7 +117,7 @@ class Claim:
             self._write(stored, ended=ended)
             kept = {file.key for file in stored.values()}
             self._seen = {path: seen for path, seen in self._seen.items() if seen[1].key in kept}
-            self._placed = {place: file for place, file in self._placed.items() if file.key in kept}
+            self._placed = {name: file for name, file in self._placed.items() if file.key in kept}
             with suppress(AsyncbenchError):  # else the next claim deletes them
                 self._objects.delete([file.key for file in before.values() if file.key not in kept])
 
@@ -153,7 +153,7 @@ class Claim:
         )
         # No number is left out: a writer that was overtaken finds the next one taken.
         try:
-            self._objects.put_new(manifest_name(manifest.number), manifest.as_bytes())
+            self._objects.put_new(manifest_name(manifest.number), manifest.encode())
         except TakenError:
             there = read_bucket_manifest(self._objects, manifest.number)
             if there.writer.id != self.writer.id:
@@ -174,20 +174,18 @@ class Claim:
         seen = self._seen.get(path)
         if seen is not None and seen[0] == state:
             return seen[1]
-        digest, known = digest_of(data, "sha256"), self._files.get(path)
+        digest, file = digest_of(data, "sha256"), self._files.get(path)
         size = len(data) if isinstance(data, bytes) else state[0]
-        if known is None or (known.bytes, known.sha256) != (size, digest):
-            new = FileObject(key=self._new_key(path), bytes=size, sha256=digest)
-            known = self._placed.setdefault((path, digest), new)
+        if file is None or (file.bytes, file.sha256) != (size, digest):
+            # A key that no object had before, nor will have.
+            name = PurePosixPath(path)
+            key = name.with_name(f"{name.stem}-{self.writer.id[:8]}-{next(self._keys)}{name.suffix}")
+            new = FileObject(key=str(key), bytes=size, sha256=digest)
+            file = self._placed.setdefault((path, digest), new)
             with self._large if size > LARGE_BYTES else nullcontext():
-                self._objects.put_new(known.key, data)
-        self._seen[path] = state, known
-        return known
-
-    def _new_key(self, path: str) -> str:
-        """Return the name of an object that none had before, nor will have."""
-        place = PurePosixPath(path)
-        return str(place.with_name(f"{place.stem}-{self.writer.id[:8]}-{next(self._keys)}{place.suffix}"))
+                self._objects.put_new(file.key, data)
+        self._seen[path] = state, file
+        return file
 
 
 def claim(address: str, folder: Path, *, prepare: Prepare, accept_loss: bool = False) -> Claim:
@@ -203,14 +201,25 @@ def claim(address: str, folder: Path, *, prepare: Prepare, accept_loss: bool = F
         ConfigError: the local folder belongs to something else; the bucket cannot be used.
         StoreError: another writer has not ended; the bucket cannot be reached.
     """
-    objects, folder = BucketObjects(BucketAddress.of(address)), folder.absolute()
+    objects, folder = BucketObjects(BucketAddress.parse(address)), folder.absolute()
     with ExitStack() as exits:
-        _hold(folder, exits)
+        # Keep other processes of this machine from the folder.
+        with storing(folder):
+            make_folder(folder.parent, mode=OWNERS)
+        try:
+            exits.enter_context(locked_file(folder.with_name(f".{folder.name}.bucket.lock")))
+        except BlockingIOError:
+            raise StoreError(f"{folder}: another process works on it. Wait until it is done.") from None
+
+        # The names are listed before the claim: what comes later may be another's.
         mark = _read_mark(folder, str(objects.address))
-        strays = _own_names(objects)  # before the claim: what comes later may be another's
+        reserved = (f"{WORKERS}/", f"{MANIFESTS}/")
+        strays = [name for name in objects.names() if not name.startswith(reserved)]
         newest = newest_manifest(objects)
         if newest is None and strays:
             raise ConfigError(f"{address}: holds other things ({strays[0]}, …). Name a folder without any.")
+
+        # The mark comes first, so that a claim of which no answer came is known as ours.
         missing, lost = _missing(objects, newest, mark, folder, accept_loss=accept_loss)
         claimed = Claim(objects, folder, lost)
         before, base = (mark.writers if mark else ()), newest.number if newest else 0
@@ -226,6 +235,8 @@ def claim(address: str, folder: Path, *, prepare: Prepare, accept_loss: bool = F
                 make_folder(folder, mode=OWNERS)
         _write_mark(folder, tried)
         claimed.take(newest)
+
+        # Fetch what this machine lacks, and delete what counts no more.
         if newest is not None and missing:
             try:
                 _fetch(objects, newest, folder, lost, prepare)
@@ -249,16 +260,16 @@ def current_folder(path: PathLike[str] | str, folder: Path | None = None) -> Pat
         folder: the folder of such a run. [where runs keep it by themselves]
 
     Raises:
-        ConfigError, StoreError: as `at_hand`.
+        ConfigError, StoreError: as `local_folder`.
     """
     if (address := s3_address(path)) is None:
         return home_expanded(path)
     folder = folder or journal_folder(address)
     if (mark := _read_mark(folder, address)) is not None and mark.whole:
-        newest = newest_manifest(BucketObjects(BucketAddress.of(address)))
+        newest = newest_manifest(BucketObjects(BucketAddress.parse(address)))
         if newest is not None and newest.writer.id in mark.writers:
             return folder
-    return at_hand(address)
+    return local_folder(address)
 
 
 def home_of(folder: Path, address: str) -> Path | None:
@@ -269,7 +280,7 @@ def home_of(folder: Path, address: str) -> Path | None:
     Raises:
         StoreError: the mark beside the folder cannot be read.
     """
-    fetched = BucketAddress.of(address).kept_in(*CACHE)
+    fetched = BucketAddress.parse(address).kept_in(*CACHE)
     home = journal_folder(address)
     if folder.resolve() == home.resolve() or folder.resolve().is_relative_to(fetched.resolve()):
         return home
@@ -312,8 +323,7 @@ def _missing(
     if newest is None:
         return False, None
     filled = folder.is_dir() and any(folder.iterdir())
-    own = mark is not None and newest.writer.id in mark.writers
-    if mark is not None and own and (folder.is_dir() or not mark.whole):
+    if mark is not None and newest.writer.id in mark.writers and (folder.is_dir() or not mark.whole):
         return not mark.whole, mark.lost
     if mark is None and filled:
         raise ConfigError(
@@ -346,12 +356,6 @@ def _left_open(objects: BucketObjects, mark: _Mark, newest: BucketManifest) -> b
     return False
 
 
-def _own_names(objects: BucketObjects) -> list[str]:
-    """Return the names of all objects but those of workers and the manifests."""
-    others = (f"{WORKERS}/", f"{MANIFESTS}/")
-    return [name for name in objects.names() if not name.startswith(others)]
-
-
 def _fetch(
     objects: BucketObjects, newest: BucketManifest, folder: Path, lost: BucketWriter | None, prepare: Prepare
 ) -> None:
@@ -372,16 +376,6 @@ def _fetch(
         draft.rename(folder)
         sync_to_disk(folder.parent)
     shutil.rmtree(old, ignore_errors=True)
-
-
-def _hold(folder: Path, exits: ExitStack) -> None:
-    """Keep other processes of this machine from the folder."""
-    with storing(folder):
-        make_folder(folder.parent, mode=OWNERS)
-    try:
-        exits.enter_context(locked_file(folder.with_name(f".{folder.name}.bucket.lock")))
-    except BlockingIOError:
-        raise StoreError(f"{folder}: another process works on it. Wait until it is done.") from None
 
 
 def _mark_of(folder: Path) -> Path:

@@ -72,8 +72,8 @@ class BucketManifest:
     files: Mapping[str, FileObject] = field(default_factory=dict)  # by path in the folder
 
     @classmethod
-    def of(cls, data: bytes, place: str) -> Self:
-        """Return what a manifest says.
+    def parse(cls, data: bytes, name: str) -> Self:
+        """Return what a manifest says; an error quotes its `name`.
 
         Raises:
             StoreError: it is none, or a later asyncbench wrote it.
@@ -81,23 +81,24 @@ class BucketManifest:
         try:
             entries: dict[str, Any] = orjson.loads(data)
             if entries["format"] != FORMAT:
-                raise StoreError(f"{place}: a later version of asyncbench wrote it. Update asyncbench.")
+                raise StoreError(f"{name}: a later version of asyncbench wrote it. Update asyncbench.")
             files = {path: FileObject(**file) for path, file in entries["files"].items()}
             writer = BucketWriter(**entries["writer"])
-            known = {name: entries[name] for name in ("number", "ended", "written_at")}
+            plain = {key: entries[key] for key in ("number", "ended", "written_at")}
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-            raise StoreError(f"{place}: is no manifest of asyncbench ({type(error).__name__}).") from None
-        if any(not _is_inside(path) for path in files):
-            raise StoreError(f"{place}: names a file outside of the folder. Do not use it.")
-        return cls(**known, writer=writer, files=files)
+            raise StoreError(f"{name}: is no manifest of asyncbench ({type(error).__name__}).") from None
+        outside = {"", ".", ".."}
+        if any("\0" in path or outside.intersection(path.split("/")) for path in files):
+            raise StoreError(f"{name}: names a file outside of the folder. Do not use it.")
+        return cls(**plain, writer=writer, files=files)
 
-    def as_bytes(self) -> bytes:
+    def encode(self) -> bytes:
         return orjson.dumps({"format": FORMAT, **asdict(self)}, option=orjson.OPT_INDENT_2)
 
 
-def utc_text(at: str) -> str:
-    """Return a time as people read it."""
-    return at.replace("T", " ", 1).replace("+00:00", " UTC")
+def utc_text(iso_time: str) -> str:
+    """Return a time of ISO 8601 as people read it."""
+    return iso_time.replace("T", " ", 1).replace("+00:00", " UTC")
 
 
 def manifest_name(number: int) -> str:
@@ -107,7 +108,7 @@ def manifest_name(number: int) -> str:
 def read_bucket_manifest(objects: BucketObjects, number: int) -> BucketManifest:
     """Return a manifest by its number; raises GoneError where there is none."""
     name = manifest_name(number)
-    return BucketManifest.of(objects.get(name), str(objects.address / name))
+    return BucketManifest.parse(objects.get(name), str(objects.address / name))
 
 
 def newest_manifest(objects: BucketObjects) -> BucketManifest | None:
@@ -129,11 +130,6 @@ def newest_manifest(objects: BucketObjects) -> BucketManifest | None:
     raise AssertionError
 
 
-def _is_inside(path: str) -> bool:
-    parts = path.split("/")
-    return all(part not in ("", ".", "..") for part in parts) and "\0" not in path
-
-
 # ── fetching ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -142,13 +138,13 @@ TRIES: Final = 50  # to fetch a folder in which objects are replaced meanwhile
 THREADS: Final = 8  # a request to a bucket is mostly waiting
 CACHE: Final = ("XDG_CACHE_HOME", ".cache")
 
-Parts = Mapping[str, BucketManifest]  # of a folder and of those below it, by the path in it: "", "workers/w1"
+Manifests = Mapping[str, BucketManifest]  # of a folder and those below it, by path in it: "", "workers/w1"
 
 _FETCHED: dict[Path, tuple[BucketAddress, BucketManifest]] = {}  # what this process fetched, and whence
 _IN_USE: dict[Path, int] = {}  # states that this process reads, until it ends
 
 
-def at_hand(path: PathLike[str] | str) -> Path:
+def local_folder(path: PathLike[str] | str) -> Path:
     """Return where a results folder is on this machine; one of a bucket is fetched, as it is now.
 
     Raises:
@@ -156,7 +152,7 @@ def at_hand(path: PathLike[str] | str) -> Path:
         StoreError: the bucket cannot be read, or the disk takes no more.
     """
     address = s3_address(path)
-    return home_expanded(path) if address is None else _fetched(BucketAddress.of(address))
+    return home_expanded(path) if address is None else _fetch_folder(BucketAddress.parse(address))
 
 
 def display_name(path: PathLike[str] | str) -> str:
@@ -173,25 +169,25 @@ def written_elsewhere(path: Path) -> str | None:
 
 
 def fetched_file(address: str) -> Path:
-    """Return where a file of a bucket is on this machine, as it is now; raises as `at_hand`."""
-    parsed = BucketAddress.of(address)
+    """Return where a file of a bucket is on this machine, as it is now; raises as `local_folder`."""
+    parsed = BucketAddress.parse(address)
     above, _, name = parsed.path.rpartition("/")
-    place = parsed.kept_in(*CACHE)
-    with storing(place):
-        make_folder(place, mode=OWNERS)
-    draft = place / f".{secrets.token_hex(4)}"
+    cache = parsed.kept_in(*CACHE)
+    with storing(cache):
+        make_folder(cache, mode=OWNERS)
+    draft = cache / f".{secrets.token_hex(4)}"
     try:
         digest = BucketObjects(BucketAddress(parsed.bucket, above)).download(name, draft)
-        make_folder(place / digest)
-        draft.replace(place / digest / name)
+        make_folder(cache / digest)
+        draft.replace(cache / digest / name)
     except GoneError:
         raise ConfigError(f"{address}: there is no such file. Correct the address.") from None
     finally:
         draft.unlink(missing_ok=True)
-    return place / digest / name
+    return cache / digest / name
 
 
-def parts_of(objects: BucketObjects) -> Parts:
+def read_manifests(objects: BucketObjects) -> Manifests:
     """Return the manifests of a folder and of the workers' below it; empty: there is no folder.
 
     Raises:
@@ -207,17 +203,20 @@ def parts_of(objects: BucketObjects) -> Parts:
     again = newest_manifest(objects)
     if again is None or again.number != main.number:
         raise GoneError(f"{objects.address}: has changed meanwhile.")
-    parts = {f"{WORKERS}/{name}": worker for name, worker in workers.items() if worker and worker.files}
-    return {"": main, **parts}
+    filled = {f"{WORKERS}/{name}": worker for name, worker in workers.items() if worker and worker.files}
+    return {"": main, **filled}
 
 
 def bring_folder(address: str, folder: Path) -> BucketManifest | None:
     """Make a local folder of what an address holds now, and return its manifest; None: it holds nothing.
 
     Raises:
-        ConfigError, StoreError: as `at_hand`; or the folder is there.
+        ConfigError, StoreError: as `local_folder`; or the folder is there.
     """
-    objects, fetched = BucketObjects(BucketAddress.of(address)), folder.with_name(f".{folder.name}.fetched")
+    objects, fetched = (
+        BucketObjects(BucketAddress.parse(address)),
+        folder.with_name(f".{folder.name}.fetched"),
+    )
     for tries_left in reversed(range(TRIES)):
         newest = newest_manifest(objects)
         if newest is None or not newest.files:
@@ -240,24 +239,20 @@ def remove_folder(address: str) -> None:
     Raises:
         ConfigError, StoreError: the bucket refuses.
     """
-    objects = BucketObjects(BucketAddress.of(address))
+    objects = BucketObjects(BucketAddress.parse(address))
     while (newest := newest_manifest(objects)) is not None and not newest.ended:
-        closed = _closed(newest)
+        # The next manifest has no files, and is in the name of nobody who writes.
+        writer = replace(newest.writer, id=secrets.token_hex(8))
+        closed = replace(newest, number=newest.number + 1, writer=writer, ended=True, files={})
         with suppress(TakenError):  # its writer was faster
-            objects.put_new(manifest_name(closed.number), closed.as_bytes())
+            objects.put_new(manifest_name(closed.number), closed.encode())
     if newest is not None and newest.files:
         objects.delete(sorted(objects.names(MANIFESTS), reverse=True))
     stays = manifest_name(newest.number) if newest is not None and not newest.files else None
     objects.delete([name for name in objects.names() if name != stays])
 
 
-def _closed(newest: BucketManifest) -> BucketManifest:
-    """Return a manifest after the newest, of no files, in the name of nobody who writes."""
-    writer = replace(newest.writer, id=secrets.token_hex(8))
-    return replace(newest, number=newest.number + 1, writer=writer, ended=True, files={})
-
-
-def build(objects: BucketObjects, parts: Parts, target: Path, fetched: Path) -> None:
+def build(objects: BucketObjects, manifests: Manifests, target: Path, fetched: Path) -> None:
     """Make a folder with all files that manifests name, in one step; `fetched` keeps what was got before.
 
     Raises:
@@ -266,26 +261,26 @@ def build(objects: BucketObjects, parts: Parts, target: Path, fetched: Path) -> 
     """
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     wanted = [
-        (f"{part}/{file.key}".strip("/"), draft / part / path, file)
-        for part, manifest in parts.items()
+        (f"{folder}/{file.key}".strip("/"), draft / folder / path, file)
+        for folder, manifest in manifests.items()
         for path, file in manifest.files.items()
     ]
     with storing(target):
         make_folder(fetched, mode=OWNERS)
         make_folder(draft, mode=OWNERS)
-        for folder in {place.parent for _, place, _ in wanted}:
-            make_folder(folder)
+        for parent in {path.parent for _, path, _ in wanted}:
+            make_folder(parent)
     try:
         with ThreadPoolExecutor(THREADS) as pool:
-            list(pool.map(lambda file: _place(objects, fetched, *file), wanted))
+            list(pool.map(lambda file: _fetch_file(objects, fetched, *file), wanted))
         with storing(target):
             draft.rename(target)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _place(objects: BucketObjects, fetched: Path, key: str, place: Path, file: FileObject) -> None:
-    """Fetch an object unless it was, and give it its place."""
+def _fetch_file(objects: BucketObjects, fetched: Path, key: str, path: Path, file: FileObject) -> None:
+    """Download an object unless that was done before, and put it at a path."""
     kept = fetched / sha256(key.encode()).hexdigest()
     if not kept.exists():
         draft = kept.with_name(f".{secrets.token_hex(8)}")
@@ -295,52 +290,50 @@ def _place(objects: BucketObjects, fetched: Path, key: str, place: Path, file: F
             draft.replace(kept)
         finally:
             draft.unlink(missing_ok=True)
-    with storing(place):
+    with storing(path):
         try:
-            os.link(kept, place)
+            os.link(kept, path)
         except OSError:  # a file system without links
-            shutil.copyfile(kept, place)
+            shutil.copyfile(kept, path)
 
 
-def _fetched(address: BucketAddress) -> Path:
+def _fetch_folder(address: BucketAddress) -> Path:
     objects, top = BucketObjects(address), address.kept_in(*CACHE)
     with storing(top):
         make_folder(top, mode=OWNERS)
     for _ in range(TRIES):
         try:
-            parts = parts_of(objects)
+            manifests = read_manifests(objects)
         except GoneError:
             continue
-        if not parts or (parts[""].ended and not parts[""].files):
+        if not manifests or (manifests[""].ended and not manifests[""].files):
             raise ConfigError(f"{address}: there are no results. Correct the address, or run a sweep there.")
-        if not parts[""].files:
-            raise ConfigError(f"{address}: {parts[''].writer}, has uploaded nothing yet. Try again later.")
-        state = top / _name_of(parts)
+        if not manifests[""].files:
+            raise ConfigError(
+                f"{address}: {manifests[''].writer}, has uploaded nothing yet. Try again later."
+            )
+
+        # Each state of the folder has a name of its own in the cache.
+        numbers = [
+            f"{folder} {manifest.number} {manifest.writer.id}" for folder, manifest in manifests.items()
+        ]
+        state = top / sha256("\n".join(numbers).encode()).hexdigest()[:16]
         with suppress(GoneError), locked_file(top / ".lock", wait=True):  # compacted meanwhile
             if not (state / address.name).exists():
                 make_folder(state)
-                build(objects, parts, state / address.name, top / "objects")
-            _use(state)
-            _clear(top)
-            _FETCHED[state / address.name] = address, parts[""]
+                build(objects, manifests, state / address.name, top / "objects")
+            # The state is kept until this process ends.
+            if state not in _IN_USE:
+                used = state.with_suffix(".used")
+                _IN_USE[state] = descriptor = os.open(used, os.O_RDWR | os.O_CREAT, 0o600)
+                fcntl.flock(descriptor, fcntl.LOCK_SH)
+            _remove_unused(top)
+            _FETCHED[state / address.name] = address, manifests[""]
             return state / address.name
     raise StoreError(f"{address}: changes faster than it can be read. Try again later.")
 
 
-def _name_of(parts: Parts) -> str:
-    """Return what tells a state from others."""
-    lines = [f"{part} {manifest.number} {manifest.writer.id}" for part, manifest in parts.items()]
-    return sha256("\n".join(lines).encode()).hexdigest()[:16]
-
-
-def _use(state: Path) -> None:
-    """Keep a state until this process ends."""
-    if state not in _IN_USE:
-        _IN_USE[state] = descriptor = os.open(state.with_suffix(".used"), os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
-
-
-def _clear(top: Path) -> None:
+def _remove_unused(top: Path) -> None:
     """Remove the states that nobody reads, and what was fetched for them alone."""
     for used in top.glob("*.used"):
         if used.with_suffix("") in _IN_USE:

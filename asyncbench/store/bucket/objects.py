@@ -35,7 +35,7 @@ class BucketAddress:
     path: str
 
     @classmethod
-    def of(cls, text: str) -> Self:
+    def parse(cls, text: str) -> Self:
         """Return what an address names.
 
         Raises:
@@ -46,7 +46,7 @@ class BucketAddress:
             raise ConfigError(f"{text}: names no bucket. Write s3://BUCKET/FOLDER.")
         if not path:
             raise ConfigError(f"{text}: names a bucket and nothing in it. Write s3://{bucket}/FOLDER.")
-        if any(part in ("", ".", "..") for part in path.split("/")):
+        if any(name in ("", ".", "..") for name in path.split("/")):
             raise ConfigError(f"{text}: has an empty name, `.` or `..` between slashes. Write names only.")
         return cls(bucket, path)
 
@@ -80,8 +80,8 @@ class BucketAddress:
 
 def journal_folder(address: str) -> Path:
     """Return where a run keeps what it copies to an address, unless it is told another place."""
-    place = BucketAddress.of(address)
-    return place.kept_in("XDG_STATE_HOME", ".local/state") / place.name
+    parsed = BucketAddress.parse(address)
+    return parsed.kept_in("XDG_STATE_HOME", ".local/state") / parsed.name
 
 
 def s3_address(path: PathLike[str] | str) -> str | None:
@@ -155,7 +155,10 @@ class BucketObjects:
                 return
             # It was there before, or is being written by another request, or its tag is no MD5.
             with suppress(GoneError):
-                if self._holds(name, data):
+                stored = sha256()
+                for chunk in self._chunks(name):
+                    stored.update(chunk)
+                if stored.hexdigest() == digest_of(data, "sha256"):
                     return
                 if tag is None:
                     raise TakenError(f"{self.address / name} is there, with other bytes.")
@@ -218,13 +221,6 @@ class BucketObjects:
         for start in range(0, len(names), AT_ONCE):
             with self._asking():
                 obstore.delete(self._store, names[start : start + AT_ONCE])
-
-    def _holds(self, name: str, data: bytes | Path) -> bool:
-        """Return whether an object has these bytes."""
-        digest = sha256()
-        for chunk in self._chunks(name):
-            digest.update(chunk)
-        return digest.hexdigest() == digest_of(data, "sha256")
 
     def _chunks(self, name: str) -> Iterator[bytes]:
         import obstore

@@ -27,7 +27,7 @@ def elsewhere(tmp_path):
 
 
 def workers_in_bucket():
-    names = BucketObjects(BucketAddress.of(URL)).names("workers")  # SeaweedFS lists empty folders, too
+    names = BucketObjects(BucketAddress.parse(URL)).names("workers")  # SeaweedFS lists empty folders, too
     return sorted({name.split("/")[1] for name in names})
 
 

@@ -17,7 +17,7 @@ from asyncbench.records import Outcome
 from asyncbench.run.copying import claimed_copy
 from asyncbench.run.options import RunOptions
 from asyncbench.run.sweep_worker import _hand_in_of_dead
-from asyncbench.store.bucket.fetching import at_hand, bring_folder, newest_manifest, remove_folder
+from asyncbench.store.bucket.fetching import bring_folder, local_folder, newest_manifest, remove_folder
 from asyncbench.store.bucket.objects import BucketAddress, BucketObjects
 from asyncbench.store.copying import LAST_TRIES, FolderCopy
 from asyncbench.store.folder import Store
@@ -69,7 +69,7 @@ def left_open(folder: Path, *numbers: int) -> None:
 
 
 def names() -> list[str]:
-    return BucketObjects(BucketAddress.of(URL)).names()
+    return BucketObjects(BucketAddress.parse(URL)).names()
 
 
 def test_what_was_copied_is_read_like_the_folder(tmp_path: Path):
@@ -206,7 +206,7 @@ def test_a_loss_that_is_accepted_is_written_down(tmp_path: Path):
     copied(tmp_path / "there" / "night", 3, accept_loss=True)
 
     assert ids(URL) == [trial_id(1), trial_id(3)]
-    (lost,) = read_manifest(at_hand(URL))["holds"]["lost"]
+    (lost,) = read_manifest(local_folder(URL))["holds"]["lost"]
     assert lost["path"].startswith(f"journal/of a run on {os.uname().nodename}")
 
 
@@ -262,7 +262,7 @@ def test_a_folder_that_exists_already_is_copied_to_a_new_place(tmp_path: Path):
 
 
 def test_a_place_with_other_things_is_refused(tmp_path: Path):
-    BucketObjects(BucketAddress.of(URL)).put_new("photo.jpg", b"...")
+    BucketObjects(BucketAddress.parse(URL)).put_new("photo.jpg", b"...")
 
     with pytest.raises(ConfigError, match=r"holds other things \(photo.jpg"):
         FolderCopy.claim(URL, tmp_path / "night")
@@ -285,7 +285,7 @@ def test_one_process_of_a_machine_works_on_the_folder(tmp_path: Path):
 
 def test_what_a_dead_writer_had_uploaded_for_nothing_is_cleared_away(tmp_path: Path):
     copied(tmp_path / "night", 1)
-    BucketObjects(BucketAddress.of(URL)).put_new("trials/stray-1.parquet", b"...")
+    BucketObjects(BucketAddress.parse(URL)).put_new("trials/stray-1.parquet", b"...")
 
     copied(tmp_path / "night", 2)
     assert not [name for name in names() if "stray" in name]
@@ -333,7 +333,7 @@ def test_a_file_that_is_back_after_it_was_gone_is_uploaded_again(tmp_path: Path)
         copy.push(store)
         (tmp_path / "aside").rename(page)
         copy.push(store)
-        assert (at_hand(URL) / "report.html").stat().st_size == 2**21
+        assert (local_folder(URL) / "report.html").stat().st_size == 2**21
     finish(copy)
 
 
@@ -357,10 +357,10 @@ def test_a_folder_of_a_worker_comes_with_its_run(tmp_path: Path):
 
 def test_a_manifest_says_nothing_of_keys(tmp_path: Path):
     copied(tmp_path / "night", 1)
-    manifest = newest_manifest(BucketObjects(BucketAddress.of(URL)))
+    manifest = newest_manifest(BucketObjects(BucketAddress.parse(URL)))
     assert manifest is not None
     assert manifest.ended
-    assert os.environ["AWS_SECRET_ACCESS_KEY"].encode() not in manifest.as_bytes()
+    assert os.environ["AWS_SECRET_ACCESS_KEY"].encode() not in manifest.encode()
 
 
 def half_of_worker(folder: Path) -> None:
@@ -393,7 +393,7 @@ def test_the_rest_of_a_workers_folder_counts_once_its_machine_is_back(tmp_path: 
     finish(FolderCopy.claim(f"{URL}/workers/w001-e1", there))
     assert run_with_workers(out) is True
     assert ids(URL) == ids(out) == [trial_id(1), trial_id(2), trial_id(3)]
-    assert BucketObjects(BucketAddress.of(URL)).folders("workers") == []
+    assert BucketObjects(BucketAddress.parse(URL)).folders("workers") == []
 
 
 def test_half_of_a_workers_folder_is_not_whole_after_a_crash(tmp_path: Path):
@@ -482,7 +482,7 @@ def test_a_file_that_grows_while_it_goes_up_is_uploaded_as_it_was(s3: S3Server, 
         s3.before = grow
         copy.push(store)
         s3.before = nothing
-        assert (at_hand(URL) / "leases.jsonl").stat().st_size == 2**21
+        assert (local_folder(URL) / "leases.jsonl").stat().st_size == 2**21
     finish(copy)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import asyncbench as ab
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.store.bucket.fetching import at_hand, fetched_file
+from asyncbench.store.bucket.fetching import fetched_file, local_folder
 from asyncbench.store.bucket.objects import BucketAddress, BucketObjects
 from asyncbench.store.copying import FolderCopy
 from asyncbench.store.folder import Store
@@ -60,13 +60,13 @@ def test_a_state_is_fetched_once_and_of_the_next_only_what_is_new(s3: S3Server, 
     copy = FolderCopy.claim(URL, tmp_path / "night")
     with Store.open(tmp_path / "night", sweep="night") as store:
         answer(copy, store, 1)
-        first = at_hand(URL)
+        first = local_folder(URL)
         s3.requests.clear()
-        assert at_hand(URL) == first
+        assert local_folder(URL) == first
         assert all("manifests/" in key for key in gets(s3))
         answer(copy, store, 2)
         s3.requests.clear()
-        second = at_hand(URL)
+        second = local_folder(URL)
     assert not any("000001" in key for key in gets(s3) if key.endswith(".parquet"))
     assert len(ab.read_trials(first)) == 1  # who reads it still does
     assert len(ab.read_trials(second)) == 2
@@ -77,19 +77,19 @@ def test_a_part_that_was_changed_in_the_bucket_is_noticed(s3: S3Server, tmp_path
     copy = FolderCopy.claim(URL, tmp_path / "night")
     with Store.open(tmp_path / "night", sweep="night") as store:
         answer(copy, store, 1)
-    objects = BucketObjects(BucketAddress.of(URL))
+    objects = BucketObjects(BucketAddress.parse(URL))
     (part,) = objects.names("trials")
     objects.delete([part])
     objects.put_new(part, b"another")
 
     with pytest.raises(StoreError, match="is damaged"):
-        at_hand(URL)
+        local_folder(URL)
     assert s3.requests
 
 
 @pytest.mark.usefixtures("s3")
 def test_a_manifest_cannot_name_files_outside_of_the_folder():
-    objects = BucketObjects(BucketAddress.of(URL))
+    objects = BucketObjects(BucketAddress.parse(URL))
     objects.put_new("x", b"")
     writer = '{"id": "a", "host": "h", "folder": "f", "began_at": "t"}'
     file = '{"key": "x", "bytes": 0, "sha256": ""}'
@@ -98,7 +98,7 @@ def test_a_manifest_cannot_name_files_outside_of_the_folder():
         "manifests/000001.json", f'{{"format": 1, {said}, "files": {{"../out": {file}}}}}'.encode()
     )
     with pytest.raises(StoreError, match="outside of the folder"):
-        at_hand(URL)
+        local_folder(URL)
 
 
 @pytest.mark.usefixtures("s3")

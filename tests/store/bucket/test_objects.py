@@ -9,7 +9,7 @@ from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.store.bucket.objects import BucketAddress, BucketObjects, TakenError, s3_address
 from tests.store.bucket.s3_server import KEY, Answer, Request, S3Server, refusal
 
-PLACE = BucketAddress.of("s3://bucket/mine")
+PLACE = BucketAddress.parse("s3://bucket/mine")
 
 
 @pytest.mark.parametrize("text", ["s3://bucket/a", "s3:/bucket/a", "s3://bucket/a/", "S3://bucket/a"])
@@ -34,7 +34,7 @@ def test_other_paths_are_no_addresses(text: str):
 )
 def test_an_address_that_cannot_be_used_is_refused(text: str, said: str):
     with pytest.raises(ConfigError, match=said):
-        BucketAddress.of(text)
+        BucketAddress.parse(text)
 
 
 @pytest.mark.usefixtures("s3")

@@ -39,14 +39,14 @@ def amazon_like(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str
 
 @pytest.mark.usefixtures("amazon_like")
 def test_answers_in_the_words_of_amazon_are_understood(tmp_path: Path):
-    objects = BucketObjects(BucketAddress.of(URL))
+    objects = BucketObjects(BucketAddress.parse(URL))
     objects.put_new("x", b"first")
     objects.put_new("x", b"first")
     with pytest.raises(TakenError):
         objects.put_new("x", b"second")
     for ask in (lambda at: at.names(), lambda at: at.get("x"), lambda at: at.put_new("x", b"")):
         with pytest.raises(ConfigError, match="no bucket 'other'"):
-            ask(BucketObjects(BucketAddress.of("s3://other/mine")))
+            ask(BucketObjects(BucketAddress.parse("s3://other/mine")))
     with pytest.raises(ConfigError, match="no bucket 'other'"):
         FolderCopy.claim("s3://other/mine", tmp_path / "night")
 
@@ -55,11 +55,11 @@ def test_a_key_that_a_real_server_refuses_is_told(tmp_path: Path, monkeypatch: p
     with seaweedfs(tmp_path) as port:
         for name, value in {**KEY, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}.items():
             monkeypatch.setenv(name, value)
-        BucketObjects(BucketAddress.of(URL)).put_new("x", b"")
+        BucketObjects(BucketAddress.parse(URL)).put_new("x", b"")
         for name in ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID"):
             monkeypatch.setenv(name, "another")
             with pytest.raises(ConfigError, match=name):
-                BucketObjects(BucketAddress.of(URL)).get("x")
+                BucketObjects(BucketAddress.parse(URL)).get("x")
 
 
 @pytest.mark.parametrize("s3", ["seaweedfs"], indirect=True)

@@ -13,7 +13,7 @@ import asyncbench as ab
 from asyncbench.config.sweep import as_mapping, sweep_from
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.run.summary import Exit, Summary
-from asyncbench.store.bucket.fetching import at_hand
+from asyncbench.store.bucket.fetching import local_folder
 from asyncbench.store.bucket.objects import BucketAddress, BucketObjects, journal_folder
 from asyncbench.store.copying import FolderCopy
 from asyncbench.store.folder import Store
@@ -34,7 +34,7 @@ def test_a_run_leaves_its_results_in_the_bucket(mapping, tmp_path):
     assert "copied to s3://bucket/mine/night" in summary.as_text()
     assert len(ab.read_trials(URL)) == 72
     assert journal_folder(URL).is_relative_to(tmp_path / "state")
-    assert ab.load_sweep(at_hand(URL) / "sweep.yaml").copied_to == URL
+    assert ab.load_sweep(local_folder(URL) / "sweep.yaml").copied_to == URL
 
 
 @pytest.mark.long
@@ -56,11 +56,11 @@ def test_the_sweep_file_of_a_local_folder_means_it_and_that_of_its_copy_means_th
     own, other = ab.load_sweep(here / "sweep.yaml"), ab.load_sweep(away / "sweep.yaml")
     assert (own.out, own.copied_to) == (here, URL)
     assert (other.out, other.copied_to) == (away, None)
-    before = BucketObjects(BucketAddress.of(URL)).names()
+    before = BucketObjects(BucketAddress.parse(URL)).names()
     summary = asyncio.run(ab.run_sweep(away / "sweep.yaml"))
     (counters,) = summary.models.values()
     assert (counters.done_before, counters.done) == (10, 72)
-    assert BucketObjects(BucketAddress.of(URL)).names() == before
+    assert BucketObjects(BucketAddress.parse(URL)).names() == before
     again = asyncio.run(ab.run_sweep(here / "sweep.yaml"))
     assert [counters.done_before for counters in again.models.values()] == [10]
     assert len(ab.read_trials(URL)) == 72
@@ -188,7 +188,7 @@ def test_the_sweep_of_a_bucket_is_the_same_after_a_round_trip(mapping):
 def test_problems_of_a_bucket_are_asked_like_those_of_a_file(mapping, tmp_path):
     file = tmp_path / "mine.csv"
     file.write_text("question,expected\n1 + 1,2\n2 + 2,4\n")
-    BucketObjects(BucketAddress.of("s3://bucket/sets")).put_new("mine.csv", file)
+    BucketObjects(BucketAddress.parse("s3://bucket/sets")).put_new("mine.csv", file)
     address = "s3://bucket/sets/mine.csv"
 
     def ids(path: str, out: str) -> list[object]:
@@ -219,7 +219,7 @@ def test_a_bucket_that_denies_deletion_has_all_results_nonetheless(mapping, s3: 
     assert summary.exit == Exit.COMPLETE
     assert "copied to s3://bucket/mine/night" in summary.as_text()
     assert len(ab.read_trials(URL)) == 72
-    assert BucketObjects(BucketAddress.of(URL)).folders("workers") == ["w001-e1"]
+    assert BucketObjects(BucketAddress.parse(URL)).folders("workers") == ["w001-e1"]
 
 
 def test_a_plan_goes_by_nothing_where_nothing_was_uploaded(mapping, tmp_path):
