@@ -119,7 +119,7 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
     paths = _paths(files, out, summaries)
     with _all_or_none([*paths, *summaries], out) as drafts:
         # mapped: the rows of no file are held while those of the next are read
-        written = tuple(map(partial(_written, drafts=drafts), paths, files))
+        written = tuple(map(partial(_write_file, drafts=drafts), paths, files))
     return Exported(files=written, summaries=tuple(map(str, summaries)))
 
 
@@ -158,7 +158,7 @@ def _texts(chosen: FileFormat, folder: Path, manifest: Manifest) -> list[FileToW
     def write(part: ExportedPart, file: BinaryIO) -> tuple[int, Sequence[str]]:
         rows = rows_of(part, folder, chosen.suites, asked_by(part.run, imported=part.imported))
         try:
-            file.writelines(text.encode() for text in chosen.texts(rows, _planned(rows, manifest)))
+            file.writelines(text.encode() for text in chosen.texts(rows, _planned_trials(rows, manifest)))
             for name, sums in chosen.summaries.items():
                 with Path(file.name).with_name(name).open("ab") as summary:
                     summary.write(sums(rows).encode())
@@ -176,7 +176,7 @@ def _paths(files: Sequence[FileToWrite], out: Path, summaries: Sequence[Path]) -
     paths: list[Path] = []
     for file in files:
         path = out / file.name
-        if folded(path.name) in {folded(other.name) for other in (*paths, *summaries)}:
+        if folded(path.name) in {folded(taken.name) for taken in (*paths, *summaries)}:
             raise ConfigError(f"two runs or models would become the same file {path}. Rename one.")
         _refuse_existing(path)
         paths.append(path)
@@ -209,7 +209,7 @@ def _all_or_none(paths: Sequence[Path], out: Path) -> Iterator[Path]:
                 raise
 
 
-def _written(path: Path, file: FileToWrite, *, drafts: Path) -> ExportedFile:
+def _write_file(path: Path, file: FileToWrite, *, drafts: Path) -> ExportedFile:
     """Write a file, for now among the drafts."""
     with writing(path), (drafts / path.name).open("xb") as draft:
         trials, notes = file.write(draft)
@@ -222,7 +222,7 @@ def _sync(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
-def _planned(rows: Sequence[Row], manifest: Manifest) -> Mapping[str, int]:
+def _planned_trials(rows: Sequence[Row], manifest: Manifest) -> Mapping[str, int]:
     """Return how many trials were planned for a file, by suite; never fewer than it holds."""
     file = tuple(rows[0][name] for name in ENTRANT)
     trials = Counter[str]()
@@ -310,7 +310,10 @@ def export_batches(
     check_folder(out)
     for model in chosen:
         _check_request_form(form, model, _folder_of(model, out))
-    closed = _not_open(loaded.out)
+    # Trials that are finished, or may be in a batch of any alias, are left out: nothing is paid twice.
+    closed: Container[str] = frozenset()
+    if is_results_folder(loaded.out):
+        closed = known_trials(loaded.out).finished | trials_out(loaded.out, abandoned=True)
     with planned_sets(loaded, chosen) as sets:
 
         def open_trials(model: Model, sets: Sequence[TrialSource]) -> Iterator[Trial]:
@@ -321,13 +324,6 @@ def export_batches(
     if not any(files.requests for files in written):
         raise ConfigError(f"{loaded.out} has an answer for every trial, so there is nothing to export.")
     return ExportedBatches(models=tuple(files for files in written if files.requests))
-
-
-def _not_open(folder: Path) -> Container[str]:
-    """Return the trials that are finished, or may be in a batch of any alias: nothing is paid twice."""
-    if not is_results_folder(folder):
-        return frozenset()
-    return known_trials(folder).finished | trials_out(folder, abandoned=True)
 
 
 def _folder_of(model: Model, out: Path) -> Path:
@@ -348,7 +344,7 @@ def _request_files(form: str, sweep: Sweep, model: Model, trials: Iterator[Trial
     """Write the files of a model; they get their place when all of them are whole."""
     api, folder = open_batches(model, key=NO_KEY, simulator_url=None), _folder_of(model, out)
     batch = sweep.batch
-    most = NUPA_LINES if form == "nupa" else min(batch.max_requests, api.most_requests)
+    lines = NUPA_LINES if form == "nupa" else min(batch.max_requests, api.most_requests)
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".export-", dir=out) as drafts, ExitStack() as open_files:
@@ -357,20 +353,20 @@ def _request_files(form: str, sweep: Sweep, model: Model, trials: Iterator[Trial
             map_file = open_files.enter_context((draft / MAP).open("xb"))
             parts = _RequestWriter(
                 lambda name: open_files.enter_context((draft / name).open("xb")),
-                most=most,
-                most_bytes=min(batch.max_bytes, api.most_bytes),
+                max_lines=lines,
+                max_bytes=min(batch.max_bytes, api.most_bytes),
             )
             for number, trial in enumerate(trials):
                 custom_id = f"request-{number}" if form == "nupa" else trial.trial_id
                 parts.add(api.line(custom_id, request_for(trial)) + b"\n")
-                map_file.write(orjson.dumps(_mapped(custom_id, trial)) + b"\n")
+                map_file.write(orjson.dumps(_map_entry(custom_id, trial)) + b"\n")
             open_files.close()
             if parts.requests:
                 draft.rename(folder)
     return RequestFiles(model=model.alias, folder=str(folder), files=parts.files, requests=parts.requests)
 
 
-def _mapped(custom_id: str, trial: Trial) -> dict[str, object]:
+def _map_entry(custom_id: str, trial: Trial) -> dict[str, object]:
     """Return a line of the map: all that an import needs to know of a request beside its result."""
     model = trial.model
     return {
@@ -391,15 +387,16 @@ def _mapped(custom_id: str, trial: Trial) -> dict[str, object]:
 class _RequestWriter:
     """Files of requests, a new one as soon as the last is full."""
 
-    def __init__(self, begin: Callable[[str], BinaryIO], *, most: int, most_bytes: int) -> None:
+    def __init__(self, begin: Callable[[str], BinaryIO], *, max_lines: int, max_bytes: int) -> None:
+        """Open files by `begin`, each of at most so many lines and bytes."""
         self.files = self.requests = 0
-        self._begin, self._most, self._most_bytes = begin, most, most_bytes
+        self._begin, self._max_lines, self._max_bytes = begin, max_lines, max_bytes
         self._file: BinaryIO | None = None
         self._lines = self._size = 0
 
     def add(self, line: bytes) -> None:
         """Write a line of a request."""
-        full = self._lines == self._most or self._size + len(line) > self._most_bytes
+        full = self._lines == self._max_lines or self._size + len(line) > self._max_bytes
         if self._file is None or (full and self._lines):
             if self._file is not None:
                 self._file.close()

@@ -261,8 +261,16 @@ def import_files(
     folder, sweep, there = folder_for(out)
     paths = _paths([local(file) for file in files], chosen.ending, chosen.summaries)
     recordings = _once_usable(chosen.runs_in(paths, plan), there=there)
+    runs: list[ImportedRun] = []
     with Store.open(folder, sweep=sweep, imported=True) as store:
-        return Imported(out=local(out), runs=_kept(recordings, Keeper(store, form)))
+        keeper = Keeper(store, form)
+        try:
+            for run in map(keeper.keep, recordings):  # by `map`: none is held while the next one is read
+                runs.append(run)
+        except ConfigError as error:
+            before = " The files before it were imported." if runs else ""
+            raise ConfigError(f"{error}{before}") from None
+    return Imported(out=local(out), runs=tuple(runs))
 
 
 def folder_for(out: PathLike[str] | str) -> tuple[Path, str, bool]:
@@ -323,14 +331,3 @@ def _once_usable(recordings: Iterator[RecordedRun], *, there: bool) -> Iterator[
             return chain(iter(waiting), recordings)  # the iterator lets go of them, the list would not
     left_out = (complaint for recording in waiting for complaint in recording.left_out)
     raise ConfigError(f"Nothing can be imported: {next(left_out, 'the files have no trials')}")
-
-
-def _kept(recordings: Iterator[RecordedRun], keeper: Keeper) -> tuple[ImportedRun, ...]:
-    runs: list[ImportedRun] = []
-    try:
-        for run in map(keeper.keep, recordings):  # so that no recording is held while the next is read
-            runs.append(run)
-    except ConfigError as error:
-        before = " The files before it were imported." if runs else ""
-        raise ConfigError(f"{error}{before}") from None
-    return tuple(runs)

@@ -101,8 +101,8 @@ def sources(folders: Sequence[Path]) -> list[Source]:
         Source(folder=folder, manifest=manifest, sweep=load_sweep(folder / SWEEP_FILE))
         for folder, manifest in zip(folders, manifests, strict=True)
     ]
-    for source, other in combinations(opened, 2):
-        _check_names(source, other)
+    for first, second in combinations(opened, 2):
+        _check_names(first, second)
     check_apart(
         (),
         *map(planned_aliases, manifests),
@@ -113,23 +113,23 @@ def sources(folders: Sequence[Path]) -> list[Source]:
     return opened
 
 
-def _check_names(source: Source, other: Source) -> None:
+def _check_names(first: Source, second: Source) -> None:
     """Refuse an alias, or a condition's name, that stands for two things."""
-    models = {model.alias: model for model in other.sweep.models}
-    conditions = {condition.name: condition for condition in other.sweep.conditions}
+    models = {model.alias: model for model in second.sweep.models}
+    conditions = {condition.name: condition for condition in second.sweep.conditions}
     plain = Condition()
-    for model in source.sweep.models:
+    for model in first.sweep.models:
         if model.alias in models and way_of_asking(model, plain) != way_of_asking(models[model.alias], plain):
             raise ConfigError(
-                f"{source.folder} and {other.folder} use the alias {model.alias!r} for different models. "
+                f"{first.folder} and {second.folder} use the alias {model.alias!r} for different models. "
                 f"Compare `models` in their {SWEEP_FILE}. {KEEP_APART}."
             )
-    asking = source.sweep.models[0]
-    for condition in source.sweep.conditions:
+    asking = first.sweep.models[0]
+    for condition in first.sweep.conditions:
         namesake = conditions.get(condition.name)
         if namesake is not None and way_of_asking(asking, condition) != way_of_asking(asking, namesake):
             raise ConfigError(
-                f"{source.folder} and {other.folder} use the name {condition.name!r} for different "
+                f"{first.folder} and {second.folder} use the name {condition.name!r} for different "
                 f"conditions. Compare `conditions` in their {SWEEP_FILE}. {KEEP_APART}."
             )
 
@@ -139,13 +139,13 @@ def _check_answers(folders: Sequence[Source]) -> None:
     wanted = ["problem_set", "problem_id", "expected"]
     rows = pa.concat_tables(read_problems(source.folder, wanted) for source in folders)
     answers = rows.group_by(wanted).aggregate([]).group_by(wanted[:2]).aggregate([([], "count_all")])
-    other = answers.filter(pc.field("count_all") > 1)
-    if len(other):
-        name, problem_id = other["problem_set"][0].as_py(), other["problem_id"][0].as_py()
+    different = answers.filter(pc.field("count_all") > 1)
+    if len(different):
+        name, problem_id = different["problem_set"][0].as_py(), different["problem_id"][0].as_py()
         raise ConfigError(
-            f"{len(other):,} problems have different answers in the folders, such as {problem_id} of {name}. "
-            "Copy the right problem set into problems/ of each folder. Grade both again with `asyncbench "
-            "regrade FOLDER --write`, then merge."
+            f"{len(different):,} problems have different answers in the folders, such as {problem_id} of "
+            f"{name}. Copy the right problem set into problems/ of each folder. Grade both again with "
+            "`asyncbench regrade FOLDER --write`, then merge."
         )
 
 
@@ -165,9 +165,11 @@ def merged_sweep(folders: Sequence[Source], out: Path) -> Sweep:
     Raises:
         ConfigError: two aliases ask the same.
     """
-    models = _by_name((model.alias, model) for source in folders for model in source.sweep.models)
-    conditions = _by_name(
-        (each.name, _for_all(each, folders)) for source in folders for each in source.sweep.conditions
+    models = _first_named((model.alias, model) for source in folders for model in source.sweep.models)
+    conditions = _first_named(
+        (each.name, _joined_condition(each, folders))
+        for source in folders
+        for each in source.sweep.conditions
     )
     by_alias = {alias: _problems(alias, folders) for alias in models}
     everywhere = _unlike((source, problem) for source in folders for problem in source.sweep.problems)
@@ -181,11 +183,11 @@ def merged_sweep(folders: Sequence[Source], out: Path) -> Sweep:
         out=out,
         copied_to=None,
     )
-    place = f"{' and '.join(str(source.folder) for source in folders)} together"
-    return sweep_from(as_mapping(merged), place=place)
+    together = f"{' and '.join(str(source.folder) for source in folders)} together"
+    return sweep_from(as_mapping(merged), place=together)
 
 
-def _by_name(named: Iterable[tuple[str, T]]) -> dict[str, T]:
+def _first_named(named: Iterable[tuple[str, T]]) -> dict[str, T]:
     """Return what bears each name first."""
     first: dict[str, T] = {}
     for name, bearer in named:
@@ -193,7 +195,7 @@ def _by_name(named: Iterable[tuple[str, T]]) -> dict[str, T]:
     return first
 
 
-def _for_all(condition: Condition, folders: Sequence[Source]) -> Condition:
+def _joined_condition(condition: Condition, folders: Sequence[Source]) -> Condition:
     """Return a condition for every model that any of the folders asks like this."""
     namesakes = [
         (source, each)
@@ -222,15 +224,15 @@ def _problems(alias: str, folders: Sequence[Source]) -> tuple[ProblemSource, ...
 
 def _unlike(problems: Iterable[tuple[Source, ProblemSource]]) -> tuple[ProblemSource, ...]:
     """Return problem sets without those that another folder has as well, be it under another path."""
-    return tuple(_by_name((_content(source, problem), problem) for source, problem in problems).values())
-
-
-def _content(source: Source, problem: ProblemSource) -> str:
-    sets = source.manifest.get("problem_sets", {}).values()
-    digests = sorted(str(each["digest"]) for each in sets if each["name"] == _name(problem))
-    place = problem.path if problem.path is not None and not digests else _name(problem)
-    rest = (problem.suite, problem.seed, dict(problem.parameters), dict(problem.columns))
-    return repr((place, digests, *rest, problem.grader, problem.pattern, problem.json_schema))
+    by_content: dict[str, ProblemSource] = {}
+    for source, problem in problems:
+        sets = source.manifest.get("problem_sets", {}).values()
+        digests = sorted(str(each["digest"]) for each in sets if each["name"] == _name(problem))
+        name = problem.path if problem.path is not None and not digests else _name(problem)
+        drawn = (problem.suite, problem.seed, dict(problem.parameters), dict(problem.columns))
+        content = repr((name, digests, *drawn, problem.grader, problem.pattern, problem.json_schema))
+        by_content.setdefault(content, problem)
+    return tuple(by_content.values())
 
 
 def _name(problem: ProblemSource) -> str:
@@ -259,9 +261,10 @@ def merged_plan(folders: Sequence[Source], sweep: Sweep) -> Plan:
     return plan
 
 
-def _keep_larger(known: dict[str, dict[str, int]], other: Mapping[str, Mapping[str, int]]) -> None:
-    for suite, tasks in other.items():
-        counts = known.setdefault(suite, {})
+def _keep_larger(plan: dict[str, dict[str, int]], added: Mapping[str, Mapping[str, int]]) -> None:
+    """Raise the numbers of trials in a plan, by suite and task, to those of another."""
+    for suite, tasks in added.items():
+        counts = plan.setdefault(suite, {})
         for task, trials in tasks.items():
             counts[task] = max(trials, counts.get(task, 0))
 
@@ -327,8 +330,8 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
         ProblemSetError: A copy of a problem set is damaged.
         StoreError: A run is going in a folder, a folder cannot be read, or `out` cannot be written.
     """
-    paths, place = [local_folder(folder) for folder in folders], local(out)
-    _check_places(paths, place)
+    paths, merged = [local_folder(folder) for folder in folders], local(out)
+    _check_folders(paths, merged)
     for path in paths:
         read_manifest(path)  # before a lock is put into what is none of ours
     with ExitStack() as locks:
@@ -338,9 +341,9 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
             _refuse_open_batches(path)
         _refuse_unlike_steps(paths)
         opened = sources(paths)
-        sweep = merged_sweep(opened, place)
+        sweep = merged_sweep(opened, merged)
         forecasts = joined_forecasts(map(read_forecasts, paths))
-        with _built_beside(place.absolute()) as draft:
+        with _built_beside(merged.absolute()) as draft:
             claim_folder(draft, sweep=sweep.name)
             joined = join_folders(paths, draft)
             copy_given_up(paths, draft)
@@ -352,7 +355,7 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
     return Merged(out=str(out), folders=tuple(map(display_name, folders)), joined=joined)
 
 
-def _check_places(folders: Sequence[Path], out: Path) -> None:
+def _check_folders(folders: Sequence[Path], out: Path) -> None:
     if len({path.resolve() for path in folders}) < max(2, len(folders)):
         raise ConfigError("merge needs at least two results folders. Name each once.")
     if out.exists() or out.is_symlink():
@@ -374,13 +377,13 @@ def _refuse_open_batches(folder: Path) -> None:
 
 def _refuse_unlike_steps(folders: Iterable[Path]) -> None:
     """Refuse folders that measured a step each: their calls bear the same ids, but are not the same."""
-    known = dict[tuple[str, str], tuple[object, Path]]()
+    measured = dict[tuple[str, str], tuple[object, Path]]()
     for folder in folders:
         for step in read_steps(folder, ["model", "load", "began_at"]).to_pylist():
-            began_at, other = known.setdefault((step["model"], step["load"]), (step["began_at"], folder))
+            began_at, earlier = measured.setdefault((step["model"], step["load"]), (step["began_at"], folder))
             if began_at != step["began_at"]:
                 raise ConfigError(
-                    f"{other} and {folder} have both measured {step['load']} of {step['model']}, each for "
+                    f"{earlier} and {folder} have both measured {step['load']} of {step['model']}, each for "
                     "itself. Do not merge them: most reports take several folders"
                 )
 
@@ -451,29 +454,30 @@ def _describe(folders: Sequence[Source], sweep: Sweep, manifest: Manifest, draft
     for source in folders:
         for alias, names in named_before(source.folder, source.manifest).items():
             names_by_alias[alias] = list(dict.fromkeys([*names_by_alias.get(alias, []), *names]))
-    sets = {name: each for one in manifests for name, each in one.get("problem_sets", {}).items()}
+    sets = {name: each for source in manifests for name, each in source.get("problem_sets", {}).items()}
+
+    # On which machines workers were, by name; one name may stand for a worker of each folder.
+    hosts: dict[str, set[str]] = {}
+    for name, host in (item for source in folders for item in worker_hosts(source.folder).items()):
+        hosts.setdefault(name, set()).add(host)
+    joined_hosts = {name: ", ".join(sorted(several)) for name, several in hosts.items()}
+
     write_sweep_file(
         draft,
         yaml.safe_dump(as_mapping(sweep), sort_keys=False).encode(),
         dict(ChainMap(*manifests))  # what the folder named first says, and the others beside
         | manifest
         | {
-            "created_at": min(str(one.get("created_at", manifest["created_at"])) for one in manifests),
+            "created_at": min(str(each.get("created_at", manifest["created_at"])) for each in manifests),
             "asyncbench": version("asyncbench"),
-            "simulated": any(one.get("simulated") for one in manifests),
+            "simulated": any(each.get("simulated") for each in manifests),
             "runs": {sweep.name: {"planned": merged_plan(folders, sweep)}},
             "problem_sets": dict(sorted(sets.items())),
             ASKED: names_by_alias,
-            RECORDED: joined_recordings((planned_aliases(one), one.get(RECORDED, [])) for one in manifests),
+            RECORDED: joined_recordings(
+                (planned_aliases(each), each.get(RECORDED, [])) for each in manifests
+            ),
             "merged": [source.folder.resolve().name for source in folders],
         }
-        | ({WORKERS: hosts} if (hosts := _hosts(folders)) else {}),
+        | ({WORKERS: joined_hosts} if joined_hosts else {}),
     )
-
-
-def _hosts(folders: Sequence[Source]) -> dict[str, str]:
-    """Return on which machines workers were, by name; one name may stand for a worker of each folder."""
-    hosts: dict[str, set[str]] = {}
-    for name, host in (item for source in folders for item in worker_hosts(source.folder).items()):
-        hosts.setdefault(name, set()).add(host)
-    return {name: ", ".join(sorted(several)) for name, several in hosts.items()}

@@ -192,7 +192,7 @@ def _counted(table: pa.Table, names: Sequence[str]) -> Counter[Key]:
 
 
 READ = tuple(dict.fromkeys([*OF_THE_TRIAL, "problem_set", "problem_id", "expected", *HEADLINE, *REPLY]))
-Place = tuple[str, ...]  # the folders of a partition: suite=…, model=…
+Partition = tuple[str, ...]  # its folders: suite=…, model=…
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,8 +239,14 @@ def regrade_folder(folder: PathLike[str] | str, *, write: bool = False) -> Regra
     path = local(folder) if write else local_folder(folder)
     manifest = read_manifest(path)
     tally = RegradeTally()
-    with _without_collections():
-        (_rewrite if write else _look_over)(path, tally)
+    with _paused_collector():
+        if write:
+            _rewrite(path, tally)
+        else:
+            snapshot = take_snapshot(path)
+            batches = _BatchGrader(path, snapshot, tally)
+            for batch in snapshot.batches("trials", READ):
+                batches.graded(batch)
     return Regraded(
         folder=display_name(folder),
         written=write,
@@ -258,7 +264,7 @@ def regrade_folder(folder: PathLike[str] | str, *, write: bool = False) -> Regra
 
 
 @contextmanager
-def _without_collections() -> Iterator[None]:
+def _paused_collector() -> Iterator[None]:
     """Keep the cyclic collector out: millions of records come and go, none of them in a cycle."""
     collected = gc.isenabled()
     gc.disable()
@@ -267,13 +273,6 @@ def _without_collections() -> Iterator[None]:
     finally:
         if collected:
             gc.enable()
-
-
-def _look_over(folder: Path, tally: RegradeTally) -> None:
-    snapshot = take_snapshot(folder)
-    batches = _BatchGrader(folder, snapshot, tally)
-    for batch in snapshot.batches("trials", READ):
-        batches.graded(batch)
 
 
 def _rewrite(folder: Path, tally: RegradeTally) -> None:
@@ -301,8 +300,8 @@ class _BatchGrader:
 
     def graded(self, batch: pa.RecordBatch) -> Regrade:
         trials = pa.Table.from_batches([batch])
-        earlier = self._earlier.of(trials)
-        made = regraded(trials, self._questions.of(trials), earlier)
+        earlier = self._earlier.take(trials)
+        made = regraded(trials, self._questions.find(trials), earlier)
         self._tally.add(trials, made, earlier)
         return made
 
@@ -327,39 +326,39 @@ def _rewritten(
     Raises:
         StoreError: trials stand without any grades beside them.
     """
-    stored = _by_place(grades.earlier)
-    for place, paths in _by_place(trials.earlier).items():
-        beside = stored.pop(place, [])
-        if not beside:
+    stored = _group_by_partition(grades.earlier)
+    for partition, paths in _group_by_partition(trials.earlier).items():
+        grade_paths = stored.pop(partition, [])
+        if not grade_paths:
             raise StoreError(
                 f"there are no grades for {paths[0]}. Restore that part of `grades` from a backup"
             )
-        yield from _in_partition(paths, beside, trials, grades)
+        yield from _paired_parts(paths, grade_paths, trials, grades)
         if not any(path in changed for path in paths):
             trials.keep_after_all(paths)
-            grades.keep_after_all(beside)
+            grades.keep_after_all(grade_paths)
     for path in (path for paths in stored.values() for path in paths):  # of trials that are gone
         grades.keep(path)
 
 
-def _in_partition(
+def _paired_parts(
     paths: Sequence[Path], stored: Sequence[Path], trials: Generation, grades: Generation
 ) -> Iterator[tuple[Path, Part, Part]]:
     """Pair the parts of a partition in their order; there may be more of one table than of the other."""
     last = len(paths) - 1
-    beside = grades.part(stored[:1] if last else stored)
+    grade_part = grades.part(stored[:1] if last else stored)
     for n, path in enumerate(paths):
-        if n and (own := stored[n:] if n == last else stored[n : n + 1]):
-            beside.finish()
-            beside = grades.part(own)
-        part = trials.part([path])
-        yield path, part, beside
-        part.finish()
-    beside.finish()
+        if n and (replaced := stored[n:] if n == last else stored[n : n + 1]):
+            grade_part.finish()
+            grade_part = grades.part(replaced)
+        trial_part = trials.part([path])
+        yield path, trial_part, grade_part
+        trial_part.finish()
+    grade_part.finish()
 
 
-def _by_place(paths: Iterable[Path]) -> dict[Place, list[Path]]:
-    places: dict[Place, list[Path]] = {}
+def _group_by_partition(paths: Iterable[Path]) -> dict[Partition, list[Path]]:
+    partitions: dict[Partition, list[Path]] = {}
     for path in paths:
-        places.setdefault(path.parent.parts[-2:], []).append(path)
-    return places
+        partitions.setdefault(path.parent.parts[-2:], []).append(path)
+    return partitions

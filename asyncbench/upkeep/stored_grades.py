@@ -50,25 +50,27 @@ class FolderQuestions:
         """
         current = current_copies(folder)
         self._table = ProblemTable(current, [copy for copy in copies(folder) if copy not in current])
-        self._problems = _with_graders_of_today(self._table.rows, folder)
+        self._problems = _update_graders(self._table.rows, folder)
         self._ready: dict[int, Problem] = {}
 
-    def of(self, trials: pa.Table) -> list[Problem | None]:
+    def find(self, trials: pa.Table) -> list[Problem | None]:
         """Return the problem of each trial as the sweep asks it now; None where no copy holds it."""
         places = self._table.rows_of(trials).to_pylist()
         if len(self._ready) > MOST_READY:
             self._ready.clear()
-        missing = sorted({place for place in places if place is not None} - self._ready.keys())
+        missing = sorted({index for index in places if index is not None} - self._ready.keys())
         rows = self._problems.select(PROBLEM_SCHEMA.names).take(pa.array(missing, pa.int64()))
         self._ready.update(zip(missing, problems_of(rows.to_batches()), strict=True))
-        return [None if place is None else self._ready[place] for place in places]
+        return [None if index is None else self._ready[index] for index in places]
 
 
-def _with_graders_of_today(problems: pa.Table, folder: Path) -> pa.Table:
+def _update_graders(problems: pa.Table, folder: Path) -> pa.Table:
     """Return the problems with the source of each grader of somebody's own as it is now."""
     extras: list[str] = problems["extra"].to_pylist()  # type: ignore[assignment]  # never NULL
-    own = [extra for extra in set(extras) if '"source"' in extra and is_in_file(grader_of(extra) or "")]
-    if not own:
+    graded_by_file = [
+        extra for extra in set(extras) if '"source"' in extra and is_in_file(grader_of(extra) or "")
+    ]
+    if not graded_by_file:
         return problems
     sweep, today = kept_sweep_file(folder), dict[str, str]()
     for source in () if sweep is None else all_sources(load_sweep(sweep)):
@@ -76,7 +78,7 @@ def _with_graders_of_today(problems: pa.Table, folder: Path) -> pa.Table:
             grader = used_grader(source.grader, sweep, place=str(sweep))
             today[grader.name] = grader.digest
     now = dict[str, str]()
-    for extra in own:
+    for extra in graded_by_file:
         fields = json.loads(extra)
         if fields["grader"] not in today:
             raise ConfigError(
@@ -97,7 +99,7 @@ class EarlierGrades:
         self._waiting = GRADES.empty_table()
         self._in_order = True
 
-    def of(self, trials: pa.Table) -> pa.Table:
+    def take(self, trials: pa.Table) -> pa.Table:
         """Return the grades of the next trials, in any number of rows a trial.
 
         Raises:
@@ -105,7 +107,7 @@ class EarlierGrades:
         """
         ids = trials["trial_id"].combine_chunks()
         if self._in_order:
-            batch = self._next(ids)
+            batch = self._take_next(ids)
             self._in_order = len(pc.unique(batch["trial_id"])) == len(ids)
             if self._in_order:
                 return batch
@@ -115,18 +117,18 @@ class EarlierGrades:
             wanted &= pc.field(name).isin(trials[name].unique())  # so that other partitions are skipped
         return self._snapshot.read("grades", filters=wanted)
 
-    def _next(self, ids: "pa.Array[pa.StringScalar]") -> pa.Table:
+    def _take_next(self, ids: "pa.Array[pa.StringScalar]") -> pa.Table:
         """Take rows as long as they are of these trials."""
         taken = [GRADES.empty_table()]
-        other = -1
-        while other < 0:
+        end = -1  # the first row of another trial; -1: there is none so far
+        while end < 0:
             if not len(self._waiting):
                 batch = next(self._batches, None)
                 if batch is None:
                     break
                 self._waiting = pa.Table.from_batches([batch], GRADES)
-            other = pc.index(pc.is_in(self._waiting["trial_id"], value_set=ids), False).as_py()
-            count = len(self._waiting) if other < 0 else other
+            end = pc.index(pc.is_in(self._waiting["trial_id"], value_set=ids), False).as_py()
+            count = len(self._waiting) if end < 0 else end
             taken.append(self._waiting.slice(0, count))
             self._waiting = self._waiting.slice(count)
         return pa.concat_tables(taken)
@@ -163,10 +165,17 @@ def regraded(trials: pa.Table, problems: Sequence[Problem | None], earlier: pa.T
         problems: the problem of each; without one, or of a suite that is not known, it stays as it is.
         earlier: the rows of `grades` that stand for them.
     """
-    replies = [
-        _reply(*stored) for stored in zip(*(trials[name].to_pylist() for name in REPLY[1:]), strict=True)
+    stored = zip(*(trials[name].to_pylist() for name in REPLY[1:]), strict=True)
+    replies = [_stored_reply(*values) for values in stored]
+    columns = (trials[name].to_pylist() for name in ("style", "condition_params"))
+    grades = [
+        ()
+        if problem is None or problem.suite not in SUITES
+        else graded(problem, reply, Condition(style=style, digits=digits_stored(params)))
+        for problem, reply, style, params in zip(problems, replies, *columns, strict=True)
     ]
-    grades = _grades(trials, problems, replies)
+
+    # Trials that cannot be graded keep the rows that stand for them.
     kept = pa.chunked_array([pa.array([not of_trial for of_trial in grades], pa.bool_())])
     rows = _grade_rows(trials, grades)
     if pc.any(kept).as_py():
@@ -179,20 +188,7 @@ def regraded(trials: pa.Table, problems: Sequence[Problem | None], earlier: pa.T
     return Regrade(trials=anew, grades=rows, kept=kept, changed=changed)
 
 
-def _grades(
-    trials: pa.Table, problems: Sequence[Problem | None], replies: Sequence[Reply | None]
-) -> list[tuple[Grade, ...]]:
-    """Return the grades of each trial; none of one that cannot be graded."""
-    columns = (trials[name].to_pylist() for name in ("style", "condition_params"))
-    return [
-        ()
-        if problem is None or problem.suite not in SUITES
-        else graded(problem, reply, Condition(style=style, digits=digits_stored(params)))
-        for problem, reply, style, params in zip(problems, replies, *columns, strict=True)
-    ]
-
-
-def _reply(
+def _stored_reply(
     text: str | None, reasoning: str | None, finish: str | None, written: int | None, *params: str
 ) -> Reply | None:
     """Return what a trial's row keeps of its reply, as far as grading looks at it; None: it has none."""
@@ -211,9 +207,10 @@ def _grade_rows(trials: pa.Table, grades: Sequence[Sequence[Grade]]) -> pa.Table
     """Return the grades one after the other, with the columns they share with their trial."""
     parents = pa.array([n for n, of_trial in enumerate(grades) for _ in of_trial], pa.int64())
     shared = trials.select(list(OF_THE_TRIAL)).take(parents)
-    own = [*zip(*map(_fields, chain.from_iterable(grades)), strict=True)] or [()] * len(OF_THE_GRADE)
+    by_column = [*zip(*map(_fields, chain.from_iterable(grades)), strict=True)] or [()] * len(OF_THE_GRADE)
     columns = [
-        pa.array(values, GRADES.field(name).type) for name, values in zip(OF_THE_GRADE, own, strict=True)
+        pa.array(values, GRADES.field(name).type)
+        for name, values in zip(OF_THE_GRADE, by_column, strict=True)
     ]
     return pa.table([*shared.columns, *columns], schema=GRADES)
 
@@ -232,8 +229,8 @@ def _trial_rows(
     values["expected"] = tuple(problem.expected if problem else None for problem in problems)
     values["reasoning_text"] = tuple(reply and reasoning_of(reply) for reply in replies)
     for name, new in values.items():
-        place = trials.schema.get_field_index(name)
+        index = trials.schema.get_field_index(name)
         field = trials.schema.field(name)
         column = pc.if_else(kept, trials[name], pa.chunked_array([pa.array(new, field.type)]))
-        trials = trials.set_column(place, field, column)
+        trials = trials.set_column(index, field, column)
     return trials

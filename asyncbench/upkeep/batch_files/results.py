@@ -120,26 +120,24 @@ def _requested(path: Path, left_out: list[str]) -> Iterator[tuple[str, Recorded]
             f"{map_file}: no such file. Name the folder that `asyncbench export SWEEP --batch-files` wrote: "
             f"its {MAP} tells the problem of each request."
         )
-    mapped = dict(_mapped(map_file))
+    mapped: dict[str, Recorded] = {}
+    for where, line in lines(map_file):
+        try:
+            fields = mapping(parsed(line), "an entry of the map")
+            mapped[text(fields, "custom_id")] = _entry(fields)
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"{where}: {error}. Take the map as it was exported.") from None
+
     for file in files_of([path], ".jsonl"):
-        for place, line in lines(file):
+        for where, line in lines(file):
             try:
                 fields = mapping(parsed(line), "a request")
                 custom_id = text(fields, "custom_id")
                 if (entry := mapped.pop(custom_id, None)) is None:
                     raise ValueError(f"custom_id {custom_id!r} stands twice, or {MAP} does not have it")
-                yield custom_id, replace(entry, model=_with_limits(entry.model, fields))
+                yield custom_id, replace(entry, model=_limited_model(entry.model, fields))
             except ValueError as error:
-                left_out.append(f"{place}: {error}")
-
-
-def _mapped(path: Path) -> Iterator[tuple[str, Recorded]]:
-    for place, line in lines(path):
-        try:
-            fields = mapping(parsed(line), "an entry of the map")
-            yield text(fields, "custom_id"), _entry(fields)
-        except (ValueError, TypeError) as error:
-            raise ConfigError(f"{place}: {error}. Take the map as it was exported.") from None
+                left_out.append(f"{where}: {error}")
 
 
 def _entry(fields: Fields) -> Recorded:
@@ -175,7 +173,7 @@ def _condition(name: str, style: str) -> Condition:
     return Condition(name=name, style=style)
 
 
-def _with_limits(model: Model, fields: Fields) -> Model:
+def _limited_model(model: Model, fields: Fields) -> Model:
     """Return a model with what a request says of the length and the temperature of replies."""
     body = inner(fields, "params" if "params" in fields else "body")
     names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
@@ -228,9 +226,9 @@ class _Results:
 
     def read(self, path: Path) -> None:
         """Take in a file of results; note what cannot be used."""
-        batch_name, at = BATCH_ID.search(path.name), path.stat().st_mtime
+        batch_name, written_at = BATCH_ID.search(path.name), path.stat().st_mtime
         not_run = Counter[str]()
-        for place, line in lines(path):
+        for where, line in lines(path):
             try:
                 fields = result_in(line)
                 custom_id = fields["custom_id"]
@@ -243,9 +241,10 @@ class _Results:
                     not_run[ended.value] += 1
                     continue
                 self._seen.add(custom_id)
-                self.trials.append(_recorded(request, ended, fields, batch_name and batch_name[0], at))
+                batch_id = batch_name and batch_name[0]
+                self.trials.append(_recorded(request, ended, fields, batch_id, written_at))
             except ValueError as error:
-                self.left_out.append(f"{place}: {error}")
+                self.left_out.append(f"{where}: {error}")
         self.left_out += (f"{path}: {count:,} requests did not run ({why})" for why, count in not_run.items())
 
     def tell_missing(self) -> None:
@@ -271,12 +270,12 @@ def _recorded(
     body = _inside(_inside(fields, "response"), "body")
     created = body.get("created", body.get("created_at"))
     timed = isinstance(created, int | float) and not isinstance(created, bool)
-    at = float(created) if timed else file_at
-    trial = replace(request, at=at, timed=timed, mode=BATCH, batch_id=batch_id)
+    began_at = float(created) if timed else file_at
+    trial = replace(request, at=began_at, timed=timed, mode=BATCH, batch_id=batch_id)
     if isinstance(ended, ProviderError):
         return replace(trial, error=ended, cost_usd=None if ended.may_have_been_billed else 0.0)
     reply = replace(ended, service_tier=BATCH)
-    charged = charge(reply, rates_of(trial.model), at_s=at, provider=trial.model.provider)
+    charged = charge(reply, rates_of(trial.model), at_s=began_at, provider=trial.model.provider)
     return replace(
         trial,
         reply=reply,

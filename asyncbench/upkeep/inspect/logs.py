@@ -80,15 +80,24 @@ class LogHeader:
 
     def start(self) -> Json:
         """Return what a log begins with."""
-        return {"version": VERSION, "eval": self._spec, "plan": self._plan()}
+        step = {"solver": "generate", "params": {}, "params_passed": {}}
+        plan = {"name": "plan", "steps": [step], "config": self._spec["model_generate_config"]}
+        return {"version": VERSION, "eval": self._spec, "plan": plan}
 
     def whole(self) -> Json:
         """Return an `EvalLog` without its samples."""
+        counts = self.counts
+        cost = {} if counts.cost_usd is None else {"total_cost": counts.cost_usd}
+        usage = {model_named(self.row): dict(counts.tokens) | cost} if counts.tokens else {}
         return {
             **self.start(),
             "status": "cancelled" if self.unasked else "success",
             "results": self._results(),
-            "stats": self._stats(),
+            "stats": {
+                "started_at": counts.started_at,
+                "completed_at": counts.ended_at,
+                "model_usage": usage,
+            },
         }
 
     def reductions(self) -> Iterator[bytes]:
@@ -107,7 +116,16 @@ class LogHeader:
         row, counts = self.row, self.counts
         suite = SUITES.get(row["suite"])
         config, arguments = self._parameters()
-        own = {"condition": row["condition"], "style": row["style"]} | self._described()
+
+        # The condition in short; its digest only tells one text from another.
+        condition: Json = json.loads(row["condition_params"])
+        condition.pop("turns_digest", None)
+        task_arguments = {"condition": row["condition"], "style": row["style"]} | condition
+
+        is_ours = is_simulated(row["provider"])
+        origins = ["simulated"] if is_ours else []
+        origins += ["imported"] if self.manifest.get(IMPORTED) else []
+        recorded = [entry for entry in self.manifest.get(RECORDED, []) if entry["alias"] == row["model"]]
         return {
             "eval_id": self._id("run", "model", "condition", "suite"),
             "run_id": self._id("run"),
@@ -115,9 +133,9 @@ class LogHeader:
             "task": row["suite"],
             "task_id": self._id("suite", "condition"),
             "task_version": suite.prompt_version if suite else 0,
-            "task_args": own,
-            "task_args_passed": own,
-            "tags": ["asyncbench", *self._origins()],
+            "task_args": task_arguments,
+            "task_args_passed": task_arguments,
+            "tags": ["asyncbench", *origins],
             "dataset": {
                 "name": ", ".join(counts.problem_sets),
                 "samples": len(counts.problem_ids),
@@ -129,16 +147,17 @@ class LogHeader:
             "model_args": arguments,
             # A failed trial has an error and, since we count it as not right, scores.
             "config": {"epochs": counts.epochs, "fail_on_error": False, "score_on_error": True},
-            "metadata": self._metadata(),
+            "metadata": {
+                **{name: row[name] for name in ("sweep", "run", "model", "provider", "condition", "suite")},
+                "simulated": is_ours,
+                **({"recorded_answers": recorded} if recorded else {}),
+                "cost_usd": counts.cost_usd,
+            },
             "scorers": [
                 {"name": grader, "metrics": [{"name": f"inspect_ai/{name}"} for name in METRICS]}
                 for grader in counts.graders
             ],
         }
-
-    def _plan(self) -> Json:
-        step = {"solver": "generate", "params": {}, "params_passed": {}}
-        return {"name": "plan", "steps": [step], "config": self._spec["model_generate_config"]}
 
     def _results(self) -> Json:
         counts = self.counts
@@ -162,36 +181,6 @@ class LogHeader:
             "headline": {"scorer": headline, "score": headline, "metric": METRICS[0]},
             "metadata": {"outcomes": dict(counts.outcomes), "cost_usd": counts.cost_usd},
         }
-
-    def _stats(self) -> Json:
-        counts = self.counts
-        cost = {} if counts.cost_usd is None else {"total_cost": counts.cost_usd}
-        return {
-            "started_at": counts.started_at,
-            "completed_at": counts.ended_at,
-            "model_usage": {model_named(self.row): dict(counts.tokens) | cost} if counts.tokens else {},
-        }
-
-    def _metadata(self) -> Json:
-        row = self.row
-        recorded = [entry for entry in self.manifest.get(RECORDED, []) if entry["alias"] == row["model"]]
-        return {
-            **{name: row[name] for name in ("sweep", "run", "model", "provider", "condition", "suite")},
-            "simulated": is_simulated(row["provider"]),
-            **({"recorded_answers": recorded} if recorded else {}),
-            "cost_usd": self.counts.cost_usd,
-        }
-
-    def _origins(self) -> Iterator[str]:
-        if is_simulated(self.row["provider"]):
-            yield "simulated"
-        if self.manifest.get(IMPORTED):
-            yield "imported"
-
-    def _described(self) -> Json:
-        """Return the condition in short; the digest only tells one text from another."""
-        described: Json = json.loads(self.row["condition_params"])
-        return {name: value for name, value in described.items() if name != "turns_digest"}
 
     def _parameters(self) -> tuple[Json, Json]:
         """Return what was sent beside the messages: what their config has a name for, and the rest."""
@@ -220,7 +209,7 @@ class EvalLog:
     """One log: the trials of a model under a condition, on the problems of a suite."""
 
     folder: Path
-    of: tuple[str, str, str, str]  # the values of `OF_A_LOG`
+    key: tuple[str, str, str, str]  # the values of `OF_A_LOG`
     manifest: Manifest
 
     def write(self, file: BinaryIO) -> tuple[int, list[str]]:
@@ -246,18 +235,18 @@ class EvalLog:
             assert last is not None  # noqa: S101  a log is only planned where there are trials
             summaries.write(b"]")
             summaries.seek(0)
-            header = LogHeader(row=last, counts=counts, manifest=self.manifest, planned=self._planned())
+            header = LogHeader(row=last, counts=counts, manifest=self.manifest, planned=self._count_planned())
             _copy(log, "summaries.json", iter(partial(summaries.read, 1 << 20), b""))
             _copy(log, "reductions.json", header.reductions())
             _add(log, "_journal/start.json", encode_json(header.start()))
             _add(log, "header.json", encode_json(header.whole()))
         return counts.trials, self._notes(last, header)
 
-    def _planned(self) -> int:
+    def _count_planned(self) -> int:
         """Return how many trials the log was to hold: those planned, without those that a rule skipped."""
-        *entrant, suite = self.of
+        *entrant, suite = self.key
         tasks = planned(self.manifest).get(tuple(entrant), {}).get(suite, {})  # type: ignore[arg-type]  # three
-        skipped = read_skipped(self.folder, ["trial_id"], _wanted(dict(zip(OF_A_LOG, self.of, strict=True))))
+        skipped = read_skipped(self.folder, ["trial_id"], _wanted(dict(zip(OF_A_LOG, self.key, strict=True))))
         return sum(tasks.values()) - len(skipped)
 
     def _notes(self, row: Row, header: LogHeader) -> list[str]:
@@ -275,7 +264,7 @@ class EvalLog:
 
     def _trials(self) -> Iterator[tuple[Row, Sequence[Row], Problem]]:
         """Yield each trial with its grades and its problem."""
-        run, model, condition, suite = self.of
+        run, model, condition, suite = self.key
         snapshot = take_snapshot(self.folder)
         problems = read_problems(self.folder, filters=pc.field("suite") == suite).drop("problem_set")
         graded = _Grades(snapshot, run=run, model=model, suite=suite)
@@ -283,10 +272,10 @@ class EvalLog:
         wanted = _wanted({"run": run, "model": model, "suite": suite})
         for batch in snapshot.batches("trials", filters=wanted):
             questions = self._problems(batch["problem_id"], problems)
-            for place, row in enumerate(batch.to_pylist()):
-                grades = graded.of(row["trial_id"])
+            for index, row in enumerate(batch.to_pylist()):
+                grades = graded.take(row["trial_id"])
                 if row["condition"] == condition and row["load"] is None:
-                    yield row, grades, questions.problem(place)
+                    yield row, grades, questions.problem(index)
 
     def _problems(self, ids: "pa.Array[pa.StringScalar]", problems: pa.Table) -> ProblemRows:
         places = pc.index_in(ids, value_set=problems["problem_id"].combine_chunks())
@@ -301,14 +290,14 @@ class EvalLog:
 class _Grades:
     """The grades of trials, read as far as is asked for: they stand in the order of their trials."""
 
-    def __init__(self, snapshot: Snapshot, **of: str) -> None:
-        batches = snapshot.batches("grades", filters=_wanted(of))
+    def __init__(self, snapshot: Snapshot, **values: str) -> None:
+        batches = snapshot.batches("grades", filters=_wanted(values))
         rows = (row for batch in batches for row in batch.to_pylist())
         self._ahead = groupby(rows, key=itemgetter("trial_id"))
         self._waiting: dict[str, list[Row]] = {}
 
-    def of(self, trial_id: str) -> Sequence[Row]:
-        """Return the grades of a trial, headline first."""
+    def take(self, trial_id: str) -> Sequence[Row]:
+        """Return the grades of the next trial, headline first."""
         while trial_id not in self._waiting and (next_trial := next(self._ahead, None)):
             self._waiting.setdefault(next_trial[0], []).extend(next_trial[1])
         grades = self._waiting.pop(trial_id, [])
@@ -331,7 +320,7 @@ def logs(folder: Path, manifest: Manifest) -> list[FileToWrite]:
     entrants.sort(key=lambda row: (order.get(row["run"], len(order)), *row.values()))
     varied = [name for name in OF_A_LOG if name == "model" or len({row[name] for row in entrants}) > 1]
     names = _file_names(["+".join(row[name] for name in varied) for row in entrants])
-    made = [EvalLog(folder=folder, of=tuple(row.values()), manifest=manifest) for row in entrants]
+    made = [EvalLog(folder=folder, key=tuple(row.values()), manifest=manifest) for row in entrants]
     return [FileToWrite(name=name, write=log.write) for name, log in zip(names, made, strict=True)]
 
 

@@ -43,7 +43,14 @@ def condition_of(name: str, style: str, params: str) -> tuple[Condition, bool]:
 def sample_of(row: Row, grades: Sequence[Row], problem: Problem, condition: Condition, epoch: int) -> Json:
     """Return a trial as an `EvalSample`; the headline grade is the first score."""
     messages = _messages(row, problem, condition)
-    reply, usage = _reply(row), usage_of(row)
+    usage, queued_s, latency_s = usage_of(row), row["queued_s"], row["latency_s"]
+    total_s = None if queued_s is None or latency_s is None else queued_s + latency_s
+
+    text, reasoning = split_thinking(row["reply_text"] or "").answer, row["reasoning_text"]
+    content = [{"type": "reasoning", "reasoning": reasoning}, {"type": "text", "text": text}]
+    served = _known({"model": row["model_served"]})
+    reply = {"role": "assistant", "content": content if reasoning else text, "source": "generate", **served}
+
     failed = row["outcome"] == Outcome.FAILED
     output: Json = {"model": row["model_served"] or model_named(row), "choices": [], "completion": ""}
     if failed:
@@ -57,13 +64,13 @@ def sample_of(row: Row, grades: Sequence[Row], problem: Problem, condition: Cond
         "input": messages[0]["content"] if len(messages) == 1 else messages,
         "target": row["expected"],
         "messages": messages if failed else [*messages, reply],
-        "output": output | _known({"usage": usage, "time": row["latency_s"]}),
+        "output": output | _known({"usage": usage, "time": latency_s}),
         "scores": {grade["grader"]: _score(grade) for grade in grades},
         "metadata": _told(row, _ELSEWHERE),
         "model_usage": {model_named(row): usage | _known({"total_cost": row["cost_usd"]})} if usage else {},
         "completed_at": row["finished_at"].isoformat(),
         "uuid": row["trial_id"],
-        **_known({"total_time": _total_s(row), "working_time": row["latency_s"]}),
+        **_known({"total_time": total_s, "working_time": latency_s}),
         **({"error": {"message": _error(row), "traceback": "", "traceback_ansi": ""}} if failed else {}),
     }
 
@@ -129,13 +136,6 @@ def _messages(row: Row, problem: Problem, condition: Condition) -> list[Json]:
     return system + [{"role": message.role, "content": message.content} for message in request.messages]
 
 
-def _reply(row: Row) -> Json:
-    text, reasoning = split_thinking(row["reply_text"] or "").answer, row["reasoning_text"]
-    parts = [{"type": "reasoning", "reasoning": reasoning}, {"type": "text", "text": text}]
-    served = _known({"model": row["model_served"]})
-    return {"role": "assistant", "content": parts if reasoning else text, "source": "generate", **served}
-
-
 def _stop_reason(row: Row) -> str:
     reason = row["finish_reason"]
     finish = finish_of(reason)
@@ -154,11 +154,6 @@ def _score(grade: Row) -> Json:
 
 def _error(row: Row) -> str:
     return f"{row['error_kind'] or 'failed'}: {row['error_message'] or 'no reply is recorded'}"
-
-
-def _total_s(row: Row) -> float | None:
-    waited, took = row["queued_s"], row["latency_s"]
-    return None if waited is None or took is None else waited + took
 
 
 def _told(row: Row, elsewhere: frozenset[str]) -> Json:
