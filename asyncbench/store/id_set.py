@@ -134,19 +134,18 @@ def fingerprints(ids: IdColumn) -> Numbers:
 
 def _fingerprints(texts: Any) -> Numbers:  # Any: a column of ids
     if not len(texts) or not pc.all(pc.equal(pc.binary_length(texts), _ID)).as_py():
-        coded = texts.dictionary_encode()
-        every = [_fingerprint(text.encode()) for text in coded.dictionary.to_pylist()]
+        # Ids that are not all ours: each text by itself.
+        coded, every = texts.dictionary_encode(), list[int]()
+        for text in (text.encode() for text in coded.dictionary.to_pylist()):
+            if len(text) == _ID:
+                every.append(int(_mixed(np.frombuffer(text, np.uint64))[0]))
+            else:
+                every.append(int.from_bytes(blake2b(text, digest_size=8).digest(), "little"))
         numbers: Numbers = np.array(every, np.uint64)[coded.indices.to_numpy()]
         return numbers
     _, offsets, letters = texts.buffers()
     start = int(np.frombuffer(offsets, np.int32)[texts.offset])
     return _mixed(np.frombuffer(letters, np.uint64, len(texts) * _ID // 8, start))
-
-
-def _fingerprint(text: bytes) -> int:
-    if len(text) == _ID:
-        return int(_mixed(np.frombuffer(text, np.uint64))[0])
-    return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 
 
 def repeated_ids(columns: Sequence[IdColumn]) -> "pa.Array[pa.StringScalar]":

@@ -1,4 +1,4 @@
-"""import_files(): files of others become a results folder like any other."""
+"""Import: `import_files` makes result files of published benchmarks a results folder like any other."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""merge_folders(): built beside, put in place in one step; the folders that are merged stay as they are."""
+"""Merge: `merge_folders` makes one results folder of several that hold results of the same sweep.
+
+The new folder is built under another name and gets its own in one step. The merged folders stay as they are.
+"""
 
 import os
 import shutil

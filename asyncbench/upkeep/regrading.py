@@ -1,4 +1,8 @@
-"""regrade_folder(): changes counted batch by batch, with a few examples of each kind, then written."""
+"""Regrade: `regrade_folder` grades all stored replies by today's graders and counts what that changes.
+
+Batch by batch, `RegradeTally` counts the changes and keeps a few examples of each kind. With `write`, both
+tables are built anew beside the old ones and take their places in one step.
+"""
 
 import gc
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""Problems and standing grades of a results folder, beside its trials."""
+"""A batch of stored trials graded anew: their problems, the grades that stand for them, and the new rows."""
 
 import json
 from collections.abc import Iterator, Sequence

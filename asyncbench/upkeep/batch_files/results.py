@@ -62,7 +62,26 @@ def import_batches(
         StoreError: The folder cannot be written.
     """
     folder, sweep, _ = folder_for(out)
-    recording = _recording(files_of(files, ".jsonl", ".json"), local(requests))
+    left_out, request_path = list[str](), local(requests)
+    result_paths = files_of(files, ".jsonl", ".json")
+
+    # Each result takes its request's place; what has no use, or no result, is noted in `left_out`.
+    by_id = dict(_requested(request_path, left_out))
+    results = _Results(requests=by_id, left_out=left_out)
+    for path in result_paths:
+        results.read(path)
+    results.tell_missing()
+    if not results.trials:
+        raise ConfigError(f"Nothing can be imported: {next(iter(left_out), 'the files have no results')}")
+
+    names = {trial.model.alias for trial in results.trials}
+    recording = RecordedRun(
+        run=names.pop() if len(names) == 1 else request_path.stem,
+        path=request_path,
+        trials=tuple(results.trials),
+        left_out=tuple(left_out),
+        planned=counted((request.model, request.condition, request.draft) for request in by_id.values()),
+    )
     with Store.open(folder, sweep=sweep, imported=True) as store:
         return Imported(out=local(out), runs=(Keeper(store, FORM).keep(recording),))
 
@@ -83,30 +102,6 @@ def files_of(paths: Iterable[PathLike[str] | str], *endings: str) -> list[Path]:
     for path in files:
         check_file(path)
     return files
-
-
-def _recording(files: list[Path], requests: Path) -> RecordedRun:
-    """Return all results as one run.
-
-    Raises:
-        ConfigError: none of them can be used.
-    """
-    left_out = list[str]()
-    by_id = dict(_requested(requests, left_out))
-    results = _Results(requests=by_id, left_out=left_out)
-    for path in files:
-        results.read(path)
-    results.tell_missing()
-    if not results.trials:
-        raise ConfigError(f"Nothing can be imported: {next(iter(left_out), 'the files have no results')}")
-    names = {trial.model.alias for trial in results.trials}
-    return RecordedRun(
-        run=names.pop() if len(names) == 1 else requests.stem,
-        path=requests,
-        trials=tuple(results.trials),
-        left_out=tuple(left_out),
-        planned=counted((request.model, request.condition, request.draft) for request in by_id.values()),
-    )
 
 
 # ── requests ─────────────────────────────────────────────────────────────────────────────────
