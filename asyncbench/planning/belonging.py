@@ -58,7 +58,12 @@ def cautions_on_copy(sweep: Sweep, in_batches: int) -> Iterator[str]:
     if (address := s3_address(before)) is not None:
         yield f"{here} was copied from {address}, and stands alone: {address} gets nothing of this run"
         return
-    if not _is_copy(here, Path(before)):
+    other = Path(before)
+    if not is_results_folder(other) or here.samefile(other):
+        return
+    manifests = map(read_manifest, (here, other))
+    births = {(manifest["sweep"], manifest.get("created_at")) for manifest in manifests}
+    if len(births) > 1:  # the two did not begin as one folder
         return
     yield (
         f"{here} is a copy of {before}, which is still there. Each asks, and pays, what it lacks itself. Go "
@@ -69,17 +74,6 @@ def cautions_on_copy(sweep: Sweep, in_batches: int) -> Iterator[str]:
             f"{in_batches:,} trials are in open batches that {before} waits for, too. Collect or cancel them "
             "in one of the two, and delete the other: it may find them gone, and ask them again"
         )
-
-
-def _is_copy(folder: Path, other: Path) -> bool:
-    """Return whether two folders began as one."""
-    if not is_results_folder(other) or folder.samefile(other):
-        return False
-    return _birth(read_manifest(folder)) == _birth(read_manifest(other))
-
-
-def _birth(manifest: Mapping[str, object]) -> tuple[object, object]:
-    return manifest["sweep"], manifest.get("created_at")
 
 
 def copy_of_lost(source: ProblemSource, sweep: Sweep) -> ProblemSet | None:
@@ -183,7 +177,7 @@ def _lacking(sweep: Sweep, sets: Sequence[ProblemSet], file: Path) -> list[str]:
         return sorted(
             copy.problem_set
             for copy in before
-            if not _is_asked(open_set(copy.path), current, some=copy.problem_set in files)
+            if not _is_asked(open_set(copy.path), current, some_suffice=copy.problem_set in files)
         )
 
 
@@ -204,18 +198,23 @@ def generated_set(source: ProblemSource, folder: Path) -> ProblemSet:
     return replace(made, name=name)
 
 
-def _is_asked(before: ProblemSet, sets: Sequence[ProblemSet], *, some: bool) -> bool:
-    """Return whether all problems of a set, or some, are in others."""
-    if before.digest in {problems.digest for problems in sets}:
+def _is_asked(copy: ProblemSet, sets: Sequence[ProblemSet], *, some_suffice: bool) -> bool:
+    """Return whether all problems of a set, or some of them, are in others."""
+    if copy.digest in {problems.digest for problems in sets}:
         return True
-    matches = pc.is_in(_ids_of([before]), value_set=_ids_of(sets))
-    return bool((pc.any if some else pc.all)(matches).as_py())
-
-
-def _ids_of(sets: Iterable[ProblemSet]) -> "pa.ChunkedArray[pa.StringScalar]":
-    columns = ("problem_id",)
-    batches = (batch for problems in sets for batch in problems.batches(ROWS_AT_ONCE, columns=columns))
-    return pa.chunked_array([batch.column(0) for batch in batches], pa.string())
+    copy_ids, ids = (
+        pa.chunked_array(
+            [
+                batch.column(0)
+                for problems in group
+                for batch in problems.batches(ROWS_AT_ONCE, columns=("problem_id",))
+            ],
+            pa.string(),
+        )
+        for group in ([copy], sets)
+    )
+    matches = pc.is_in(copy_ids, value_set=ids)
+    return bool((pc.any if some_suffice else pc.all)(matches).as_py())
 
 
 def folder_begun(sweep: Sweep) -> Path:
@@ -276,40 +275,44 @@ def _refuse_unlike(kept: Sweep, before: Mapping[str, Any], sweep: Sweep, after: 
 
 def _united(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:  # Any: of sweep files
     """Return the mapping of a sweep that asks what two ask."""
-    entries = {entry["alias"]: entry for one in (before, after) for entry in one["models"]}
-    everything = _unlike(before["problems"], after["problems"])
+    sweeps = (before, after)
+    everything = _joined(before["problems"], after["problems"])
     models = []
-    for alias, entry in entries.items():
-        own = _unlike(*(_problems_of(alias, one) for one in (before, after)))
-        models.append({**entry, "problems": own} if own != everything else {**entry, "problems": None})
-    limits = {**before.get("limits", {}), **after.get("limits", {})}
+    for alias, entry in {entry["alias"]: entry for sweep in sweeps for entry in sweep["models"]}.items():
+        # what each sweep asks this model; nothing, where it does not know it
+        asked: list[list[Any]] = [
+            next(
+                (
+                    model.get("problems", sweep["problems"])
+                    for model in sweep["models"]
+                    if model["alias"] == alias
+                ),
+                [],
+            )
+            for sweep in sweeps
+        ]
+        problems = _joined(*asked)
+        models.append({**entry, "problems": problems if problems != everything else None})
     return {
         **before,
         **after,
         "name": before["name"],
         "models": models,
         "problems": everything,
-        "limits": limits,
+        "limits": {**before.get("limits", {}), **after.get("limits", {})},
     }
 
 
-def _problems_of(alias: str, sweep: Mapping[str, Any]) -> list[Any]:
-    """Return what a sweep asks a model; nothing, where it does not know it."""
-    problems = (
-        entry.get("problems", sweep["problems"]) for entry in sweep["models"] if entry["alias"] == alias
-    )
-    return next(problems, [])
-
-
-def _unlike(first: list[Any], second: list[Any]) -> list[Any]:
+def _joined(first: list[Any], second: list[Any]) -> list[Any]:
+    """Return two lists as one, in which nothing of the second is repeated."""
     return [*first, *(entry for entry in second if entry not in first)]
 
 
 # ── answers that reports may compare
 
 
-_WAY: Final = ("suite", "model", "condition", "style", "condition_params", "params")
-_OF_ONE: Final = ("trial_id", "problem_id", "repeat", "load")
+_ASKING: Final = ("suite", "model", "condition", "style", "condition_params", "params")
+_SAMPLE: Final = ("trial_id", "problem_id", "repeat", "load")  # of a trial that was asked so
 
 
 def check_comparable(sweep: Sweep) -> None:
@@ -323,7 +326,7 @@ def check_comparable(sweep: Sweep) -> None:
     if not is_results_folder(sweep.out):
         return
     with suppress(StoreError):
-        for fault in (*_other_seeds(sweep), *_other_ways(sweep)):
+        for fault in (*_other_seeds(sweep), *_other_askings(sweep)):
             raise ConfigError(
                 f"--out {sweep.out}: it holds {fault}. Name another folder, or continue with: "
                 f"asyncbench run {quoted(sweep.out / SWEEP_FILE)}"
@@ -343,6 +346,7 @@ def questions_of_steps(sweep: Sweep, load: Load, model: Model, sets: Sequence[Tr
 
 
 def _other_seeds(sweep: Sweep) -> Iterator[str]:
+    """Yield the suites whose problems in the folder have another seed."""
     files = {set_name(source.path) for source in sweep.problems if source.path is not None}
     seeds = {source.suite: source.seed for source in sweep.problems if source.path is None}
     for copy in copies(sweep.out):
@@ -351,18 +355,18 @@ def _other_seeds(sweep: Sweep) -> Iterator[str]:
             yield f"problems of {suite} with seed {seed}"
 
 
-def _other_ways(sweep: Sweep) -> Iterator[str]:
+def _other_askings(sweep: Sweep) -> Iterator[str]:
     """Yield whose answers have ids that this sweep would not give them."""
-    ways = {
+    askings = {
         (model.alias, condition.name): (model, condition)
         for model in sweep.models
         for condition in sweep.conditions_of(model.alias)
     }
-    for row in patiently(lambda: list(_one_of_each_way(sweep))):
-        known = ways.get((row["model"], row["condition"]))
-        if known is None or row["suite"] not in SUITES:
+    for row in patiently(lambda: list(_sample_of_each_asking(sweep))):
+        asking = askings.get((row["model"], row["condition"]))
+        if asking is None or row["suite"] not in SUITES:
             continue
-        ids = TrialIds(*known, load=row["load"])
+        ids = TrialIds(*asking, load=row["load"])
         versions = range(1, SUITES[row["suite"]].prompt_version + 1)
         if row["trial_id"] not in {
             ids.make(row["problem_id"], prompt_version=version, repeat=row["repeat"]) for version in versions
@@ -370,12 +374,13 @@ def _other_ways(sweep: Sweep) -> Iterator[str]:
             yield f"answers of {row['model']} that were asked with other flags"
 
 
-def _one_of_each_way(sweep: Sweep) -> Iterator[dict[str, Any]]:  # Any: of the columns
+def _sample_of_each_asking(sweep: Sweep) -> Iterator[dict[str, Any]]:  # Any: of the columns
     """Yield a trial for each way in which any was asked."""
     seen = set[tuple[str, ...]]()
-    for batch in iter_trials(sweep.out, [*_WAY, *_OF_ONE]):
-        ways = pa.Table.from_batches([batch]).group_by([*_WAY], use_threads=False)
-        for row in ways.aggregate([(name, "first") for name in _OF_ONE]).to_pylist():
-            if (way := tuple(row[name] for name in _WAY)) not in seen:
-                seen.add(way)
-                yield row | {name: row[f"{name}_first"] for name in _OF_ONE}
+    for batch in iter_trials(sweep.out, [*_ASKING, *_SAMPLE]):
+        groups = pa.Table.from_batches([batch]).group_by([*_ASKING], use_threads=False)
+        for row in groups.aggregate([(name, "first") for name in _SAMPLE]).to_pylist():
+            asking = tuple(row[name] for name in _ASKING)
+            if asking not in seen:
+                seen.add(asking)
+                yield row | {name: row[f"{name}_first"] for name in _SAMPLE}

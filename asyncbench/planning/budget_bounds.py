@@ -26,7 +26,7 @@ from asyncbench.providers.prices import (
 from asyncbench.records import BATCH, REALTIME, Condition, Model, Request, Trial
 from asyncbench.store.budget_state import FolderSpending, spending_of
 from asyncbench.store.manifest import Manifest, is_results_folder, read_manifest
-from asyncbench.store.spending import Spending, UnknownCost
+from asyncbench.store.spending import Spending
 from asyncbench.suites.requests import most_input_tokens
 
 LENGTHS = 4096  # of prompts, tokens, whose price is remembered
@@ -45,22 +45,22 @@ def check_budget(sweep: Sweep, models: Sequence[Model]) -> None:
         if fault := next(_faults(sweep, model), None):
             raise ConfigError(f"{model.alias}: {name} needs a maximum cost for every call, but {fault}")
         if not (sweep.allow_unpriced or priced(sweep, model)):
-            raise ConfigError(_without_price(name, sweep, budgeted))
+            raise ConfigError(_price_fault(name, sweep, budgeted))
 
 
-def _without_price(name: str, sweep: Sweep, budgeted: Sequence[Model]) -> str:
+def _price_fault(name: str, sweep: Sweep, budgeted: Sequence[Model]) -> str:
     """Return which models have no price, and the way out."""
-    others = [other for other in budgeted if not priced(sweep, other)]
-    without = ", ".join(other.alias for other in others)
-    if all(other.mode == BATCH and _known_in(REALTIME, sweep, other) for other in others):
-        part = known_endpoints()[others[0].provider].batch.part or 0.5
+    models = [model for model in budgeted if not priced(sweep, model)]
+    aliases = ", ".join(model.alias for model in models)
+    if all(model.mode == BATCH and _is_priced_in(REALTIME, sweep, model) for model in models):
+        batch_share = known_endpoints()[models[0].provider].batch.part or 0.5
         return (
-            f"{name} needs a price for every batch, and no batch price is known for {without}. Add "
-            f"`price: {{batch: {part}}}` (the part of the usual price that a batch costs) to the model's "
-            "entry. Or set `mode: realtime`."
+            f"{name} needs a price for every batch, and no batch price is known for {aliases}. Add "
+            f"`price: {{batch: {batch_share}}}` (the part of the usual price that a batch costs) to the "
+            "model's entry. Or set `mode: realtime`."
         )
     return (
-        f"{name} needs a price for every model, and no price is known for {without}. Add "
+        f"{name} needs a price for every model, and no price is known for {aliases}. Add "
         "`price: {input: …, output: …}` (USD per million tokens) to the model's entry. Or set "
         "`allow_unpriced: true`: models without a price then run outside the budget."
     )
@@ -68,11 +68,11 @@ def _without_price(name: str, sweep: Sweep, budgeted: Sequence[Model]) -> str:
 
 def _faults(sweep: Sweep, model: Model) -> Iterator[str]:
     """Yield why the cost of a call has no maximum, and the way out."""
-    known = priced(sweep, model)
-    if (known or not sweep.allow_unpriced) and (extra_charge := bills_besides(model)):
+    is_priced = priced(sweep, model)
+    if (is_priced or not sweep.allow_unpriced) and (extra_charge := bills_besides(model)):
         yield f"{extra_charge}. Choose another model, or run this one in a sweep without a budget."
     conditions = sweep.conditions_of(model.alias)
-    for condition in conditions if known else ():
+    for condition in conditions if is_priced else ():
         if extra_charge := billed_besides(model, condition):
             yield (
                 f"{extra_charge}. Remove it, or run this model in a sweep without a budget. Tools of type "
@@ -103,8 +103,11 @@ def budgeted_models(sweep: Sweep, models: Sequence[Model]) -> tuple[Model, ...]:
 
 
 def _held(model: Model, sweep: Sweep) -> Model:
-    listed = [_listed(model, condition, time()) for condition in sweep.conditions_of(model.alias)]
-    return no_dearer(model, [rates for some in listed for rates in some])
+    """Return a router's model as a budget holds it: no provider dearer than the known prices may serve it."""
+    rates = [
+        rates for condition in sweep.conditions_of(model.alias) for rates in _listed(model, condition, time())
+    ]
+    return no_dearer(model, rates)
 
 
 def priced(sweep: Sweep, model: Model) -> bool:
@@ -113,10 +116,11 @@ def priced(sweep: Sweep, model: Model) -> bool:
     What batches do not answer may be asked in real time, at another price.
     """
     modes = {model.mode, REALTIME} if sweep.batch.fallback == REALTIME else {model.mode}
-    return all(_known_in(mode, sweep, model) for mode in modes)
+    return all(_is_priced_in(mode, sweep, model) for mode in modes)
 
 
-def _known_in(mode: str, sweep: Sweep, model: Model) -> bool:
+def _is_priced_in(mode: str, sweep: Sweep, model: Model) -> bool:
+    """Return whether a price is known for a model that is asked in a mode, under each of its conditions."""
     variant = replace(model, mode=mode)
     return all(_rates(variant, condition, time()) for condition in sweep.conditions_of(model.alias))
 
@@ -126,30 +130,30 @@ def unpriced(sweep: Sweep) -> tuple[str, ...]:
     return tuple(model.alias for model in sweep.models if sweep.budgeted(model) and not priced(sweep, model))
 
 
-def _rates(model: Model, condition: Condition, at: float) -> list[Rates]:
+def _rates(model: Model, condition: Condition, at_s: float) -> list[Rates]:
     """Return all by which a call may be charged; none where one of them is unknown.
 
     A provider that a router chooses may cost up to the `max_price` that the router gets.
     """
-    listed = _listed(model, condition, at)
+    listed = _listed(model, condition, at_s)
     max_price = dearest(model, condition) if listed and is_router(model) else None
     return listed if max_price is None else list(dict.fromkeys([*listed, rates_given(max_price)]))
 
 
-def _listed(model: Model, condition: Condition, at: float) -> list[Rates]:
+def _listed(model: Model, condition: Condition, at_s: float) -> list[Rates]:
     """Return the known prices by which a call may be charged; none where one of them is unknown.
 
     Prices may change while a call is under way. Of tiers that only an account's settings may choose those
     count that the table prices.
     """
-    rates_for, times = rates_of(model), (at, at + PERIOD_S)
+    rates_for, times = rates_of(model), (at_s, at_s + PERIOD_S)
     own_tier = tier_asked(model, condition)
     tiers = {own_tier} if model.mode == BATCH else {None, own_tier}
-    own_rates = [rates_for(tier, when) for tier in tiers for when in times]
-    if None in own_rates:
+    asked_rates = [rates_for(tier, when) for tier in tiers for when in times]
+    if None in asked_rates:
         return []
-    others = [rates_for(tier, when) for tier in tiers_set_elsewhere(model, condition) for when in times]
-    return [rates for rates in dict.fromkeys([*own_rates, *others]) if rates is not None]
+    possible = [rates_for(tier, when) for tier in tiers_set_elsewhere(model, condition) for when in times]
+    return [rates for rates in dict.fromkeys([*asked_rates, *possible]) if rates is not None]
 
 
 # ── the most that one call may cost
@@ -157,24 +161,22 @@ def _listed(model: Model, condition: Condition, at: float) -> list[Rates]:
 
 def most_of(model: Model) -> CostBound:
     """Return what a call of a model may cost at most, picodollars, as a function of its request and time."""
-    known: dict[tuple[str, int | None, str, int], Callable[[int], int]] = {}
+    prices: dict[tuple[str, int | None, str, int], Callable[[int], int]] = {}
 
-    def terms(trial: Trial, at: float) -> Callable[[int], int]:
+    def price(trial: Trial, at_s: float) -> Callable[[int], int]:
         """Return what a prompt of so many tokens may cost with its reply; for a quarter of an hour."""
-        key = trial.condition.name, trial.model.max_tokens, trial.model.mode, int(at // PERIOD_S)
-        if key not in known:
-            sent_model = replace(
-                model, budget_params=trial.model.budget_params, mode=trial.model.mode
-            )  # as sent
+        key = trial.condition.name, trial.model.max_tokens, trial.model.mode, int(at_s // PERIOD_S)
+        if key not in prices:
+            sent = replace(model, budget_params=trial.model.budget_params, mode=trial.model.mode)
             output = longest_reply_of(trial.model, trial.condition) or 0  # 0: replies are free
-            rates = _rates(sent_model, trial.condition, at)
-            known[key] = lru_cache(LENGTHS)(partial(_most, output_tokens=output, rates=rates))
-        return known[key]
+            rates = _rates(sent, trial.condition, at_s)
+            prices[key] = lru_cache(LENGTHS)(partial(_highest_cost, output_tokens=output, rates=rates))
+        return prices[key]
 
-    def most(request: Request, at: float) -> int:
-        return terms(request.trial, at)(most_input_tokens(request))
+    def highest_cost(request: Request, at_s: float) -> int:
+        return price(request.trial, at_s)(most_input_tokens(request))
 
-    return most
+    return highest_cost
 
 
 def most_usd_of(sweep: Sweep, model: Model) -> MostUsd:
@@ -182,23 +184,23 @@ def most_usd_of(sweep: Sweep, model: Model) -> MostUsd:
 
     It is a function of the request and of when it is sent: what a budget would have set aside.
     """
-    most = most_of(model)
+    highest_cost = most_of(model)
     bounded = {
         condition.name
         for condition in sweep.conditions_of(model.alias)
         if not is_router(model) and _can_be_held(sweep, model, condition)
     }
 
-    def most_usd(request: Request, at: float) -> float | None:
+    def highest_cost_usd(request: Request, at_s: float) -> float | None:
         if request.trial.condition.name not in bounded:
             return None
-        picodollars = most(request, at)
+        picodollars = highest_cost(request, at_s)
         return None if picodollars >= NEVER else dollars_of(picodollars)
 
-    return most_usd
+    return highest_cost_usd
 
 
-def most_for(sweep: Sweep, model: Model, condition: Condition, at: float) -> Callable[[int], float | None]:
+def most_for(sweep: Sweep, model: Model, condition: Condition, at_s: float) -> Callable[[int], float | None]:
     """Return what a call may cost under a budget, USD, as a function of the most tokens of its prompt.
 
     None where nobody can say. It is what the ledger sets aside, for those who have no request to show it.
@@ -206,9 +208,9 @@ def most_for(sweep: Sweep, model: Model, condition: Condition, at: float) -> Cal
     if not _can_be_held(sweep, model, condition):
         return lambda _: None
     budgeted = _held(model, sweep) if is_router(model) else model
-    rates = _rates(budgeted, condition, at)
+    rates = _rates(budgeted, condition, at_s)
     output = longest_reply_of(model, condition) or 0  # 0: replies are free
-    return lambda input_tokens: dollars_of(_most(input_tokens, output, rates))
+    return lambda input_tokens: dollars_of(_highest_cost(input_tokens, output, rates))
 
 
 def _can_be_held(sweep: Sweep, model: Model, condition: Condition) -> bool:
@@ -217,10 +219,11 @@ def _can_be_held(sweep: Sweep, model: Model, condition: Condition) -> bool:
     return next(_faults(budgeted, model), None) is None
 
 
-def _most(input_tokens: int, output_tokens: int, rates: Sequence[Rates]) -> int:
+def _highest_cost(input_tokens: int, output_tokens: int, rates: Sequence[Rates]) -> int:
+    """Return the most that a call of so many tokens may cost by any of some prices, picodollars."""
     if not rates:
         return NEVER  # its price is no longer known: there was one when the run began
-    return picodollars(max(most_usd(input_tokens, output_tokens, some) for some in rates))
+    return picodollars(max(most_usd(input_tokens, output_tokens, each) for each in rates))
 
 
 # ── the ledger, with the spending of earlier runs
@@ -274,23 +277,22 @@ def open_ledger(sweep: Sweep, folder: Path) -> Ledger | None:
 def _caps(
     sweep: Sweep, budgeted: Sequence[Model], spending: FolderSpending, earlier_names: "Named"
 ) -> Iterator[Cap]:
+    """Yield the budgets of a sweep, of its providers and of its models."""
+    floor = partial(picodollars, rounding=ROUND_FLOOR)
     if sweep.budget_usd is not None:
-        yield _cap("sweep", sweep.name, sweep.budget_usd)
+        yield Cap(kind="sweep", of=sweep.name, limit=floor(sweep.budget_usd))
     for provider in dict.fromkeys(model.provider for model in budgeted):
         if provider in sweep.provider_budgets:
-            yield _cap("provider", provider, sweep.provider_budgets[provider])
+            yield Cap(kind="provider", of=provider, limit=floor(sweep.provider_budgets[provider]))
     former = spending.by_alias.keys() - {model.alias for model in sweep.models}
     for model in budgeted:
         if model.budget_usd is not None:
             also = sorted(alias for alias in former if _may_name(alias, model, earlier_names, spending))
-            yield replace(_cap("model", model.alias, model.budget_usd), also=also)
-
-
-def _cap(kind: str, of: str, usd: float) -> Cap:
-    return Cap(kind=kind, of=of, limit=picodollars(usd, ROUND_FLOOR))
+            yield Cap(kind="model", of=model.alias, limit=floor(model.budget_usd), also=also)
 
 
 def _counts_for(cap: Cap, alias: str, provider: str) -> bool:
+    """Return whether a budget holds the calls of an alias at a provider."""
     return alias in cap.also or cap.of == {"provider": provider, "model": alias}.get(cap.kind, cap.of)
 
 
@@ -304,14 +306,25 @@ def _charge_unknown(caps: Sequence[Cap], sweep: Sweep, folder: Path, spending: F
     outside = unpriced(sweep) if sweep.allow_unpriced else ()
     unbounded = Counter[str]()
     for alias, before in spending.by_alias.items():
-        rates = _today(models.get(alias), sweep) if before.unknown else ()
-        for call, count in before.unknown.items() if alias not in outside else ():
-            if over := [cap for cap in caps if _counts_for(cap, alias, call.provider)]:
-                bound = _bound(call, rates)
-                unbounded[alias] += count * (bound is None)
-                for cap in over:
-                    cap.unknown += count * (bound or 0)
-                    cap.unknown_calls += count
+        if alias in outside or not before.unknown:
+            continue
+        # the prices of today: nothing else was ever said of the price of these calls
+        model, rates = models.get(alias), list[Rates]()
+        if model is not None and priced(sweep, model):
+            for condition in sweep.conditions_of(alias):
+                rates += _rates(model, condition, time())
+        for call, count in before.unknown.items():
+            charged = [cap for cap in caps if _counts_for(cap, alias, call.provider)]
+            if not charged:
+                continue
+            bound = 0
+            if call.input_tokens is None or call.output_tokens is None or not rates:
+                unbounded[alias] += count  # nobody can say what it can have cost
+            else:
+                bound = _highest_cost(call.input_tokens, call.output_tokens, rates)
+            for cap in charged:
+                cap.unknown += count * bound
+                cap.unknown_calls += count
     if unbounded.total():
         calls_by_alias = ", ".join(
             f"{count:,} of {alias}{', no longer in the sweep' * (alias not in models)}"
@@ -334,29 +347,11 @@ def _charge_unknown(caps: Sequence[Cap], sweep: Sweep, folder: Path, spending: F
 
 
 def _unknown_cost_error(folder: Path, why: str) -> ConfigError:
+    """Return the refusal of a folder of whose spending nobody can tell the most."""
     return ConfigError(
         f"{folder}: asyncbench cannot tell how much of the budget is left: {why}. Set another folder with "
         f"`out:`, and take over the answers of this one with --reuse {folder}."
     )
-
-
-def _today(model: Model | None, sweep: Sweep) -> Sequence[Rates]:
-    """Return all by which a call of a model would be charged now; none where one of them is unknown."""
-    if model is None or not priced(sweep, model):
-        return ()
-    return [
-        rates for condition in sweep.conditions_of(model.alias) for rates in _rates(model, condition, time())
-    ]
-
-
-def _bound(call: UnknownCost, rates: Sequence[Rates]) -> int | None:
-    """Return the most that a call can have cost for which no price was known; None: nobody can say.
-
-    Where its tokens were told, they are priced as they would be now: nothing else was ever said of its price.
-    """
-    if call.input_tokens is None or call.output_tokens is None or not rates:
-        return None
-    return _most(call.input_tokens, call.output_tokens, rates)
 
 
 # ── the models that an alias named
@@ -393,8 +388,8 @@ def named(before: Named, models: Sequence[Model]) -> dict[str, list[str]]:
 
 def _name_of(model: Model) -> str:
     """Return provider, model id and, where it was given, address: a simulator's is a free port."""
-    at = "" if model.simulated or model.base_url is None else f" at {model.base_url}"
-    return f"{model.provider}/{model.model_id}{at}"
+    address = "" if model.simulated or model.base_url is None else f" at {model.base_url}"
+    return f"{model.provider}/{model.model_id}{address}"
 
 
 def _may_name(alias: str, model: Model, earlier_names: Named, spending: FolderSpending) -> bool:

@@ -13,7 +13,7 @@ from asyncbench.planning.modes import chain_batches, chain_of
 from asyncbench.planning.records import Cut, ModelPlan, Outlook, StillAsked
 from asyncbench.planning.remaining_trials import Remainder
 from asyncbench.pricing import dollars_of
-from asyncbench.records import Model, Trial
+from asyncbench.records import Trial
 from asyncbench.suites.requests import request_for
 from asyncbench.tables.numbers import dollars
 
@@ -23,9 +23,9 @@ class Bound:
     """The most that some models may still take together: dollars of a budget, seconds of a lane."""
 
     models: Collection[str]  # by alias
-    most: float
+    amount: float
     name: str = ""  # what a person calls it
-    spare: Mapping[str, float] = field(default_factory=dict)  # of it, what a model cannot use up, by alias
+    spare: Mapping[str, float] = field(default_factory=dict)  # what a model cannot use up of it, by alias
 
 
 def shares(takes: Mapping[str, float], bounds: Sequence[Bound]) -> tuple[dict[str, float], list[str]]:
@@ -44,8 +44,8 @@ def shares(takes: Mapping[str, float], bounds: Sequence[Bound]) -> tuple[dict[st
             each = sum(takes[alias] for alias in bound.models if alias in going)
             for alias in bound.models:
                 if alias in going:
-                    most = max(0.0, bound.most - bound.spare.get(alias, 0.0) - stopped)
-                    reached.append((most / each, alias, bound.name))
+                    usable = max(0.0, bound.amount - bound.spare.get(alias, 0.0) - stopped)
+                    reached.append((usable / each, alias, bound.name))
         level = min([1.0, *(share for share, _, _ in reached)])
         shares_by_alias |= dict.fromkeys(going, level)
         if level == 1:
@@ -79,8 +79,15 @@ def cuts_of(
         warnings.append(f"a run would refuse this budget: {error}")
     if ledger is not None:
         plans = [_chained(ledger, plan, plans) for plan in plans]
-        warnings += _warnings_of_chains(plans)
-        cuts += _of_budgets(ledger, rest, plans)
+        warnings += [
+            f"{plan.model}: all that a batch may cost is set aside, so the budget makes a chain of "
+            f"{plan.batches.chain:,} batches, each up to a day long. A run ends it when batches get "
+            f"small. To send all at once, set a budget of {dollars(plan.cost_usd_most)} for this model, "
+            "lower `max_tokens`, or ask with --mode realtime."
+            for plan in plans
+            if plan.batches is not None and plan.batches.chain > 1
+        ]
+        cuts += _budget_cuts(ledger, rest, plans)
     if sweep.deadline is not None:
         try:
             within_s = seconds_left(sweep.deadline, datetime.now().astimezone())
@@ -90,7 +97,7 @@ def cuts_of(
         lanes: dict[str, list[str]] = {}
         for plan in plans:
             lanes.setdefault(plan.group or plan.model, []).append(plan.model)
-        within = [Bound(models=lane, most=within_s, name="deadline") for lane in lanes.values()]
+        within = [Bound(models=lane, amount=within_s, name="deadline") for lane in lanes.values()]
         takes = {outlook: {plan.model: plan.seconds_at(outlook) for plan in plans} for outlook in Outlook}
         cuts.append(_cut("deadline", plans, rest, takes, dict.fromkeys(Outlook, within)))
     return cuts, warnings, tuple(plans)
@@ -105,11 +112,12 @@ def _chained(ledger: Ledger, plan: ModelPlan, plans: Sequence[ModelPlan]) -> Mod
     timely = plan.batches is not None and plan.batches.switch_in_s is None
     if account is None or plan.batches is None or not (timely and plan.cost_usd_most):
         return plan
-    most = {one.model: one.cost_usd_most or 0.0 for one in plans}
+    highest_costs = {other.model: other.cost_usd_most or 0.0 for other in plans}
     rooms = []
     for cap in account.caps:
-        shared = sum(most.get(other.model, 0.0) for other in ledger.accounts if cap in other.caps)
-        rooms.append(dollars_of(max(0, cap.limit - cap.spent)) * most[plan.model] / shared)
+        aliases = [sharing.model for sharing in ledger.accounts if cap in sharing.caps]
+        shared = sum(highest_costs.get(alias, 0.0) for alias in aliases)
+        rooms.append(dollars_of(max(0, cap.limit - cap.spent)) * highest_costs[plan.model] / shared)
     chain = chain_of(
         plan.left,
         usd=(plan.cost_usd or 0.0) / plan.left,
@@ -122,18 +130,7 @@ def _chained(ledger: Ledger, plan: ModelPlan, plans: Sequence[ModelPlan]) -> Mod
     return replace(plan, batches=batches, seconds=max(plan.seconds, batches.latest_s))
 
 
-def _warnings_of_chains(plans: Sequence[ModelPlan]) -> Iterator[str]:
-    for plan in plans:
-        if plan.batches is not None and plan.batches.chain > 1:
-            yield (
-                f"{plan.model}: all that a batch may cost is set aside, so the budget makes a chain of "
-                f"{plan.batches.chain:,} batches, each up to a day long. A run ends it when batches get "
-                f"small. To send all at once, set a budget of {dollars(plan.cost_usd_most)} for this model, "
-                "lower `max_tokens`, or ask with --mode realtime."
-            )
-
-
-def _of_budgets(ledger: Ledger, rest: Remainder, plans: Sequence[ModelPlan]) -> Iterator[Cut]:
+def _budget_cuts(ledger: Ledger, rest: Remainder, plans: Sequence[ModelPlan]) -> Iterator[Cut]:
     """Yield what the budgets leave; nothing where none holds what is asked."""
     aside = _set_aside(ledger, rest)
     under = {
@@ -144,11 +141,11 @@ def _of_budgets(ledger: Ledger, rest: Remainder, plans: Sequence[ModelPlan]) -> 
     for outlook, usd in takes.items():
         calls = {plan.model: usd[plan.model] / plan.left for plan in plans if plan.left}
         # a model stops where its next call may cost more than is left
-        spare = {alias: max(0.0, most - calls[alias]) for alias, most in aside.items()}
+        spare = {alias: max(0.0, call_usd - calls[alias]) for alias, call_usd in aside.items()}
         bounds[outlook] = [
             Bound(
                 models=aliases,
-                most=dollars_of(max(0, cap.limit - cap.spent)),
+                amount=dollars_of(max(0, cap.limit - cap.spent)),
                 name=f"budget of {cap.name}",
                 spare=spare,
             )
@@ -178,27 +175,24 @@ def _set_aside(ledger: Ledger, rest: Remainder) -> dict[str, float]:
     """Return the USD that are set aside for the dearest call that is left of each model, by alias."""
     aside: dict[str, float] = {}
     for model in budgeted_models(rest.sweep, rest.models):
-        account = ledger.account_of(model.alias)
-        if account is not None and rest.remaining[model.alias].longest:
-            requests = (request_for(trial) for trial in _longest(rest, model))
-            aside[model.alias] = dollars_of(
-                max(account.hold(request, rest.at_s).amount for request in requests)
+        account, longest = ledger.account_of(model.alias), rest.remaining[model.alias].longest
+        if account is None or not longest:
+            continue
+        # the longest trial that is left under each condition; its id is not needed
+        amounts = []
+        for name, (source, i) in longest.items():
+            trial = Trial(
+                trial_id="",
+                run=rest.sweep.name,
+                sweep=rest.sweep.name,
+                problem_set=source.problems.name,
+                problem=source.problem(i),
+                model=model,
+                condition=rest.conditions_of(model)[name],
             )
+            amounts.append(account.hold(request_for(trial), rest.at_s).amount)
+        aside[model.alias] = dollars_of(max(amounts))
     return aside
-
-
-def _longest(rest: Remainder, model: Model) -> Iterator[Trial]:
-    """Yield the longest trial that is left under each condition; its id is not needed."""
-    for name, (source, i) in rest.remaining[model.alias].longest.items():
-        yield Trial(
-            trial_id="",
-            run=rest.sweep.name,
-            sweep=rest.sweep.name,
-            problem_set=source.problems.name,
-            problem=source.problem(i),
-            model=model,
-            condition=rest.conditions_of(model)[name],
-        )
 
 
 def _cut(
@@ -225,7 +219,7 @@ def _cut(
         )
     return Cut(
         kind=kind,
-        left={bound.name: bound.most for bound in bounds[Outlook.USUAL]},
+        left={bound.name: bound.amount for bound in bounds[Outlook.USUAL]},
         binding=tuple(binding),
         spent_up={},
         too_small={},

@@ -45,24 +45,22 @@ def chosen_models(sweep: Sweep, aliases: Sequence[str] | None) -> tuple[Model, .
         ConfigError: an alias that no model of the sweep bears, `params` that nobody would do or keep, or
             two models that a disk may take for one.
     """
-    known = {model.alias: model for model in sweep.models}
+    models = {model.alias: model for model in sweep.models}
     named = tuple(dict.fromkeys(aliases or ()))  # each once: two lanes would ask and pay twice
     for alias in named:
-        if alias not in known:
-            raise ConfigError(f"sweep {sweep.name!r} has no model {alias!r}. Its models: {', '.join(known)}.")
-    chosen = tuple(known[alias] for alias in named) or sweep.models
+        if alias not in models:
+            choices = ", ".join(models)
+            raise ConfigError(f"sweep {sweep.name!r} has no model {alias!r}. Its models: {choices}.")
+    chosen = tuple(models[alias] for alias in named) or sweep.models
+
     # Refused here, not when a sweep is read: the folder of an older one may hold them.
     params = {model.alias: model.params for model in chosen}
     params |= {f"condition {condition.name!r}": condition.params for condition in sweep.conditions}
     for name, values in params.items():
         if fault := ignored(values):
             raise ConfigError(f"{sweep.file or sweep.name}: {name}: {fault}.")
-    _check_folder_names(sweep)
-    return chosen
 
-
-def _check_folder_names(sweep: Sweep) -> None:
-    """Refuse models and limits whose folders would be one, also with what the results folder holds."""
+    # The folders of two models or limits may be one, also with what the results folder holds.
     taken = set[str]()
     with suppress(StoreError):  # a damaged folder is left to the run, which says what is to be done
         if is_results_folder(sweep.out):
@@ -74,6 +72,7 @@ def _check_folder_names(sweep: Sweep) -> None:
         place=str(sweep.file or sweep.name),
         way_out="Give one of them another `alias` or `group`",
     )
+    return chosen
 
 
 def read_env_file(path: Path) -> dict[str, str]:
@@ -115,7 +114,8 @@ def keys_for(models: Iterable[Model], env: Mapping[str, str]) -> dict[str, Crede
                 missing.setdefault(variable, []).append(model.alias)
     if missing:
         unset = "; ".join(
-            f"{name} is not set ({purpose} of {', '.join(of)})" for (name, purpose), of in missing.items()
+            f"{name} is not set ({purpose} of {', '.join(aliases)})"
+            for (name, purpose), aliases in missing.items()
         )
         only_keys = all(purpose == "API key" for _, purpose in missing)
         another = "another variable with `key_env`" if only_keys else "another variable at the model"
@@ -134,9 +134,9 @@ def check_environment(models: Iterable[Model]) -> None:
     """
     check_certificates()
     for model in models:
-        known = known_endpoints()[model.provider]
-        check_certificates(OF_LIBRARIES.get(known.via, ()))
-        address = model.base_url or known.base_url
+        endpoint = known_endpoints()[model.provider]
+        check_certificates(OF_LIBRARIES.get(endpoint.via, ()))
+        address = model.base_url or endpoint.base_url
         if address is not None or not model.simulated:
             proxy_of(address or "https://elsewhere")  # the SDK's own address
 
@@ -156,7 +156,9 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
         if (copy := copy_of_lost(source, sweep)) is not None:
             opened[source.place] = copy
             continue
-        address = remote_address(source.path)
+        address, pinned = remote_address(source.path), None
+        if address is not None and is_results_folder(sweep.out):
+            pinned = read_manifest(sweep.out).get(HUB, {}).get(address)
         opened[source.place] = open_set(
             address
             or found_input(
@@ -174,15 +176,9 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
             json_schema=source.json_schema,
             run=source.run,
             near=sweep.file,
-            pinned=_asked_before(address, sweep.out) if address else None,
+            pinned=pinned,
         )
     return opened
-
-
-def _asked_before(address: str, folder: Path) -> str | None:
-    """Return the commit and file of an address on the Hub that a results folder has asked, if it has."""
-    pins: dict[str, str] = read_manifest(folder).get(HUB, {}) if is_results_folder(folder) else {}
-    return pins.get(address)
 
 
 def cautions_on(sets: Iterable[ProblemSet]) -> Iterator[str]:
@@ -238,6 +234,8 @@ def check_conditions(sweep: Sweep, models: Iterable[Model], opened: Mapping[str,
         ConfigError: names the condition, the suite and the way out.
     """
     models = tuple(models)
+
+    # conditions that ask nothing, or what they cannot ask
     for condition in sweep.conditions:
         matching = [model for model in models if condition.asks(model.alias)]
         if not matching:
@@ -254,13 +252,10 @@ def check_conditions(sweep: Sweep, models: Iterable[Model], opened: Mapping[str,
                 f"condition {condition.name!r}: {fault}. Change the condition, or limit it to other suites: "
                 "`suites: […]`."
             )
-    for model in models:
-        _check_pairs(sweep, model, _suites_of(sweep.problems_of(model), opened))
 
-
-def _check_pairs(sweep: Sweep, model: Model, suites: Iterable[str]) -> None:
-    """Refuse problems that no condition is for, and a request with two system prompts."""
-    for suite in sorted(suites):
+    # problems that no condition is for, and requests with two system prompts
+    suites_by_model = [(model, _suites_of(sweep.problems_of(model), opened)) for model in models]
+    for model, suite in ((model, suite) for model, suites in suites_by_model for suite in sorted(suites)):
         conditions = conditions_of(sweep, model.alias, suite)
         if not conditions:
             raise ConfigError(
@@ -353,17 +348,17 @@ def check_sets(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequenc
         ConfigError: names the condition or model, and the way out.
         ProblemSetError: a set can no longer be read.
     """
-    _check_kinds(sweep, models, sets)
+    _check_wordings(sweep, models, sets)
     for condition in sweep.conditions:
         if condition.digits:
             matching = (sets[model.alias] for model in models if condition.asks(model.alias))
-            every = {source.problems.path: source.problems for some in matching for source in some}
-            _check_answers(condition, every.values())
+            problems = {source.problems.path: source.problems for sources in matching for source in sources}
+            _check_answers(condition, problems.values())
     for model in models:
         _check_tokens(model, sweep.conditions_of(model.alias), sets[model.alias])
 
 
-def _check_kinds(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequence[TrialSource]]) -> None:
+def _check_wordings(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequence[TrialSource]]) -> None:
     """Refuse problems that their suite has no words for under a condition: a task may have no rule."""
     worded = {
         source.problems.path: source.problems
@@ -434,11 +429,11 @@ def _check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[
             )
 
 
-def raise_file_limit(models: Sequence[Model], *, most: int = MOST_IN_FLIGHT) -> tuple[Model, ...]:
+def raise_file_limit(models: Sequence[Model], *, most_in_flight: int = MOST_IN_FLIGHT) -> tuple[Model, ...]:
     """Let this process open a connection for every call that may be in flight.
 
-    Return the models; those that set no `concurrency` share what the system allows beside the others, each no
-    more than `most`.
+    Return the models. Those that set no `concurrency` share what the system allows beside the others: each
+    lane gets at most `most_in_flight` calls.
 
     Raises:
         ConfigError: the system does not allow that many.
@@ -453,8 +448,8 @@ def raise_file_limit(models: Sequence[Model], *, most: int = MOST_IN_FLIGHT) -> 
             )
         unset = sum(concurrency is None for concurrency in concurrencies.values())
         remaining = hard - SPARE_FILES - sum(filter(None, concurrencies.values()))
-        most = max(LEAST_IN_FLIGHT, min(most, remaining // max(1, unset)))
-        models = [replace(model, limits=replace(model.limits, most=most)) for model in models]
+        share = max(LEAST_IN_FLIGHT, min(most_in_flight, remaining // max(1, unset)))
+        models = [replace(model, limits=replace(model.limits, most=share)) for model in models]
     lanes = Counter[str]()
     for model in models:
         lane = model.turn or model.limits.group or model.alias

@@ -59,20 +59,18 @@ class TrialSource:
         at_once = max(1, min(AT_ONCE, CHARACTERS_AT_ONCE // max(1, self.problems.longest_question)))
         wanted = self.order[start:rows]
         for i in range(0, max(1, len(wanted)), at_once):
-            yield self._rows_in_order(wanted[i : i + at_once], columns or PROBLEM_SCHEMA.names, at_once)
+            yield self._read_rows(wanted[i : i + at_once], columns or PROBLEM_SCHEMA.names, at_once)
 
-    def _rows_in_order(
-        self, rows: npt.NDArray[np.int32], columns: Sequence[str], at_once: int
-    ) -> pa.RecordBatch:
+    def _read_rows(self, rows: npt.NDArray[np.int32], columns: Sequence[str], at_once: int) -> pa.RecordBatch:
         """Return rows of the file in this order; it is read once, from the first of them to the last."""
         in_file = np.sort(rows)
-        at, end = (int(in_file[0]), int(in_file[-1])) if len(rows) else (0, -1)
+        offset, end = (int(in_file[0]), int(in_file[-1])) if len(rows) else (0, -1)
         taken = list[pa.RecordBatch]()
-        for batch in self.problems.batches(at_once, at, columns):
-            first, last = np.searchsorted(in_file, (at, at + batch.num_rows))
-            taken.append(batch.take(in_file[first:last] - at))
-            at += batch.num_rows
-            if at > end:
+        for batch in self.problems.batches(at_once, offset, columns):
+            first, last = np.searchsorted(in_file, (offset, offset + batch.num_rows))
+            taken.append(batch.take(in_file[first:last] - offset))
+            offset += batch.num_rows
+            if offset > end:
                 break
         table: Any = pa.Table.from_batches(taken).take(np.searchsorted(in_file, rows)).combine_chunks()
         return pa.RecordBatch.from_arrays([column.chunk(0) for column in table.columns], schema=table.schema)
@@ -100,8 +98,8 @@ def numbered(table: pa.Table, names: Sequence[str]) -> tuple[IdColumn, pa.Table]
         column: Any = table[name].combine_chunks()
         codes = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode("encode")
         codes = codes.indices.cast(pa.int64())
-        most = (pc.max(codes).as_py() or 0) + 1
-        numbers = pc.add(pc.multiply(numbers, pa.scalar(most)), codes)
+        count = (pc.max(codes).as_py() or 0) + 1
+        numbers = pc.add(pc.multiply(numbers, pa.scalar(count)), codes)
         numbers = numbers.dictionary_encode().indices.cast(pa.int64())
     rows = pa.table({"number": numbers, "row": np.arange(len(table), dtype=np.int32)})
     firsts = rows.group_by("number", use_threads=False).aggregate([("row", "min")])["row_min"]
@@ -158,14 +156,14 @@ def balanced_rows(problems: ProblemSet) -> Rows:
 
 def _places(cells: Sequence[dict[str, Any]]) -> list[_CellPlace]:
     """Return the place of each cell; operations stand as they first appear."""
-    lengths: dict[tuple[str, ...], list[int]] = {}
+    cells_by_operation: dict[tuple[str, ...], list[int]] = {}
     for i, cell in enumerate(cells):
-        lengths.setdefault(tuple(cell[name] for name in OPERATION), []).append(i)
+        cells_by_operation.setdefault(tuple(cell[name] for name in OPERATION), []).append(i)
     places = [_CellPlace(0, 0)] * len(cells)
-    for operation, those in enumerate(lengths.values()):
-        those.sort(key=lambda i: (cells[i]["length"] is None, cells[i]["length"]))
-        for place, leap in enumerate(_leaps(len(those), operation, len(lengths))):
-            places[those[leap]] = _CellPlace(operation, place)
+    for operation, numbers in enumerate(cells_by_operation.values()):
+        numbers.sort(key=lambda i: (cells[i]["length"] is None, cells[i]["length"]))
+        for rank, leap in enumerate(_leaps(len(numbers), operation, len(cells_by_operation))):
+            places[numbers[leap]] = _CellPlace(operation, rank)
     return places
 
 
@@ -192,43 +190,37 @@ def _counted(groups: Rows, order: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]
 ROWS_AT_ONCE = 1024  # whose columns are Python lists
 
 
-def without_repeats(sets: Sequence[ProblemSet]) -> tuple[TrialSource, ...]:
-    """Return the sets so that a problem found in two of them belongs to the first.
+def trial_sources(sets: Sequence[ProblemSet]) -> tuple[TrialSource, ...]:
+    """Return the sets as they are asked: a problem found in two of them belongs to the first.
 
     Only sets that share a suite can share a problem; their ids are held in memory while comparing.
     """
     sources: list[TrialSource] = []
     for later in sets:
-        earlier = [before.problems for before in sources if set(before.problems.suites) & set(later.suites)]
-        twice = _problems_in(later, earlier) if earlier else {}
+        earlier = [source.problems for source in sources if {*source.problems.suites} & {*later.suites}]
+        twice = _repeated_problems(later, earlier) if earlier else {}
         skipped = Counter(twice.values())
         tasks = {
             suite: {task: rows - skipped[suite, task] for task, rows in counts.items()}
             for suite, counts in later.tasks.items()
         }
-        sources.append(TrialSource(problems=later, tasks=tasks, order=_without(twice, later)))
+        order = balanced_rows(later)
+        if twice:
+            batches = later.batches(ROWS, columns=["problem_id"])
+            ids = pa.chunked_array([batch["problem_id"] for batch in batches], pa.string())
+            included = ~pc.is_in(ids, value_set=pa.array(twice, pa.string())).to_numpy()
+            order = order[included[order]]
+        sources.append(TrialSource(problems=later, tasks=tasks, order=order))
     return tuple(sources)
 
 
-def _without(twice: Collection[str], problems: ProblemSet) -> Rows:
-    """Return the rows of a set as they are asked, but for some problems."""
-    order = balanced_rows(problems)
-    if not twice:
-        return order
-    batches = problems.batches(ROWS, columns=["problem_id"])
-    ids = pa.chunked_array([batch["problem_id"] for batch in batches], pa.string())
-    included = ~pc.is_in(ids, value_set=pa.array(twice, pa.string())).to_numpy()
-    kept: Rows = order[included[order]]
-    return kept
-
-
-def _problems_in(later: ProblemSet, earlier: Sequence[ProblemSet]) -> dict[str, tuple[str, str]]:
+def _repeated_problems(later: ProblemSet, earlier: Sequence[ProblemSet]) -> dict[str, tuple[str, str]]:
     """Return the problems of a set that earlier ones hold as well: id → suite and task."""
     columns = ["problem_id", "suite", "task"]
     batches = (batch for problems in earlier for batch in problems.batches(ROWS, columns=columns))
-    known = IdSet(pa.chunked_array([batch["problem_id"] for batch in batches], pa.string()))
+    earlier_ids = IdSet(pa.chunked_array([batch["problem_id"] for batch in batches], pa.string()))
     rows = pa.Table.from_batches(later.batches(ROWS, columns=columns))
-    twice = rows.filter(known.among(rows["problem_id"])).to_pylist()
+    twice = rows.filter(earlier_ids.among(rows["problem_id"])).to_pylist()
     return {row["problem_id"]: (row["suite"], row["task"]) for row in twice}
 
 
@@ -242,7 +234,7 @@ def sources_by_model(
     sources: dict[tuple[str, ...], tuple[TrialSource, ...]] = {}
     for places in (places_of(sweep, model) for model in models):
         if places not in sources:
-            sources[places] = without_repeats([placed[place] for place in places])
+            sources[places] = trial_sources([placed[name] for name in places])
     return {model.alias: sources[places_of(sweep, model)] for model in models}
 
 
@@ -277,7 +269,8 @@ def planned(
         plan = planned_tasks(sweep, alias, sets)
         return sum(sum(tasks.values()) for suites in plan.values() for tasks in suites.values())
     repeats = sweep.repeats if per_cell is None else 1
-    first = Counter(place.batch.suites[place.row] for place in _chosen(sets, limit, per_cell, None, 0))
+    problems = _chosen(sets, limit, per_cell, None, 0)
+    first = Counter(problem.batch.suites[problem.row] for problem in problems)
     return repeats * sum(len(conditions_of(sweep, alias, suite)) * count for suite, count in first.items())
 
 
@@ -365,7 +358,7 @@ class _BatchRows(ProblemRows):
 class _ProblemPlace(NamedTuple):
     """The place of a problem among all that are asked; of what `skip` leaves out nothing else is made."""
 
-    at: float  # in [0, 1)
+    position: float  # in [0, 1)
     set_number: int  # equal places keep the sets' order
     number: int  # among those asked of its set
     row: int  # of its batch
@@ -380,17 +373,18 @@ def _chosen(
         _placed(source, number, None if closed is None else closed.whole_rows(repeat, number))
         for number, source in enumerate(sets)
     )
-    places = islice(heapq.merge(*placed), limit if closed is None else None)
-    return places if per_cell is None else _first_of_cells(places, per_cell)
+    problems = islice(heapq.merge(*placed), limit if closed is None else None)
+    return problems if per_cell is None else _first_of_cells(problems, per_cell)
 
 
-def _first_of_cells(places: Iterator[_ProblemPlace], count: int) -> Iterator[_ProblemPlace]:
+def _first_of_cells(problems: Iterator[_ProblemPlace], count: int) -> Iterator[_ProblemPlace]:
+    """Yield the first problems of each cell."""
     taken = Counter[Cell]()
-    for place in places:
-        cell = place.batch.cell(place.row)
+    for problem in problems:
+        cell = problem.batch.cell(problem.row)
         if taken[cell] < count:
             taken[cell] += 1
-            yield place
+            yield problem
 
 
 def _placed(source: TrialSource, set_number: int, closed: bytes | None) -> Iterator[_ProblemPlace]:
@@ -456,8 +450,8 @@ def _ids(
     return made
 
 
-def membership_of(ids: Iterable[tuple[str, Slots]], known: IdSet) -> dict[str, dict[Slot, IdColumn]]:
-    """Return which trials are known, by alias; `ids` are made one model after the other, and let go."""
+def membership_of(ids: Iterable[tuple[str, Slots]], members: IdSet) -> dict[str, dict[Slot, IdColumn]]:
+    """Return which trials are members of a set, by alias; `ids` are made model by model, and let go."""
     lengths = dict[str, dict[Slot, int]]()
 
     def columns() -> Iterator[tuple[str, IdColumn]]:
@@ -465,13 +459,14 @@ def membership_of(ids: Iterable[tuple[str, Slots]], known: IdSet) -> dict[str, d
             lengths[alias] = {slot: len(column) for slot, column in slots.items()}
             yield alias, strung(slots.values())
 
-    masks = map(pc.is_valid, known.places_each(columns()))
-    return {alias: _cut(mask, lengths[alias]) for alias, mask in zip(lengths, masks, strict=True)}
-
-
-def _cut(column: IdColumn, lengths: Mapping[Slot, int]) -> dict[Slot, IdColumn]:
-    starts = accumulate(lengths.values(), initial=0)
-    return {slot: column.slice(next(starts), length) for slot, length in lengths.items()}
+    masks = map(pc.is_valid, members.places_each(columns()))
+    membership = dict[str, dict[Slot, IdColumn]]()
+    for alias, mask in zip(lengths, masks, strict=True):
+        starts = accumulate(lengths[alias].values(), initial=0)
+        membership[alias] = {
+            slot: mask.slice(next(starts), length) for slot, length in lengths[alias].items()
+        }
+    return membership
 
 
 def closed_trials(

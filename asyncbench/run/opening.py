@@ -79,7 +79,9 @@ async def open_run(
         check_longer(models, sweep.conditions, retry=options.retry, max_tokens=options.max_tokens)
         check_one_sweep(sweep, problems.values())
         check_reuse(options.reuse, options.ignore, out=sweep.out)
-        models = raise_file_limit(models, most=MOST_IN_FLIGHT if load is None else load.max_in_flight)
+        models = raise_file_limit(
+            models, most_in_flight=MOST_IN_FLIGHT if load is None else load.max_in_flight
+        )
         now = datetime.now().astimezone()
         within_s = None if sweep.deadline is None else seconds_left(sweep.deadline, now)
 

@@ -195,16 +195,16 @@ def test_each_request_is_priced_by_itself():
     ("bounds", "left"),
     [
         pytest.param([], {"a": 1, "b": 1, "c": 1}, id="no bound"),
-        pytest.param([Bound(models="abc", most=300)], {"a": 0.5, "b": 0.5, "c": 0.5}, id="one for all"),
-        pytest.param([Bound(models="abc", most=9000)], {"a": 1, "b": 1, "c": 1}, id="plenty"),
+        pytest.param([Bound(models="abc", amount=300)], {"a": 0.5, "b": 0.5, "c": 0.5}, id="one for all"),
+        pytest.param([Bound(models="abc", amount=9000)], {"a": 1, "b": 1, "c": 1}, id="plenty"),
         pytest.param(
-            [Bound(models="abc", most=300), Bound(models="a", most=10)],
+            [Bound(models="abc", amount=300), Bound(models="a", amount=10)],
             {"a": 0.1, "b": 0.58, "c": 0.58},
             id="what one leaves is the others'",
         ),
-        pytest.param([Bound(models="ab", most=0)], {"a": 0, "b": 0, "c": 1}, id="nothing is left of it"),
+        pytest.param([Bound(models="ab", amount=0)], {"a": 0, "b": 0, "c": 1}, id="nothing is left of it"),
         pytest.param(
-            [Bound(models="ab", most=150, spare={"a": 120})],
+            [Bound(models="ab", amount=150, spare={"a": 120})],
             {"a": 0.1, "b": 0.7, "c": 1},
             id="one cannot use all of it",
         ),
@@ -215,7 +215,7 @@ def test_models_get_on_alike_until_a_bound_stops_them(bounds, left):
 
 
 def test_those_bounds_are_named_that_stop_something():
-    bounds = [Bound(models="ab", most=200, name="x"), Bound(models="a", most=10, name="y")]
+    bounds = [Bound(models="ab", amount=200, name="x"), Bound(models="a", amount=10, name="y")]
     assert shares({"a": 100, "b": 100}, bounds)[1] == ["y"]
     assert shares({"a": 100, "b": 300}, bounds)[1] == ["x", "y"]
 

@@ -11,7 +11,7 @@ from asyncbench.lanes.load.searching import all_good_needed
 from asyncbench.lanes.load.steps import due_times
 from asyncbench.planning.belonging import questions_of_steps
 from asyncbench.planning.planned_load import load_plan
-from asyncbench.planning.trials import without_repeats
+from asyncbench.planning.trials import trial_sources
 from asyncbench.problems.opening import open_set
 from asyncbench.store.folder import Store
 from tests.commands import asyncbench_here
@@ -61,7 +61,7 @@ def test_it_says_that_few_problems_are_asked_over_and_over(tmp_path):
 def test_what_is_measured_is_left_out(tmp_path, problems):
     asked = sweep(tmp_path / "out", problems, PRICED, load=STEPS)
     assert asked.load is not None
-    way = questions_of_steps(asked, asked.load, asked.models[0], without_repeats([open_set(problems)]))
+    way = questions_of_steps(asked, asked.load, asked.models[0], trial_sources([open_set(problems)]))
     done: dict[str, Any] = {
         "load": "poisson 2/s #1",
         "arrivals": "poisson",

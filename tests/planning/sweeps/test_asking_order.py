@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from asyncbench import generate
-from asyncbench.planning.trials import AT_ONCE, OPERATION, TrialSource, balanced_rows, without_repeats
+from asyncbench.planning.trials import AT_ONCE, OPERATION, TrialSource, balanced_rows, trial_sources
 from asyncbench.problems.opening import open_set
 from tests.tiers import first_rows
 
@@ -109,7 +109,7 @@ def test_any_part_of_the_order_is_read_as_it_stands(tmp_path_factory, data):
 @pytest.mark.long
 def test_a_large_set_is_read_in_pieces(tmp_path):
     problems = generate("integer_addition", tmp_path / "p.parquet", seed=1, tries=AT_ONCE + 5_000)
-    (asked,) = without_repeats([problems])
+    (asked,) = trial_sources([problems])
     sizes = [batch.num_rows for batch in asked.batches(["problem_id"])]
     assert sizes == [AT_ONCE, 5_000]
     ids = pa.Table.from_batches(asked.batches(["problem_id"]))
@@ -120,7 +120,7 @@ def test_a_large_set_is_read_in_pieces(tmp_path):
 def test_long_questions_are_read_fewer_at_a_time(tmp_path):
     own = tmp_path / "own.jsonl"
     own.write_text("".join(f'{{"question": "{n}{"x" * 2_000_000}", "answer": "{n}"}}\n' for n in range(40)))
-    asked = without_repeats([open_set(own, suite="custom", grader="exact")])
+    asked = trial_sources([open_set(own, suite="custom", grader="exact")])
     sizes = [batch.num_rows for batch in asked[0].batches()]
     assert sum(sizes) == 40
     assert max(sizes) < 40
