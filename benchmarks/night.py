@@ -15,7 +15,7 @@ import yaml
 
 from asyncbench import generate
 from asyncbench.config.sweep import as_mapping
-from asyncbench.planning.trials import planned_tasks, without_repeats
+from asyncbench.planning.trials import planned_tasks, trial_sources
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Grade, Problem, Reply
 from asyncbench.records.waits import REASONS
@@ -54,7 +54,7 @@ def make_night(
     for n, model in enumerate(sweep.models):
         ids = TrialIds(model, sweep.conditions[0])
         _add_model(folder, model.alias, problems, ids, _Draw(f"{seed}/{n}", skill=4 + 10 * n / models))
-    plan = planned_tasks(sweep, sweep.models[0].alias, without_repeats([made]))
+    plan = planned_tasks(sweep, sweep.models[0].alias, trial_sources([made]))
     manifest = {
         "schema_version": 1,
         "sweep": folder.name,

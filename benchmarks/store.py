@@ -23,7 +23,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from asyncbench import iter_trials, read_trials, regrade_folder, run_sweep, sql
-from asyncbench.planning.trials import trials_of, without_repeats
+from asyncbench.planning.trials import trial_sources, trials_of
 from asyncbench.problems.opening import open_set
 from asyncbench.store.folder import Store
 from benchmarks.rows import json_lines, make_folder, sweep_of
@@ -154,7 +154,7 @@ def resume(folder: Path) -> None:
 
 def _recognise(folder: Path) -> int:
     sweep, recognised = sweep_of(folder), 0
-    problems = without_repeats([open_set(Path(str(source.path))) for source in sweep.problems])
+    problems = trial_sources([open_set(Path(str(source.path))) for source in sweep.problems])
     with Store.open(folder, sweep=sweep.name) as store:
 
         def finished(trial_id: str) -> bool:

@@ -36,7 +36,7 @@ from asyncbench.files import (
 from asyncbench.lanes.batches.spending import copy_given_up, trials_out
 from asyncbench.planning.budget_bounds import ASKED, named_before
 from asyncbench.planning.forecast_file import FORECAST, joined_forecasts, read_forecasts
-from asyncbench.planning.trials import planned_tasks, without_repeats
+from asyncbench.planning.trials import planned_tasks, trial_sources
 from asyncbench.problems.copies import PROBLEMS, copies, copy_files, read_problems, set_apart
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
@@ -258,7 +258,7 @@ def merged_plan(folders: Sequence[Source], sweep: Sweep) -> Plan:
             _keep_larger(plan.setdefault(alias, {}).setdefault(condition, {}), suites)
     opened: dict[str, ProblemSet] = {}
     for alias, conditions in plan.items():
-        fresh = planned_tasks(sweep, alias, without_repeats(_sets(alias, folders, opened)))
+        fresh = planned_tasks(sweep, alias, trial_sources(_sets(alias, folders, opened)))
         for condition, suites in conditions.items():
             _keep_larger(suites, fresh.get(condition, {}))
     return plan

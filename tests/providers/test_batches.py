@@ -13,7 +13,7 @@ from asyncbench.config.sweep import load_sweep
 from asyncbench.errors import WORTH_ANOTHER_TRY, ErrorKind, ProviderError, StoreError
 from asyncbench.lanes.batches.context import BatchAccount, BatchClock, BatchContext
 from asyncbench.lanes.batches.ledger import BatchLedger
-from asyncbench.planning.trials import trials_of, without_repeats
+from asyncbench.planning.trials import trial_sources, trials_of
 from asyncbench.problems.opening import open_set
 from asyncbench.providers.batch_calls import (
     NotRun,
@@ -49,7 +49,7 @@ class Asked:
         model |= {} if api is None else {"api": api}
         model |= {} if "simulated" in vendor else {"base_url": f"{server.url}/{vendor}/v1"}
         sweep = load_sweep({"name": "x", "problems": [str(problems)], "models": [model]})
-        sets = without_repeats([open_set(problems)])
+        sets = trial_sources([open_set(problems)])
         self.trials = list(trials_of(sweep, sweep.models[0], sets, limit=requests))
         self.api = open_batches(sweep.models[0], key="sk-secret-0123456789", simulator_url=url or server.url)
         self.path = folder / "part.jsonl"

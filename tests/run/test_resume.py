@@ -13,7 +13,7 @@ import pytest
 
 from asyncbench import read_attempts, read_grades, read_trials, regrade_folder, run_sweep, status
 from asyncbench.errors import ConfigError
-from asyncbench.planning.trials import trials_of, without_repeats
+from asyncbench.planning.trials import trial_sources, trials_of
 from asyncbench.problems.making import write_problems
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Attempt, Ended, Outcome, Reply, Sent
@@ -130,7 +130,7 @@ def test_changed_answers_ask_nothing_and_point_to_regrade(tmp_path, server, prob
 
 def test_a_problem_whose_trials_are_finished_is_not_even_made(tmp_path, problems, monkeypatch):
     asked = sweep(tmp_path / "out", problems, "simulated/oracle")
-    sets = without_repeats([open_set(problems)])
+    sets = trial_sources([open_set(problems)])
     every = list(trials_of(asked, asked.models[0], sets, limit=None))
     left = {every[3].trial_id, every[140].trial_id}
     told = []

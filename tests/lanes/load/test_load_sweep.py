@@ -26,7 +26,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.lanes.load.measuring import limits_before
 from asyncbench.planning.belonging import questions_of_steps
 from asyncbench.planning.planned_load import load_plan
-from asyncbench.planning.trials import without_repeats
+from asyncbench.planning.trials import trial_sources
 from asyncbench.problems.opening import open_set
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit
@@ -137,7 +137,7 @@ def test_a_step_tells_how_it_was_asked(server, problems, tmp_path):
     def how(model="simulated/oracle", params=None, **load):
         one = entry(server, model, **({} if params is None else {"params": params}))
         planned = sweep(tmp_path, problems, one, load=STEPS | {"rates": [10]} | load)
-        sets = without_repeats([open_set(problems)])
+        sets = trial_sources([open_set(problems)])
         assert planned.load is not None
         return questions_of_steps(planned, planned.load, planned.models[0], sets)
 
