@@ -219,6 +219,7 @@ def as_load_mapping(load: Load) -> dict[str, object]:
 
 
 def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
+    """Yield what of a load does not go together."""
     if (entry.rates is None) == (entry.find is None):
         message = "Both `rates` and `find` are set" if entry.rates else "Neither `rates` nor `find` is set"
         yield f"{place}: {message}. Set one: `rates: [1, 2, 4]` lists the steps"
@@ -241,37 +242,34 @@ def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
             f"{place / 'rates'}: at {slow[0]:g} calls a second no call is due in {entry.duration:g} s. Set a "
             f"higher rate, or `duration: {ceil(1 / slow[0])}s` or more"
         )
-    for key, rate in _highest(entry).items():
+    highest: dict[str, float] = {}  # rates by the key that sets them; callers have none
+    if rates and entry.arrivals != CLOSED:
+        highest["rates"] = max(rates)
+    if entry.find is not None and entry.arrivals != CLOSED:
+        highest["find"] = entry.find.highest
+    for key, rate in highest.items():
         if (calls := rate * (entry.warmup + entry.duration)) > MOST_CALLS:
             yield (
                 f"{place / key}: {rate:g} calls a second make a step of {calls:,.0f} calls, and the most is "
                 f"{MOST_CALLS:,}. Set a lower rate, or a shorter `duration` or `warmup`"
             )
-    for name, most in _MILLISECONDS.items():
-        if (limit := getattr(entry.slo, name, None)) is not None and limit >= most:
+    for name, least in _MILLISECONDS.items():
+        if (limit := getattr(entry.slo, name, None)) is not None and limit >= least:
             message = f"`{name}: {limit:g}` is in seconds. For milliseconds, set {limit / 1000:g}"
             yield f"{place / 'slo'}: {message}"
     if entry.slo is not None and not any((entry.slo.ttft, entry.slo.ttfo, entry.slo.tpot, entry.slo.latency)):
         yield f"{place / 'slo'}: it promises nothing. Set `ttft`, `ttfo`, `tpot` or `latency`, in seconds"
     if entry.find is not None:
-        yield from _faults_of_find(entry, entry.find, place / "find")
-
-
-def _highest(entry: LoadEntry) -> dict[str, float]:
-    """Return the highest rate, by the key that sets it."""
-    if entry.arrivals == CLOSED:
-        return {}
-    listed = {} if not entry.rates else {"rates": max(entry.rates)}
-    return listed if entry.find is None else {**listed, "find": entry.find.highest}
-
-
-def _faults_of_find(entry: LoadEntry, find: FindEntry, place: Place) -> Iterator[str]:
-    if entry.slo is None:
-        yield f"{place}: it looks for the highest rate that keeps an `slo`. Set one"
-    if entry.arrivals == CLOSED:
-        yield f"{place}: callers have no rate. Set other `arrivals`, or list numbers of callers in `rates`"
-    if find.highest <= find.lowest:
-        yield f"{place / 'highest'}: must be above `lowest` ({find.lowest:g})"
+        find_place = place / "find"
+        if entry.slo is None:
+            yield f"{find_place}: it looks for the highest rate that keeps an `slo`. Set one"
+        if entry.arrivals == CLOSED:
+            yield (
+                f"{find_place}: callers have no rate. Set other `arrivals`, or list numbers of callers in "
+                "`rates`"
+            )
+        if entry.find.highest <= entry.find.lowest:
+            yield f"{find_place / 'highest'}: must be above `lowest` ({entry.find.lowest:g})"
 
 
 def load_complaints(
@@ -285,12 +283,13 @@ def load_complaints(
 
 
 def _complaints(load: Load, model: Model) -> Iterator[str]:
+    """Yield what of a model keeps a load from being measured on it."""
     if model.mode != REALTIME:
         yield "is asked in batches, which have no load. Set `mode: realtime`"
     if model.limits.concurrency not in (None, known_endpoints()[model.provider].concurrency):
         callers = "For a fixed number of callers, set `arrivals: closed`"
-        way = "`rates` says how many callers there are" if load.closed else callers
-        yield f"has a `concurrency`, which would delay calls. Remove it. {way}"
+        way_out = "`rates` says how many callers there are" if load.closed else callers
+        yield f"has a `concurrency`, which would delay calls. Remove it. {way_out}"
     if model.limits.group is not None:
         yield "shares its limit; a load is on each model by itself. Remove `group`, or `shared` of `limits`"
     promised = () if load.slo is None else ("ttft", "ttfo", "tpot")

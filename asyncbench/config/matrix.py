@@ -73,7 +73,18 @@ def _combinations(entry: object, place: Place) -> Iterator[Mapping[Keys, tuple[i
     """Yield the values of each entry that one stands for: by keys, with their places in the lists."""
     lists = dict(_lists(entry))
     for keys, values in lists.items():
-        if fault := _fault(values):
+        fault: str | None = None
+        try:  # true and 'true' are two values
+            words = Counter((repr(value), _text(value)) for value in values if len(values) > 1)
+        except RecursionError:
+            fault = "nests without end, and cannot be sent as JSON"
+        else:
+            twice = next((word for (_, word), times in words.items() if times > 1), None)
+            if twice is not None:
+                fault = f"lists {twice} twice. Remove one"
+            elif not values:
+                fault = "is an empty list. Write its values, or remove it"
+        if fault:
             raise ConfigError(f"{reduce(truediv, keys, place)}: {keys[-1]!r} {fault}")
     if (count := prod(map(len, lists.values()))) > MOST_ENTRIES:
         raise ConfigError(
@@ -83,18 +94,8 @@ def _combinations(entry: object, place: Place) -> Iterator[Mapping[Keys, tuple[i
         yield dict(zip(lists, chosen, strict=True))
 
 
-def _fault(values: Sequence[object]) -> str | None:
-    if not values:
-        return "is an empty list. Write its values, or remove it"
-    try:  # true and 'true' are two values
-        words = [(repr(value), _text(value)) for value in values] if len(values) > 1 else []
-    except RecursionError:
-        return "nests without end, and cannot be sent as JSON"
-    twice = next((word for (_, word), times in Counter(words).items() if times > 1), None)
-    return None if twice is None else f"lists {twice} twice. Remove one"
-
-
 def _lists(entry: object) -> Iterator[tuple[Keys, Sequence[object]]]:
+    """Yield the lists of an entry that stand for several entries, by their keys."""
     for key, value in entry.items() if isinstance(entry, Mapping) else ():
         if key in (*VARIED, *COMPARED) and isinstance(value, list):
             yield (key,), value
@@ -117,16 +118,12 @@ def _plain(entry: object, values: Mapping[Keys, tuple[int, object]]) -> object:
         if len(options) > 1 and key in COMPARED and isinstance(compared := plain.get("compare", []), list):
             plain["compare"] = [*compared, key]
         if len(options) > 1 and not (key == "model" and "alias" not in entry):
-            words += _distinct_words(str(name), value, options)
+            # the word tells the value from the others of its list: true from "true"
+            value_words = list(_words(str(name), value))
+            same = [option for option in options if list(_words(str(name), option)) == value_words]
+            words += value_words if len(same) == 1 else [f"{name}={_yaml(value)}"]
     base = plain.get("alias") or plain.get("model")
     return plain | {"alias": " ".join([str(base), *words])} if words else plain
-
-
-def _distinct_words(name: str, value: object, options: Sequence[object]) -> list[str]:
-    """Return what an alias says of a value, which tells it from the others of its list: true from "true"."""
-    words = list(_words(name, value))
-    alike = [other for other in options if list(_words(name, other)) == words]
-    return words if len(alike) == 1 else [f"{name}={_yaml(value)}"]
 
 
 def _words(name: str, value: object) -> Iterator[str]:
@@ -163,14 +160,15 @@ def kept_as_written(raw: object) -> object:
     models = raw.get("models") if isinstance(raw, Mapping) else None
     if not isinstance(raw, Mapping) or not isinstance(models, list):
         return raw
-    return {**raw, "models": [_kept_entry(entry) for entry in models]}
-
-
-def _kept_entry(entry: object) -> object:
-    if not isinstance(entry, Mapping) or not isinstance(params := entry.get("params"), Mapping):
-        return entry
-    bare = {name: value for name, value in params.items() if not _wrapped(value)}
-    return {**entry, "params": {**params, **as_written(bare)}}
+    entries: list[object] = []
+    for entry in models:
+        params = entry.get("params") if isinstance(entry, Mapping) else None
+        if isinstance(entry, Mapping) and isinstance(params, Mapping):
+            bare = {name: value for name, value in params.items() if not _wrapped(value)}
+            entries.append({**entry, "params": {**params, **as_written(bare)}})
+        else:
+            entries.append(entry)
+    return {**raw, "models": entries}
 
 
 def _wrapped(value: object) -> bool:

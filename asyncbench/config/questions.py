@@ -92,7 +92,7 @@ class ProblemsEntry(Entry):
     )
 
 
-def _with_parameters(schema: dict[str, Any]) -> None:
+def _add_suite_parameters(schema: dict[str, Any]) -> None:
     """Add the parameters of all suites that can be generated."""
     makeable = [suite for suite in SUITES.values() if suite.generate]
     schema["properties"]["suite"]["enum"] = [suite.name for suite in makeable]
@@ -107,13 +107,14 @@ def _with_parameters(schema: dict[str, Any]) -> None:
 class GeneratedEntry(Entry):
     """A problem set that is generated from a seed. It is the same on every machine."""
 
-    model_config = ConfigDict(extra="allow", json_schema_extra=_with_parameters)  # of the suite, which checks
+    # further keys are parameters of the suite, which checks them
+    model_config = ConfigDict(extra="allow", json_schema_extra=_add_suite_parameters)
 
     suite: str = Field(description="The suite to generate. `asyncbench suites` lists them.")
     seed: int = Field(default=0, description="The seed. The same seed gives the same problems.")
 
 
-def _as_mapping(raw: object) -> object:
+def _path_mapping(raw: object) -> object:
     return {"path": raw} if isinstance(raw, str) else raw
 
 
@@ -126,7 +127,7 @@ Problems = list[
     Annotated[
         Annotated[ProblemsEntry, Tag("a file")] | Annotated[GeneratedEntry, Tag("a suite")],
         Discriminator(_kind),
-        BeforeValidator(_as_mapping, json_schema_input_type=str | ProblemsEntry | GeneratedEntry),
+        BeforeValidator(_path_mapping, json_schema_input_type=str | ProblemsEntry | GeneratedEntry),
     ]
 ]
 
@@ -139,9 +140,19 @@ def sources_from(
 
 
 def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSource:
-    named = f"{place}, {place.name}" if place.root else str(place)  # a line may hold several
+    """Return the problem set that an entry names."""
+    full_place = f"{place}, {place.name}" if place.root else str(place)  # a line may hold several
     if isinstance(entry, GeneratedEntry):
-        return _generated(entry, place=named)
+        suite, parameters = SUITES.get(entry.suite), entry.model_extra or {}
+        if suite is None or suite.generate is None:
+            makeable = [key for key, value in SUITES.items() if value.generate]
+            raise ConfigError(
+                f"{full_place}: suite {quoted(entry.suite)} cannot be generated. "
+                f"{suggestion(entry.suite, makeable)}"
+            )
+        suite.parsed(parameters, place=full_place)
+        return ProblemSource(place=full_place, suite=suite.name, seed=entry.seed, parameters=parameters)
+
     options = entry.pattern or entry.decimal or entry.json_schema
     if entry.suite is None and (entry.columns or entry.grader or options):
         raise ConfigError(
@@ -150,7 +161,7 @@ def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSo
     if entry.run is not None and entry.suite is not None:
         raise ConfigError(f"{place}: `run` names a run of a file of recorded answers. Leave `suite` out.")
     return ProblemSource(
-        place=named,
+        place=full_place,
         path=Path(entry.path),
         suite=entry.suite,
         columns=entry.columns,
@@ -160,17 +171,6 @@ def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSo
         json_schema=entry.json_schema,
         run=entry.run,
     )
-
-
-def _generated(entry: GeneratedEntry, *, place: str) -> ProblemSource:
-    suite, parameters = SUITES.get(entry.suite), entry.model_extra or {}
-    if suite is None or suite.generate is None:
-        makeable = [key for key, value in SUITES.items() if value.generate]
-        raise ConfigError(
-            f"{place}: suite {quoted(entry.suite)} cannot be generated. {suggestion(entry.suite, makeable)}"
-        )
-    suite.parsed(parameters, place=place)
-    return ProblemSource(place=place, suite=suite.name, seed=entry.seed, parameters=parameters)
 
 
 def source_mapping(source: ProblemSource, near: Path | None = None) -> dict[str, object] | str:

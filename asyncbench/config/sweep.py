@@ -1,13 +1,13 @@
 """Sweeps as a whole: a file or a mapping becomes a `Sweep`, and a mapping again."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from asyncbench.config.contradictions import contradictions
-from asyncbench.config.entry import Place, Streaming, collected, read_entry, without_unset, yaml_of
+from asyncbench.config.entry import Place, collected, read_entry, without_unset, yaml_of
 from asyncbench.config.loading import (
     Load,
     as_load_mapping,
@@ -127,7 +127,7 @@ def load_sweep(sweep: AnySweep) -> Sweep:
 def _sweep_read(sweep: Mapping[str, object] | Path | str, load: Mapping[str, object]) -> Sweep:
     """Return a sweep with other keys of its `load`."""
     if isinstance(sweep, Mapping):
-        return sweep_from(_loaded(_with_paths_as_text(sweep), load))
+        return sweep_from(_loaded(_paths_to_text(sweep), load))
     if not isinstance(sweep, str | PathLike):
         raise ConfigError(f"a sweep is a path, a dict or a Sweep, not {type(sweep).__name__}")
     file = home_expanded(sweep)
@@ -161,15 +161,15 @@ def _loaded(raw: object, load: Mapping[str, object]) -> object:
     return {**raw, "load": keys_over(raw.get("load") or {}, load)}
 
 
-def _with_paths_as_text(raw: object) -> object:
+def _paths_to_text(raw: object) -> object:
     """Return what a sweep file would hold instead of a dict that was written in Python."""
     match raw:
         case Path():
             return str(raw)
         case Mapping():
-            return {key: _with_paths_as_text(value) for key, value in raw.items()}
+            return {key: _paths_to_text(value) for key, value in raw.items()}
         case list() | tuple():
-            return [_with_paths_as_text(value) for value in raw]
+            return [_paths_to_text(value) for value in raw]
     return raw
 
 
@@ -183,7 +183,7 @@ def with_load(sweep: AnySweep, keys: Mapping[str, object], *, place: Place) -> S
     if not isinstance(sweep, Sweep):
         return _sweep_read(sweep, keys)  # its own `load` may be whole with these keys alone
     load, models = with_keys(sweep.load, keys, place=place), sweep.models
-    if sweep.load is None:  # as a file with a `load` would have been read: see `_streams`
+    if sweep.load is None:  # as a file with a `load` would have been read: see `sweep_from`
         models = tuple(replace(model, stream=True) for model in models)
     if faults := list(load_complaints(load, models, sweep.stop_when, place=place)):
         raise ConfigError("\n".join(faults))
@@ -212,15 +212,16 @@ def set_names_in(path: Path) -> set[str]:
     """
     models = _value_in(path, "models")[0]
     models = models if isinstance(models, list) else []
-    own = [entry.get("problems") for entry in models if isinstance(entry, Mapping)]
-    lists = [_value_in(path, "problems")[0], *own]
-    return {_name_of_set(entry) for entries in lists if isinstance(entries, list) for entry in entries}
-
-
-def _name_of_set(entry: object) -> str:
-    """Return what results call the set of an entry."""
-    path = entry.get("path") if isinstance(entry, Mapping) else entry
-    return str(entry.get("suite")) if path is None and isinstance(entry, Mapping) else set_name(str(path))
+    model_lists = [entry.get("problems") for entry in models if isinstance(entry, Mapping)]
+    names: set[str] = set()
+    for entries in (_value_in(path, "problems")[0], *model_lists):
+        for entry in entries if isinstance(entries, list) else ():
+            source = entry.get("path") if isinstance(entry, Mapping) else entry
+            if source is None and isinstance(entry, Mapping):
+                names.add(str(entry.get("suite")))
+            else:
+                names.add(set_name(str(source)))
+    return names
 
 
 def stop_rule_in(path: Path) -> StopWhen | None:
@@ -234,6 +235,7 @@ def stop_rule_in(path: Path) -> StopWhen | None:
 
 
 def _value_in(path: Path, key: str) -> tuple[object, Place]:
+    """Return what a sweep file has under a key, and where."""
     raw, place = yaml_of(path)
     return raw.get(key) if isinstance(raw, Mapping) else None, place / key
 
@@ -251,7 +253,7 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
     place = replace(place, moved=moved)
     entry = read_entry(SweepEntry, plain, place=place)
     out, copied_to = results_place(entry.out or Path("results") / entry.name)
-    faults = _sent_whole(raw, out, place) if any("params" in keys for keys in moved) else []
+    faults = _lists_sent_whole(raw, out, place) if any("params" in keys for keys in moved) else []
     for name in entry.limits:
         with collected(faults):
             if not is_address(name):
@@ -268,17 +270,27 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
     for i, condition in enumerate(entry.conditions):
         with collected(faults):
             conditions.append(condition_from(condition, place=place / "conditions" / i, near=file))
-    rest = _rest_of(entry, place, faults)
+    parts = _other_parts(entry, place, faults)
+
+    # what a model and its conditions are together
     if not faults:
-        conditions = _for_models(conditions, entry, _bases(raw, entry, moved), place, faults)
-        models = [
-            _streamed(model, model_entry, _streams(entry), conditions)
-            for model, model_entry in zip(models, entry.models, strict=True)
-        ]
+        bases = _bases(raw, entry, moved)
+        for i, condition_entry in enumerate(entry.conditions):
+            with collected(faults):
+                if (patterns := condition_entry.models) is not None:
+                    aliases = matching_aliases(patterns, bases, place=place / "conditions" / i / "models")
+                    conditions[i] = replace(conditions[i], models=aliases)
+        # under load, first tokens are to be timed
+        sweep_stream = True if entry.load is not None and entry.stream == "auto" else entry.stream
+        for i, (model, model_entry) in enumerate(zip(models, entry.models, strict=True)):
+            setting = sweep_stream if model_entry.stream is None else model_entry.stream
+            matching = [condition for condition in conditions if condition.asks(model.alias)]
+            variants = [model, *map(model.under, matching)]
+            models[i] = replace(model, stream=any(streams(variant, setting) for variant in variants))
     if not faults:
         faults += contradictions(entry, models, own, conditions, place)
-        if (load := rest.get("load")) is not None:
-            faults += load_complaints(load, models, rest.get("stop_when"), place=place / "load")
+        if (load := parts.get("load")) is not None:
+            faults += load_complaints(load, models, parts.get("stop_when"), place=place / "load")
     if faults:
         raise ConfigError("\n".join(dict.fromkeys(faults)))
     return Sweep(
@@ -295,8 +307,12 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
         batch=Batching(**entry.batch.model_dump()),
         workers=entry.workers,
         file=file,
-        max_tokens_demanded=_demanded(models, entry.models),
-        **rest,
+        max_tokens_demanded=frozenset(
+            model.alias
+            for model, model_entry in zip(models, entry.models, strict=True)
+            if model.max_tokens is not None and model_entry.max_tokens is None
+        ),
+        **parts,
     )
 
 
@@ -306,7 +322,7 @@ def results_place(out: PathLike[str] | str) -> tuple[Path, str | None]:
     return journal_folder(copied_to) if copied_to else home_expanded(out), copied_to
 
 
-def _sent_whole(raw: Any, out: Path, place: Place) -> list[str]:  # Any: as was checked
+def _lists_sent_whole(raw: Any, out: Path, place: Place) -> list[str]:  # Any: as was checked
     """Return what is wrong with lists of a sweep that its results folder has sent as they are."""
     try:
         kept, _ = _value_in(out / SWEEP_FILE, "models")
@@ -325,49 +341,9 @@ def _bases(raw: Any, entry: SweepEntry, moved: Mapping[Keys, Keys]) -> dict[str,
     return bases
 
 
-def _for_models(
-    conditions: Sequence[Condition],
-    entry: SweepEntry,
-    bases: Mapping[str, str],
-    place: Place,
-    faults: list[str],
-) -> list[Condition]:
-    """Return conditions with the aliases of the models that they are for."""
-    narrowed = list(conditions)
-    for i, condition_entry in enumerate(entry.conditions):
-        with collected(faults):
-            if condition_entry.models is not None:
-                aliases = matching_aliases(
-                    condition_entry.models, bases, place=place / "conditions" / i / "models"
-                )
-                narrowed[i] = replace(narrowed[i], models=aliases)
-    return narrowed
-
-
-def _streamed(model: Model, entry: ModelEntry, stream: Streaming, conditions: Sequence[Condition]) -> Model:
-    """Return a model that streams where it does so under any of its conditions."""
-    setting = stream if entry.stream is None else entry.stream
-    variants = [model, *(model.under(condition) for condition in conditions if condition.asks(model.alias))]
-    return replace(model, stream=any(streams(each, setting) for each in variants))
-
-
-def _streams(entry: SweepEntry) -> Streaming:
-    """Return what a sweep says of streams: under load, first tokens are to be timed."""
-    return True if entry.load is not None and entry.stream == "auto" else entry.stream
-
-
-def _demanded(models: Sequence[Model], entries: Sequence[ModelEntry]) -> frozenset[str]:
-    """Return the aliases of models that have a max_tokens, though the sweep sets none."""
-    return frozenset(
-        model.alias
-        for model, entry in zip(models, entries, strict=True)
-        if model.max_tokens is not None and entry.max_tokens is None
-    )
-
-
-def _rest_of(entry: SweepEntry, place: Place, faults: list[str]) -> dict[str, Any]:
+def _other_parts(entry: SweepEntry, place: Place, faults: list[str]) -> dict[str, Any]:
     """Return the parts of a sweep that stand for themselves; adds what is wrong with them to the faults."""
-    rest = dict[str, Any]()
+    parts = dict[str, Any]()
     readers: tuple[tuple[str, Callable[..., object]], ...] = (
         ("problems", sources_from),
         ("deadline", deadline_from),
@@ -378,8 +354,8 @@ def _rest_of(entry: SweepEntry, place: Place, faults: list[str]) -> dict[str, An
     for key, read in readers:
         if (value := getattr(entry, key)) is not None:
             with collected(faults):
-                rest[key] = read(value, place=place / key)
-    return rest
+                parts[key] = read(value, place=place / key)
+    return parts
 
 
 def _own_problems(
