@@ -150,17 +150,13 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
         elif not refused:
             yield draft
     if refused:
-        raise refused[0] if len(refused) == 1 else _refusal(refused)
-
-
-def _refusal(refused: Sequence[ProblemSetError]) -> ProblemSetError:
-    """Return the refusals of rows as one: the first in full, what stands in some more, a count."""
-    first, *others = map(str, refused)
-    more = [f"  {other.removesuffix(_WAY_OUT)}" for other in others[:SHOWN_REFUSED]]
-    if unnamed := len(others) - len(more):
-        count = f"at least {unnamed:,}" if len(refused) > MOST_REFUSED else f"{unnamed:,}"
-        more.append(f"  … and {count} more")
-    return ProblemSetError("\n".join([first, *more]))
+        # the first in full, what stands in some more, a count
+        first, *others = map(str, refused)
+        more = [f"  {other.removesuffix(_WAY_OUT)}" for other in others[:SHOWN_REFUSED]]
+        if unnamed := len(others) - len(more):
+            count = f"at least {unnamed:,}" if len(refused) > MOST_REFUSED else f"{unnamed:,}"
+            more.append(f"  … and {count} more")
+        raise ProblemSetError("\n".join([first, *more])) if more else refused[0]
 
 
 def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[str, Draft | ProblemSetError]]:
@@ -238,7 +234,7 @@ def _our_row(row: Row, custom: Custom, place: str) -> Row:
     columns = custom.columns
     for name, column in _named(custom):
         if column not in row:
-            raise _without(column, name, list(row), place=place)
+            raise _lacking_error(column, name, list(row), place=place)
     ours = {
         name: row if name == "expected" else text_value(row, column, place=place)
         for name, column in columns.items()
@@ -284,7 +280,7 @@ class _LackingError(ProblemSetError):
     """A row or a file lacks a column."""
 
 
-def _without(column: str, name: str, names: Sequence[str], *, place: Path | str) -> ProblemSetError:
+def _lacking_error(column: str, name: str, names: Sequence[str], *, place: Path | str) -> ProblemSetError:
     return _LackingError(
         f"{place}: {lacking(column, names)} Name the column to use as {name}: `--columns {name}=…`, or "
         f"`columns: {{{name}: …}}` in a sweep file."
@@ -294,7 +290,7 @@ def _without(column: str, name: str, names: Sequence[str], *, place: Path | str)
 def _check_column(column: str, name: str, schema: pa.Schema, *, path: Path) -> None:
     index = schema.get_field_index(column)  # -1 where the name stands twice, too
     if index < 0:
-        raise _without(column, name, schema.names, place=path)
+        raise _lacking_error(column, name, schema.names, place=path)
     kind = schema.field(index).type
     if name == "expected" and isinstance(kind, pa.ListType | pa.LargeListType):
         kind = kind.value_type

@@ -121,7 +121,7 @@ class ParquetColumns:
         metadata = self.file.metadata
         texts = _check_groups(metadata, columns, path=self.path)
         coded = [path for i, path in texts.items() if not _deltas(metadata, i)]
-        groups, skip = _from_row(self.file, start)
+        groups, skip = _groups_from_row(self.file, start)
         with pq.ParquetFile(self.path, metadata=metadata, read_dictionary=coded, pre_buffer=False) as encoded:
             for group in groups:  # each has dictionaries of its own, which lists cannot join
                 plain = [i for i, path in texts.items() if path not in coded]
@@ -273,7 +273,7 @@ def _too_long(name: str, path: Path) -> ProblemSetError:
     )
 
 
-def _from_row(file: pq.ParquetFile, start: int) -> tuple[list[int], int]:
+def _groups_from_row(file: pq.ParquetFile, start: int) -> tuple[list[int], int]:
     """Return the row groups from the one that holds row `start`, and how many of its rows come before."""
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows

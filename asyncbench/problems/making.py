@@ -76,19 +76,19 @@ def generate(
 
     drafts = draft_batches(chosen.generate(seed, values), rows=ROWS_AT_ONCE)
     if excluded := tuple(map(Path, exclude)):
-        drafts = _without(excluded, drafts)
+        drafts = _new_drafts(drafts, excluded)
     return _written(with_ids(drafts), out, made, writing=writing, cells=chosen.has_small_cells)
 
 
-def _without(paths: Iterable[Path], drafts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield drafts but those whose question one of the sets holds."""
+def _new_drafts(drafts: Iterable[pa.RecordBatch], excluded: Iterable[Path]) -> Iterator[pa.RecordBatch]:
+    """Yield drafts but those whose question one of the excluded sets holds."""
     from asyncbench.problems.opening import open_set  # which reads what is made here
 
-    batches = chain.from_iterable(open_set(path).batches(ROWS_AT_ONCE) for path in paths)
-    questions = [batch.column("question") for batch in batches]
-    known = pa.chunked_array(questions, pa.string()).combine_chunks()
+    batches = chain.from_iterable(open_set(path).batches(ROWS_AT_ONCE) for path in excluded)
+    columns = [batch.column("question") for batch in batches]
+    questions = pa.chunked_array(columns, pa.string()).combine_chunks()
     for batch in drafts:
-        if kept := batch.filter(pc.invert(pc.is_in(batch.column("question"), value_set=known))):
+        if kept := batch.filter(pc.invert(pc.is_in(batch.column("question"), value_set=questions))):
             yield kept
 
 
@@ -165,8 +165,8 @@ def copy_some(
     for batch in chosen():
         survey.add(batch)
     out = _copy_path(folder, problems.name, survey.digest)
-    some = replace(problems, path=out, counts={}, custom=None, state=None, **survey.facts)
-    return _written(chosen(), out, lambda _: some, writing=storing, seal=seal)
+    subset = replace(problems, path=out, counts={}, custom=None, state=None, **survey.facts)
+    return _written(chosen(), out, lambda _: subset, writing=storing, seal=seal)
 
 
 def _copy_path(folder: Path, name: str, digest: str) -> Path:

@@ -166,18 +166,19 @@ def _schema_in(schema: str | Mapping[str, Any] | None, near: Path | None, *, pla
 
 
 def _open_recorded(path: Path, run: str) -> ProblemSet:
+    """Return the problems of a run in a file of recorded answers."""
     if (facts := run_called(path, run)) is None:
         raise ConfigError(f"{path} holds no run and no single model called {run!r}. {runs_said(path)}")
-    of = OneRun(run=facts.run)
-    return _made_of(run_drafts(path, of), path, facts.run, custom=of)
+    chosen = OneRun(run=facts.run)
+    return _made_of(run_drafts(path, chosen), path, facts.run, custom=chosen)
 
 
-def _made_of(problems: Iterator[Draft], path: Path, name: str, **known: Any) -> ProblemSet:
+def _made_of(problems: Iterator[Draft], path: Path, name: str, **fields: Any) -> ProblemSet:
     """Return a set whose problems are made of the rows of another file."""
     survey = Survey()
     for batch in batches_of(identified(problems), rows=ROWS_AT_ONCE):
         survey.add(_checked(batch, path=path))
-    return _problem_set(path, name, survey, **known)
+    return _problem_set(path, name, survey, **fields)
 
 
 def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
@@ -198,9 +199,12 @@ def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
         )
     survey, ids = Survey(), _Ids(path)
     batches = map(partial(_checked, path=path), contract_batches(path, rows=ROWS_AT_ONCE))
-    for batch in _read_ahead(batches):
-        ids.add(batch.column("problem_id"))
-        survey.add(batch)
+    with ThreadPoolExecutor(1) as reader:  # reads the next batch meanwhile
+        following = reader.submit(next, batches, None)
+        while (batch := following.result()) is not None:
+            following = reader.submit(next, batches, None)
+            ids.add(batch.column("problem_id"))
+            survey.add(batch)
     ids.check()
     if digest not in (None, survey.digest):
         raise ProblemSetError(
@@ -216,19 +220,10 @@ def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
     return problems
 
 
-def _read_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield batches; a thread reads the next one meanwhile."""
-    with ThreadPoolExecutor(1) as reader:
-        following = reader.submit(next, batches, None)
-        while (batch := following.result()) is not None:
-            following = reader.submit(next, batches, None)
-            yield batch
-
-
-def _problem_set(path: Path, name: str, survey: Survey, **known: Any) -> ProblemSet:  # Any: its other fields
+def _problem_set(path: Path, name: str, survey: Survey, **fields: Any) -> ProblemSet:  # Any: its other fields
     if not survey.rows:
         raise ProblemSetError(f"{path}: the file holds no problems. Make it again, or remove it.")
-    return ProblemSet(path=path, name=name, **survey.facts, **known)
+    return ProblemSet(path=path, name=name, **survey.facts, **fields)
 
 
 def _check_types(schema: pa.Schema, *, path: Path) -> None:
@@ -317,18 +312,14 @@ class _Ids:
         if len(counts) == rows:
             return
         twice = next(row["values"].hex() for row in counts.to_pylist() if row["counts"] > 1)
-        first, second, *_ = _rows_of(twice, self._path)
+        numbers, before = list[int](), 0  # of the rows that hold it
+        with opened_columns(self._path) as file:
+            for batch in file.batches(["problem_id"], rows=ROWS_AT_ONCE):
+                batch_ids = batch.column("problem_id").to_pylist()
+                numbers += [before + i for i, problem_id in enumerate(batch_ids, 1) if problem_id == twice]
+                before += batch.num_rows
+        first, second, *_ = numbers
         raise ProblemSetError(
             f"{self._path}: column 'problem_id' holds {twice} in rows {first:,} and {second:,} (the first is "
             f"row 1). Keep one row of each problem, or read the file as `suite: {SUITE}`."
         )
-
-
-def _rows_of(problem_id: object, path: Path) -> list[int]:
-    rows, before = [], 0
-    with opened_columns(path) as file:
-        for batch in file.batches(["problem_id"], rows=ROWS_AT_ONCE):
-            ids = batch.column("problem_id").to_pylist()
-            rows += [before + i for i, other in enumerate(ids, 1) if other == problem_id]
-            before += batch.num_rows
-    return rows

@@ -69,17 +69,15 @@ def _form(path: Path) -> str:
     first, second = [*islice((line for line in _lines(path) if not line.isspace()), 2), "", ""][:2]
     if ending in JSON_LINES:
         return "list" if _LIST_OF_OBJECTS.match(first) else "lines"
-    if ending == JSON:
-        return "lines" if second and _OBJECT.match(first) and _is_whole(first) else "list"
-    return "lines" if _OBJECT.match(first) else "list" if _LISTED.match(first) else "table"
-
-
-def _is_whole(line: str) -> bool:
+    if ending != JSON:
+        return "lines" if _OBJECT.match(first) else "list" if _LISTED.match(first) else "table"
+    if not second or not _OBJECT.match(first):
+        return "list"
     try:
-        json.loads(line)
+        json.loads(first)  # a whole object on the first of several lines
     except (ValueError, RecursionError):
-        return False
-    return True
+        return "list"
+    return "lines"
 
 
 def names_in(path: Path) -> list[str]:
@@ -138,7 +136,9 @@ def _table_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row | P
         if values is None:
             return
         if names is None:
-            names = _names(values, place)
+            names = [name.strip() for name in values]
+            if twice := next((name for name in names if name and names.count(name) > 1), None):
+                raise ProblemSetError(f"{place}: two columns are called {twice!r}. Rename one.")
         elif values:  # no empty line
             if len(values) == len(names):
                 yield place, dict(zip(names, values, strict=True))
@@ -169,14 +169,6 @@ def _header(path: Path, lines: Iterator[str]) -> tuple[int, str, str]:
     unquoted = _QUOTED.sub("", header)
     separator = next((sign for sign in (usual, *_SEPARATORS) if sign in unquoted), usual)
     return number, header, named or separator
-
-
-def _names(header: list[str], place: str) -> list[str]:
-    names = [name.strip() for name in header]
-    for name in filter(None, names):
-        if names.count(name) > 1:
-            raise ProblemSetError(f"{place}: two columns are called {name!r}. Rename one.")
-    return names
 
 
 # ── JSON
