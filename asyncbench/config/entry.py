@@ -222,7 +222,7 @@ class Entry(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_dict(cls, raw: object) -> object:
+    def _plain_dict(cls, raw: object) -> object:
         return dict(raw) if isinstance(raw, Mapping) else raw
 
 
@@ -269,13 +269,14 @@ Duration = Annotated[
 Length = Annotated[float, Field(gt=0, strict=False, allow_inf_nan=False), BeforeValidator(_seconds), _SHOWN]
 
 
-def _as_shell_splits(raw: object) -> object:
+def _shell_words(raw: object) -> object:
+    """Return the words of a command as a shell splits it; a list stays as it is."""
     return shlex.split(raw) if isinstance(raw, str) else raw
 
 
 Words = Annotated[
     list[Name],
-    BeforeValidator(_as_shell_splits, json_schema_input_type=str | list[str]),
+    BeforeValidator(_shell_words, json_schema_input_type=str | list[str]),
     Field(min_length=1),
 ]  # of a command
 Mode = Literal["realtime", "batch", "auto"]
@@ -321,22 +322,27 @@ def suggestion(name: str, known: Collection[str], *, what: str = "") -> str:
 
 
 def _complaints(kind: type[Entry], raw: object, faults: list[ErrorDetails], place: Place) -> list[str]:
+    """Return what is wrong with an entry, one line a value, in the order of the file."""
     by_keys: dict[tuple[str | int, ...], list[ErrorDetails]] = {}
     for fault in faults:
         by_keys.setdefault(_keys_of(fault, raw), []).append(fault)
     for keys in [keys for keys, same in by_keys.items() if same[0]["type"] == "float_type"]:
-        if any(other[: len(keys)] == keys != other for other in by_keys):
+        if any(inner[: len(keys)] == keys != inner for inner in by_keys):
             del by_keys[keys]  # a mapping may stand there, too, and its own complaints tell more
+
     complaints = list[tuple[int, str]]()
     intended = set[tuple[str | int, ...]]()
     for keys, same in sorted(by_keys.items(), key=lambda item: item[1][0]["type"] == "missing"):
         where = replace(place, keys=(*place.keys, *keys))
         *outer, last = keys or ("",)
         if same[0]["type"] == "extra_forbidden":
-            level = _level(kind, keys)
-            known = level.model_fields
-            intended.update((*outer, key) for key in difflib.get_close_matches(str(last), known, n=1))
-            message = _unknown_key(str(last), known, level.elsewhere)
+            level = kind  # the part of the sweep file that the key stands in
+            for key in keys:
+                if isinstance(key, str) and key in level.model_fields:
+                    level = next(_entries(level.model_fields[key].annotation), level)
+            fields = level.model_fields
+            intended.update((*outer, key) for key in difflib.get_close_matches(str(last), fields, n=1))
+            message = _unknown_key(str(last), fields, level.elsewhere)
         elif same[0]["type"] == "missing":
             if keys in intended:  # the complaint about its misspelt form is enough
                 continue
@@ -347,7 +353,7 @@ def _complaints(kind: type[Entry], raw: object, faults: list[ErrorDetails], plac
         else:
             message = _wrong_value(where.name.rpartition(".")[2], same, keys)
         complaints.append((where.line or 0, f"{where if where.root else where.parent}: {message}"))
-    return [message for _, message in sorted(complaints, key=lambda one: one[0])]
+    return [message for _, message in sorted(complaints, key=lambda complaint: complaint[0])]
 
 
 def _keys_of(fault: ErrorDetails, raw: object) -> tuple[str | int, ...]:
@@ -366,28 +372,22 @@ def _keys_of(fault: ErrorDetails, raw: object) -> tuple[str | int, ...]:
     return tuple(keys)
 
 
-def _level(kind: type[Entry], keys: Sequence[str | int]) -> type[Entry]:
-    """Return the part of a sweep file that a key stands in."""
-    for key in keys:
-        if isinstance(key, str) and key in kind.model_fields:
-            kind = next(_entries(kind.model_fields[key].annotation), kind)
-    return kind
-
-
 def _entries(annotation: Any) -> Iterator[type[Entry]]:
+    """Yield the kinds of entries that a field may hold."""
     if isinstance(annotation, type) and issubclass(annotation, Entry):
         yield annotation
     for inner in get_args(annotation):
         yield from _entries(inner)
 
 
-def _unknown_key(name: str, known: Collection[str], elsewhere: Mapping[str, str]) -> str:
+def _unknown_key(name: str, fields: Collection[str], elsewhere: Mapping[str, str]) -> str:
+    """Return the complaint about a key that nothing reads, with the way out."""
     if name in elsewhere:
         return f"unknown key {quoted(name)}. {elsewhere[name]}"
-    if "key_env" in known and _HOLDS_A_KEY.fullmatch(name):
+    if "key_env" in fields and _HOLDS_A_KEY.fullmatch(name):
         way_out = "Set `key_env` to the NAME of the environment variable that holds the key"
         return f"unknown key {quoted(name)}. {way_out}"
-    return f"unknown key {quoted(name)}. {suggestion(name, known, what=' keys')}"
+    return f"unknown key {quoted(name)}. {suggestion(name, fields, what=' keys')}"
 
 
 _PATTERNS: Final = {

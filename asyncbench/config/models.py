@@ -251,7 +251,7 @@ class WhomEntry(Entry):
     )
 
 
-def _with_lists(schema: dict[str, Any]) -> None:
+def _allow_lists(schema: dict[str, Any]) -> None:
     """Let a key that varies be a list, too."""
     for name in (*VARIED, *COMPARED):
         rule = schema["properties"][name]
@@ -269,7 +269,7 @@ class ModelEntry(GatewayEntry, LimitsEntry, WhomEntry):
     fastest.
     """
 
-    model_config = ConfigDict(json_schema_extra=_with_lists)
+    model_config = ConfigDict(json_schema_extra=_allow_lists)
     elsewhere: ClassVar[Mapping[str, str]] = {
         "batch": "`batch` stands at the top of the sweep, for all models. Here you can set `mode`."
     }
@@ -501,18 +501,19 @@ def model_mapping(
     mapping = {
         "model": f"{model.provider}/{model.model_id}",
         **{name: getattr(model, name) for name in _AS_WRITTEN},
-        **_of_entry(LimitsEntry, model.limits),
+        **_entry_mapping(LimitsEntry, model.limits),
         **gateway_mapping(model),
         "params": as_written(model.params),
         "price": price_mapping(model.price),
         "compare": list(model.compared),
         "mode": None if model.mode == REALTIME else model.mode,
-        "retry": _of_entry(RetryEntry, model.retry),
-        "timeouts": _of_entry(TimeoutsEntry, model.timeouts),
+        "retry": _entry_mapping(RetryEntry, model.retry),
+        "timeouts": _entry_mapping(TimeoutsEntry, model.timeouts),
         "problems": [source_mapping(source, near) for source in problems or ()],
     }
     return without_unset(mapping)
 
 
-def _of_entry(kind: type[Entry], record: RetryPolicy | Timeouts | Limits) -> dict[str, object]:
+def _entry_mapping(kind: type[Entry], record: RetryPolicy | Timeouts | Limits) -> dict[str, object]:
+    """Return the keys of an entry that a record sets."""
     return without_unset({name: getattr(record, name) for name in kind.model_fields})

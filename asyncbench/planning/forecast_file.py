@@ -106,7 +106,7 @@ def is_already_forecast(
 ) -> bool:
     """Return whether a model was forecast for so many trials at these prices, from however many of them."""
     return any(
-        (kept["limit"], of.get("trials"), of.get("prices")) == (limit, trials, prices)
+        (kept["limit"], entry.get("trials"), entry.get("prices")) == (limit, trials, prices)
         for kept in before
-        if (of := kept["models"].get(model)) is not None
+        if (entry := kept["models"].get(model)) is not None
     )

@@ -69,8 +69,8 @@ def tokens_of(
         input_tokens = (question + characters_before_question(model, condition)) / CHARACTERS_PER_TOKEN
     if output_tokens is None:
         output_tokens = answer * TOKENS_PER_ANSWER_CHARACTER + thinking(model, condition)
-    output, most = math.ceil(output_tokens), longest_reply_of(model, condition)
-    return Tokens(math.ceil(input_tokens), output if most is None else min(output, most), most)
+    output, longest = math.ceil(output_tokens), longest_reply_of(model, condition)
+    return Tokens(math.ceil(input_tokens), output if longest is None else min(output, longest), longest)
 
 
 def effort_of(model: Model, condition: Condition) -> str | None:
@@ -100,8 +100,8 @@ def assumption(model: Model, condition: Condition) -> str:
     if effort is None:
         return f"replies without thinking: {answer}"
     chosen = effort_asked(model.under(condition), condition.params) or model.thinking
-    whose = f"with effort {effort}" if chosen else "of models that think by default"
-    return f"replies {whose}: {answer}, and {thinking(model, condition):,.0f} thinking tokens"
+    thinkers = f"with effort {effort}" if chosen else "of models that think by default"
+    return f"replies {thinkers}: {answer}, and {thinking(model, condition):,.0f} thinking tokens"
 
 
 # ── the time of a lane
@@ -127,8 +127,8 @@ def pace(limits: Limits, needs: Needs, *, longest_s: float) -> LanePace:
     latency_s = needs.latency_s
     if latency_s is None:
         latency_s = trials * latency_of(needs.output_tokens / trials)
-    known = any(limits.per_minute.values())
-    in_flight = limits.concurrency or (limits.most_in_flight if known else UNKNOWN_IN_FLIGHT)
+    limited = any(limits.per_minute.values())
+    in_flight = limits.concurrency or (limits.most_in_flight if limited else UNKNOWN_IN_FLIGHT)
     bounds = [LanePace(max(latency_s / in_flight, longest_s), "concurrency")]
     bounds += [
         LanePace(amount / (per_minute * limits.fraction) * 60, name)
@@ -160,5 +160,5 @@ def batch_rates_of(model: Model, at_s: float) -> Rates | None:
 
 def prices_of(rates: Iterable[Rates | None]) -> list[dict[str, float]]:
     """Return what tokens cost, USD for a million, each bracket once; an unknown price is left out."""
-    brackets = dict.fromkeys(bracket for known in rates if known is not None for bracket in known.brackets)
+    brackets = dict.fromkeys(bracket for each in rates if each is not None for bracket in each.brackets)
     return [{name: float(usd) for name, usd in asdict(bracket).items()} for bracket in brackets]

@@ -64,9 +64,9 @@ def outgraded_notes(folder: Path, stored: Collection[StoredGrader] | None = None
     for suite in {suite for suite, _, _ in stored} & {*SUITES}:
         graders = {(name, version) for graded_suite, name, version in stored if graded_suite == suite}
         if suite == custom.SUITE.name:
-            counts += _counts_of_own(folder, graders)
+            counts += _own_grader_counts(folder, graders)
         else:
-            counts += _counts_by_version(folder, suite, graders)
+            counts += _suite_grader_counts(folder, suite, graders)
     again = f"asyncbench regrade {quoted(display_name(folder))} --write"
     return [
         f"{trials:,} trials were graded by {grader}. Grade them again: `{again}`"
@@ -74,7 +74,7 @@ def outgraded_notes(folder: Path, stored: Collection[StoredGrader] | None = None
     ]
 
 
-def _counts_by_version(folder: Path, suite: str, stored: Collection[tuple[str, int]]) -> Counter[str]:
+def _suite_grader_counts(folder: Path, suite: str, stored: Collection[tuple[str, int]]) -> Counter[str]:
     """Return how many trials of a suite other versions of its graders graded, by who that is, in words."""
     today = grader_versions(suite)
     counts = Counter[str]()
@@ -86,8 +86,8 @@ def _counts_by_version(folder: Path, suite: str, stored: Collection[tuple[str, i
     return counts
 
 
-def _counts_of_own(folder: Path, stored: Collection[tuple[str, int]]) -> Counter[str]:
-    """Return the same of somebody's own problems, each of which names its grader."""
+def _own_grader_counts(folder: Path, stored: Collection[tuple[str, int]]) -> Counter[str]:
+    """Return how many trials of somebody's own problems another grader graded than they name now."""
     problems = ProblemTable(current_copies(folder), (), ["problem_id", "extra"])
     extras: list[str] = problems.rows["extra"].to_pylist()  # type: ignore[assignment]  # never NULL
     graders = {extra: custom.named_grader(extra) for extra in {*extras}}
@@ -128,6 +128,6 @@ def _answers(path: Path) -> pa.Table:
 
 def _others(rows: pa.Table, now: pa.Table) -> pa.Table:
     """Return the rows whose problem is there now, with another answer than theirs."""
-    place = pc.index_in(rows["problem_id"], value_set=now["problem_id"])
-    both = rows.append_column("now", now["expected"].take(place))
+    index = pc.index_in(rows["problem_id"], value_set=now["problem_id"])
+    both = rows.append_column("now", now["expected"].take(index))
     return both.filter(pc.field("expected") != pc.field("now")).select(rows.column_names)

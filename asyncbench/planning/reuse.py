@@ -109,7 +109,14 @@ class Room:
         self._store = store
         self._models = Lengths()
         if max_tokens is not None:
-            had = _room_of_cut(store)
+            # the tokens that each trial had whose reply was cut, and which is to be asked again
+            columns = ["trial_id", "params", "output_tokens"]
+            truncated = pc.field("outcome") == Outcome.TRUNCATED.value
+            had = {
+                row["trial_id"]: max_tokens_of(row["params"]) or row["output_tokens"] or 0
+                for row in read_trials(store.folder, columns, truncated).to_pylist()
+                if store.again.get(row["trial_id"]) is Outcome.TRUNCATED
+            }
             self._cut = frozenset(trial_id for trial_id, tokens in had.items() if tokens < max_tokens)
             self.had_it = len(had) - len(self._cut)
             store.finished |= had.keys() - self._cut
@@ -130,17 +137,6 @@ class Room:
         if history is not None and history.ended is not None and history.ended.attempt.max_tokens is not None:
             allowed = history.ended.attempt.max_tokens
         return self._models.of(model, allowed)
-
-
-def _room_of_cut(store: Store) -> Mapping[str, int]:
-    """Return how many tokens each trial had whose reply was cut and which is to be asked again."""
-    columns = ["trial_id", "params", "output_tokens"]
-    rows = read_trials(store.folder, columns, pc.field("outcome") == Outcome.TRUNCATED.value).to_pylist()
-    return {
-        row["trial_id"]: max_tokens_of(row["params"]) or row["output_tokens"] or 0
-        for row in rows
-        if store.again.get(row["trial_id"]) is Outcome.TRUNCATED
-    }
 
 
 def max_tokens_of(params: str) -> int | None:
@@ -272,21 +268,18 @@ def _reused_results(
     trials = trials_of(sweep, model, sets, limit=limit, skip=skip)
     pairs = ((trial, answer) for trial in trials if (answer := named.answer_to(trial)) is not None)
     while batch := list(islice(pairs, BATCH)):
-        rows = _rows(answers.folder, model, [answer for _, answer in batch])
+        ids = pa.array([answer for _, answer in batch], pa.string())
+        asked = (pc.field("provider") == model.provider) & (pc.field("model_id") == model.model_id)
+        wanted = asked & _ANSWERED & pc.field("trial_id").isin(ids)
+        read = read_trials(answers.folder, _COLUMNS, wanted).to_pylist()
+        rows = {row["trial_id"]: row for row in read if not _reply(row).cut_short}
         results = [
-            _result(named.as_sent(trial, row), row, store.histories.get(trial.trial_id, _FRESH))
+            _result(named.sent_trial(trial, row), row, store.histories.get(trial.trial_id, _FRESH))
             for trial, answer in batch
             if (row := rows.get(answer)) and (answer == trial.trial_id or _fits(row, model.max_tokens))
         ]
         if results:
             yield results
-
-
-def _rows(folder: Path, model: Model, ids: list[str]) -> dict[str, Mapping[str, Any]]:  # Any: a row's values
-    its = (pc.field("provider") == model.provider) & (pc.field("model_id") == model.model_id)
-    wanted = its & _ANSWERED & pc.field("trial_id").isin(pa.array(ids, pa.string()))
-    rows = read_trials(folder, _COLUMNS, wanted).to_pylist()
-    return {row["trial_id"]: row for row in rows if not _reply(row).cut_short}
 
 
 class _Named:
@@ -301,7 +294,7 @@ class _Named:
     def answer_to(self, trial: Trial) -> str | None:
         return next((name for name in self._names(trial) if name in self._answers.ids), None)
 
-    def as_sent(self, trial: Trial, row: Mapping[str, Any]) -> Trial:
+    def sent_trial(self, trial: Trial, row: Mapping[str, Any]) -> Trial:
         """Return a trial with the max_tokens that its answer was given."""
         return replace(trial, model=self._lengths.of(trial.model, max_tokens_of(row["params"])))
 
