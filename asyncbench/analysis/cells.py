@@ -218,7 +218,7 @@ def cells_in(views: FolderViews, *, answers: str = "") -> list[dict[str, Any]]:
         answers: a table that has all trials already, with the columns that are counted.
     """
     if views.chosen.several or views.chosen.loaded or not answers:
-        return views.rows("FROM cells")
+        return views.rows(views.sums_query("cells"))
     views.keep("headline_grades", HEADLINE_GRADES)  # of which `headline_graders` are told, too
     entrants = views.rows(f"SELECT DISTINCT run, model, condition FROM {answers}")  # noqa: S608  a name of ours
     one_condition = len({(row["run"], row["model"]) for row in entrants}) == len(entrants)

@@ -29,8 +29,17 @@ from asyncbench.analysis.choosing import (
     joined_manifests,
     raw,
 )
-from asyncbench.analysis.kept import Connector, KeptCounts, NamedTables, name_of, state_of, trials_in
-from asyncbench.analysis.views import MACROS, ROWS_OF_TEXTS, Sources, add_tables, at_rest
+from asyncbench.analysis.kept import KeptCounts, name_of, state_of, trials_in
+from asyncbench.analysis.named_tables import Connector, NamedTables
+from asyncbench.analysis.views import (
+    MACROS,
+    ROWS_OF_TEXTS,
+    Sources,
+    add_sums,
+    add_tables,
+    at_rest,
+    sums_query,
+)
 from asyncbench.problems.copies import iter_problems
 from asyncbench.records import Sent
 from asyncbench.store.catalog import patiently
@@ -100,6 +109,17 @@ class FolderViews(NamedTables):
             [(read_manifest(paths[label]), partial(self.called, label)) for label in labels], self.chosen
         )
 
+    def sums_query(self, name: str) -> str:
+        """Return the query of a view that counts, such as `cells`, for `rows` or in brackets after FROM."""
+        return sums_query(name, self._folder_column())
+
+    def add_sums(self) -> None:
+        """Make all views that count."""
+        add_sums(self.connection, self._folder_column())
+
+    def _folder_column(self) -> str:
+        return folder_column(self.names) if self.chosen.several else ""
+
     @property
     def unended(self) -> tuple[Sent, ...]:
         """The calls without an end: in flight, or lost when no run is going; no view has them."""
@@ -120,15 +140,14 @@ class FolderViews(NamedTables):
         """Yield columns of a table, of rows alone that have one of these ids in the column `by`."""
         if self.chosen.plain:
             wanted = pc.field(by).isin(pa.array(ids, pa.string()))
-            filters, rows = (
-                self._counted(name, wanted),
-                ROWS_OF_TEXTS if "reply_text" in columns else MANY_ROWS,
-            )
+            rows = ROWS_OF_TEXTS if "reply_text" in columns else MANY_ROWS
+            filters = self._counted(name, wanted)
             yield from self.snapshots[0].batches(name, columns, filters, rows=rows, coded=CODED)
             return
         self.put("wanted_ids", pa.table({by: pa.array(ids, pa.string())}))
         query = f"SELECT {', '.join(columns)} FROM {name} SEMI JOIN wanted_ids USING ({by})"  # noqa: S608  our words
         yield from self.batches(query, rows=ROWS_OF_TEXTS)
+        self.drop("wanted_ids")
 
     def _counted(self, name: str, wanted: pc.Expression | None = None) -> pc.Expression | None:
         return wanted if self.chosen.loaded else at_rest(name, wanted)
@@ -233,7 +252,6 @@ def open_views(
                 names=names,
                 counts=KeptCounts(folder=of.paths[0], state=state),
                 options=(of.options, of.loaded),
-                more=folder_column(names) if of.several else "",
             )
 
 

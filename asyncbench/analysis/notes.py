@@ -57,7 +57,7 @@ def graders_of(views: FolderViews, grades: str) -> tuple[Graded, ...]:
 
 def headline_graders(views: FolderViews) -> tuple[Graded, ...]:
     """Return who gave the grades that count."""
-    known = "headline_grades" in views.kept
+    known = "headline_grades" in views.definitions
     return graders_of(views, "headline_grades" if known else "(FROM grades WHERE headline)")
 
 

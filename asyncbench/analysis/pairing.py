@@ -247,7 +247,7 @@ def marked(views: FolderViews, more: Sequence[str] = (), *, trials: pa.Table | s
         if views.trials > MOST_IN_MEMORY:
             views.define(ANSWERS, f"SELECT {', '.join(columns)} FROM trials")  # noqa: S608  names of ours
         else:  # DuckDB takes them as they are: no copy
-            views.put_when_read(ANSWERS, f"trials {columns}", lambda: views.read("trials", columns))
+            views.put_when_read(ANSWERS, f"trials {columns}", lambda views: views.read("trials", columns))
     elif isinstance(trials, str):
         views.keep(ANSWERS, trials)
     else:

@@ -227,7 +227,7 @@ def accuracy_maps_of(views: FolderViews, *, metric: str = "accuracy") -> Accurac
         StoreError: results cannot be read.
     """
     check_metric(metric)
-    cells = views.rows("FROM cells" if metric in OF_GRADES else counts_by("trials", CELL))
+    cells = views.rows(views.sums_query("cells") if metric in OF_GRADES else counts_by("trials", CELL))
     cells.sort(key=lambda cell: [(cell[name] is not None, cell[name]) for name in CELL])
     by_entrant = {
         (run, model, condition): sums for (run, model, condition), sums in summed(cells, ENTRANT).items()

@@ -168,12 +168,12 @@ def examined_in(views: FolderViews) -> Mapping[Group, ErrorFindings]:
 
     Replies are read a few at a time, and no more of them is kept than the examples show.
     """
+    views.keep("errors", OUTCOMES)
     findings = views.made_of_rows("examined", list[ErrorFindings], lambda: [*_examined(views).values()])
     return {each.group: each for each in findings}
 
 
 def _examined(views: FolderViews) -> dict[Group, ErrorFindings]:
-    views.keep("errors", OUTCOMES)
     by_group = {
         group_of(row): ErrorFindings(group=group_of(row), wrong=row["wrong"], unread=row["no_answer"])
         for row in views.rows(f"SELECT {_GROUP}, wrong, no_answer FROM errors ORDER BY ALL")  # noqa: S608  our words

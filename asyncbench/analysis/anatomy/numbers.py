@@ -342,7 +342,7 @@ def bins_by_group(views: FolderViews) -> dict[Group, tuple[tuple[CarryBin, ...],
 
     Raises as `problems_of` does.
     """
-    views.put_when_read("carried", "carries of the problems", lambda: _carried_in(views))
+    views.put_when_read("carried", "carries of the problems", _carried_in)
     sizes = defaultdict[Group, tuple[list[Size], list[Size]]](lambda: ([], []))
     for row in views.rows(f"{_SIZES} ORDER BY carries, chain"):
         *group, carries, chain, correct, trials, times = row.values()

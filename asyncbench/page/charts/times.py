@@ -57,7 +57,7 @@ _ANSWERED: Final = """
 SELECT run, model, condition, epoch_ms(began) AS at, 60::DOUBLE * minutes AS seconds, calls,
     latency_p50_s AS p50_s, latency_p95_s AS p95_s, 60 * calls / seconds AS calls_per_minute,
     60 * output_tokens / seconds AS tokens_per_minute
-FROM minutes
+FROM ({minutes})
 """
 _FAILED: Final = f"""
 {CALLS_IN_BINS}
@@ -90,7 +90,7 @@ def minute_rows(views: FolderViews, roster: Asked) -> list[Row]:
 
     A recording knows when trials were finished, and nothing of calls.
     """
-    rows = _rows_of(views, _ANSWERED, roster)
+    rows = _rows_of(views, _ANSWERED.format(minutes=views.sums_query("minutes")), roster)
     if not any(row["p50_s"] is not None for row in rows):
         return []
     stretches = _stretches((row["at"], row["seconds"]) for row in rows)

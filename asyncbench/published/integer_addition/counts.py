@@ -194,7 +194,7 @@ def counts_of(folder: Folders, manifest: Manifest) -> dict[str, Any]:  # Any: fi
 
 
 def _counts(views: FolderViews, manifest: Manifest) -> dict[str, Any]:
-    views.put_when_read("carries", "carries of the additions", lambda: _carries(views))
+    views.put_when_read("carries", "carries of the additions", _carries)
     views.keep("graded", _GRADED)
     views.put("bins", _bins())
     groups = {_key(row): row for row in views.rows(_LINES)}

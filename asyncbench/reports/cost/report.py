@@ -102,10 +102,12 @@ def forecasts_of(views: FolderViews, costs: Mapping[CostKey, CallCosts]) -> Iter
     keep_skips(views)
     rows = views.rows("SELECT model, count(*) AS trials FROM held_skips GROUP BY model")
     skipped = Counter({row["model"]: row["trials"] for row in rows})
-    trials = "SELECT trial_id, reused_from, input_tokens, output_tokens FROM trials"
-    calls = "SELECT trial_id, attempt, status, cost_usd, input_tokens, output_tokens FROM attempts"
+    tokens_of_trials = "SELECT trial_id, reused_from, input_tokens, output_tokens FROM trials"
+    tokens_of_calls = "SELECT trial_id, attempt, status, cost_usd, input_tokens, output_tokens FROM attempts"
     views.put_when_read(
-        "answers", "cost of answers", lambda: cost_of_answers(views.table(trials), views.table(calls))
+        "answers",
+        "cost of answers",
+        lambda views: cost_of_answers(views.table(tokens_of_trials), views.table(tokens_of_calls)),
     )
     came = {row["model"]: row for row in views.rows(_CAME)}
     for model, forecast in sorted(earliest.items()):

@@ -183,8 +183,7 @@ def _trial_marks(views: FolderViews) -> Marked:
     """Return the marks of all trials, of sweeps and of loads."""
     loaded = views.rows("SELECT 1 FROM provider_trials WHERE load IS NOT NULL LIMIT 1")
     marks = marked(views, trials=_ANSWERS) if loaded else marks_in(views)
-    if ANSWERS in views.origins:
-        views.drop(ANSWERS)  # what is counted next needs the room
+    views.drop(ANSWERS)  # what is counted next needs the room
     return marks
 
 
@@ -315,7 +314,7 @@ def providers_of(views: FolderViews) -> Providers:
         mixtures=mixtures(views),
         absent=tuple(sorted({step.model for step in steps} - {line.figures.model for line in lines})),
     )
-    views.drop("provider_minutes", "timed_steps", "warmed", *views.kept & {"provider_trials"})
+    views.drop("provider_minutes", "timed_steps", "warmed", "provider_trials")
     return report
 
 

@@ -43,7 +43,7 @@ def grades(*rows):
 
 def cells_of(asked, graded=None):
     with views_of(trials=asked, grades=grades() if graded is None else graded) as views:
-        return views.rows("FROM cells")
+        return views.rows(views.sums_query("cells"))
 
 
 def test_a_cell_counts_its_trials_by_what_became_of_them():

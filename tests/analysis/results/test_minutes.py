@@ -45,9 +45,10 @@ def minutes(tmp_path):
 
 
 def minutes_of(views):
-    query = "SELECT * EXCLUDE (began), epoch_ms(began) AS at, 60 * minutes AS seconds FROM minutes"
+    query = "SELECT * EXCLUDE (began), epoch_ms(began) AS at, 60 * minutes AS seconds FROM ({})"
     return [
-        SimpleNamespace(who=(row["run"], row["model"], row["condition"]), **row) for row in views.rows(query)
+        SimpleNamespace(who=(row["run"], row["model"], row["condition"]), **row)
+        for row in views.rows(query.format(views.sums_query("minutes")))
     ]
 
 

@@ -7,7 +7,8 @@ import duckdb
 
 from asyncbench.analysis.choosing import chosen
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.kept import Connector, KeptCounts
+from asyncbench.analysis.kept import KeptCounts
+from asyncbench.analysis.named_tables import Connector
 from asyncbench.analysis.views import MACROS, Sources
 from asyncbench.store.journal import Unfinished
 from asyncbench.store.schema import SCHEMAS
