@@ -12,21 +12,16 @@ from typing import Any, Final
 
 from asyncbench.analysis.anatomy.counts import examined_in
 from asyncbench.analysis.anatomy.error import KINDS
+from asyncbench.analysis.batch_use import OTHER_LATENCY, batch_notes, batch_uses
 from asyncbench.analysis.cells import COUNTS, METRICS, cells_in
 from asyncbench.analysis.counting import FolderViews, once, open_views
 from asyncbench.analysis.curves import Hardest
 from asyncbench.analysis.entrants import Asked, Entrant, NamedEntrant, asked_in
-from asyncbench.analysis.notes import (
-    OTHER_LATENCY,
-    NothingToShowError,
-    batch_notes,
-    batch_uses,
-    graded_by,
-    headline_graders,
-    lost_notes,
-    note_of_simulated,
-)
+from asyncbench.analysis.folder_report import NothingToShowError
+from asyncbench.analysis.graders import graded_by, headline_graders
+from asyncbench.analysis.lost_trials import lost_notes
 from asyncbench.analysis.pairing import ANSWERS, marks_in
+from asyncbench.analysis.served import note_of_simulated
 from asyncbench.errors import ConfigError
 from asyncbench.page.charts.breaks import (
     break_rows,

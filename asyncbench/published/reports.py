@@ -14,14 +14,8 @@ import pyarrow.parquet as pq
 
 from asyncbench.analysis.choosing import Folders, chosen
 from asyncbench.analysis.counting import FolderViews, counted
-from asyncbench.analysis.notes import (
-    FolderReport,
-    Graded,
-    NothingToShowError,
-    graded_by,
-    left_out_at_import,
-    left_out_of,
-)
+from asyncbench.analysis.folder_report import FolderReport, NothingToShowError
+from asyncbench.analysis.graders import Graded, graded_by
 from asyncbench.errors import ConfigError
 from asyncbench.store.manifest import Manifest
 from asyncbench.tables.numbers import MISSING
@@ -254,7 +248,9 @@ class PublishedReport(FolderReport):
     def _remarks(self) -> Iterator[str]:
         yield graded_by(self.graders)
         yield from self._outcomes()
-        yield from left_out_at_import(self.left_out)
+        if self.left_out:
+            runs = ", ".join(f"{run} {count:,}" for run, count in self.left_out.items())
+            yield f"Entries that the import could not use, by run: {runs}."
         yield from self._meaning()
         if self.published:
             yield sources_note(self.published)
@@ -278,7 +274,19 @@ class PublishedReport(FolderReport):
 
 def about(folder: Folders, manifest: Manifest, *, runs: Collection[str]) -> dict[str, Any]:
     """Return what every published report tells of its folder beside what was counted."""
-    return {"folder": str(chosen(folder)), "left_out": left_out_of(manifest, runs=runs)}
+    return {"folder": str(chosen(folder)), "left_out": _left_out_of(manifest, runs=runs)}
+
+
+def _left_out_of(manifest: Manifest, *, runs: Collection[str]) -> dict[str, int]:
+    """Return how many entries of their files could not be used: run → entries, never 0.
+
+    A file that gave nothing is named with any runs: it has no trials that would tell its suites.
+    """
+    return {
+        run: entries
+        for run, entry in manifest.get("runs", {}).items()
+        if (entries := entry.get("left_out", 0)) and (run in runs or not entry["planned"])
+    }
 
 
 def counted_of(folder: Folders, suites: Sequence[str], count: Callable[[FolderViews], T]) -> T:

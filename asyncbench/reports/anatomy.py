@@ -29,15 +29,10 @@ from asyncbench.analysis.cells import (
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.curves import GROUP, Curve, curves_by
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
-from asyncbench.analysis.notes import (
-    FolderReport,
-    Graded,
-    graded_by,
-    headline_graders,
-    lost_notes,
-    no_trials,
-    note_of_simulated,
-)
+from asyncbench.analysis.folder_report import FolderReport, no_trials
+from asyncbench.analysis.graders import Graded, graded_by, headline_graders
+from asyncbench.analysis.lost_trials import lost_notes
+from asyncbench.analysis.served import note_of_simulated
 from asyncbench.records import Outcome
 from asyncbench.stats.paired import undominated
 from asyncbench.stats.proportions import Proportion

@@ -12,15 +12,10 @@ import orjson
 from asyncbench.analysis.cells import keep_skips
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
-from asyncbench.analysis.notes import (
-    FolderReport,
-    NothingToShowError,
-    counted_note,
-    lost_notes,
-    no_trials,
-    note_of_simulated,
-)
+from asyncbench.analysis.folder_report import FolderReport, NothingToShowError, no_trials
+from asyncbench.analysis.lost_trials import lost_notes
 from asyncbench.analysis.pairing import Marked, Marks, difference_interval, in_common, marked, pair
+from asyncbench.analysis.served import note_of_simulated
 from asyncbench.analysis.views import counts_by
 from asyncbench.errors import ConfigError
 from asyncbench.reports.standings.rankings import share_of
@@ -28,7 +23,7 @@ from asyncbench.reports.standings.report import SKIPPED
 from asyncbench.stats.paired import holm, sign_flip
 from asyncbench.store.schema import ENTRANT
 from asyncbench.tables.headings import ACCURACY
-from asyncbench.tables.numbers import MISSING, count, dollars, p_text, percent, points
+from asyncbench.tables.numbers import MISSING, count, counted_note, dollars, p_text, percent, points
 from asyncbench.tables.report import Columns, Sheet, filled
 
 CONDITION: Final = "condition"  # the value of `--by` that compares whole conditions

@@ -19,20 +19,14 @@ from asyncbench.analysis.cells import (
 )
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, finest, in_order, kind_of, names_of
-from asyncbench.analysis.notes import (
-    FolderReport,
-    Graded,
-    counted_note,
-    graded_by,
-    headline_graders,
-    lost_notes,
-    no_trials,
-    note_of_simulated,
-)
+from asyncbench.analysis.folder_report import FolderReport, no_trials
+from asyncbench.analysis.graders import Graded, graded_by, headline_graders
+from asyncbench.analysis.lost_trials import lost_notes
+from asyncbench.analysis.served import note_of_simulated
 from asyncbench.analysis.views import counts_by
 from asyncbench.store.schema import CELL, ENTRANT
 from asyncbench.tables.data import HIDDEN, in_data
-from asyncbench.tables.numbers import number_of, of_accuracy, shaded, whole_percent
+from asyncbench.tables.numbers import counted_note, number_of, of_accuracy, shaded, whole_percent
 from asyncbench.tables.report import Sheet
 from asyncbench.tables.screen import Cell
 

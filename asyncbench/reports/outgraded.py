@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from asyncbench.analysis.counting import FolderViews, once
-from asyncbench.analysis.notes import headline_graders
+from asyncbench.analysis.graders import headline_graders
 from asyncbench.errors import ProblemSetError
 from asyncbench.planning.outdated import outgraded_notes
 

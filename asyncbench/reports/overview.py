@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from asyncbench.analysis.batch_use import OTHER_LATENCY, BatchUse, batch_notes, batch_uses
 from asyncbench.analysis.cells import (
     STOPPED_MARK,
     Value,
@@ -23,20 +24,10 @@ from asyncbench.analysis.cells import (
 )
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
-from asyncbench.analysis.notes import (
-    OTHER_LATENCY,
-    BatchUse,
-    FolderReport,
-    Graded,
-    batch_notes,
-    batch_uses,
-    graded_by,
-    headline_graders,
-    lost_notes,
-    mixtures,
-    no_trials,
-    note_of_simulated,
-)
+from asyncbench.analysis.folder_report import FolderReport, no_trials
+from asyncbench.analysis.graders import Graded, graded_by, headline_graders
+from asyncbench.analysis.lost_trials import lost_notes
+from asyncbench.analysis.served import mixtures, note_of_simulated
 from asyncbench.analysis.views import counts_by
 from asyncbench.records import Outcome
 from asyncbench.reports.outgraded import outgraded_in

@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
+from asyncbench.analysis.batch_use import BatchUse, batch_notes, batch_uses
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.notes import BatchUse, FolderReport, batch_notes, batch_uses, note_of_simulated
+from asyncbench.analysis.folder_report import FolderReport
+from asyncbench.analysis.served import note_of_simulated
 from asyncbench.analysis.views import BIN_OF_MINUTES
 from asyncbench.records import BATCH, waits
 from asyncbench.store.manifest import worker_hosts
@@ -216,7 +218,7 @@ def quota_of(views: FolderViews) -> QuotaReport:
         workers=workers,
         worker_latencies=latencies,
         folder=str(views.chosen),
-        simulated_note=note_of_simulated(views, known=bool(views.manifest.get("simulated"))),
+        simulated_note=note_of_simulated(views, simulated=bool(views.manifest.get("simulated"))),
         lanes=tuple(_use(row) for row in rows if row["minute"] is row["hour"] is None),
         hours=tuple(_use(row) for row in rows if row["hour"] is not None),
         minutes=tuple(_use(row) for row in rows if row["minute"] is not None),

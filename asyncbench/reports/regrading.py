@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from asyncbench.analysis.notes import simulated_note_of
+from asyncbench.analysis.served import simulated_note_of
 from asyncbench.errors import ConfigError
 from asyncbench.files import quoted
 from asyncbench.records import Outcome
@@ -81,7 +81,7 @@ def regrade_report(folder: Path, *, write: bool = False, grader: str | None = No
     if grader is not None and grader not in known and not is_in_file(grader):  # before anything is written
         raise ConfigError(f"--grader {grader}: no suite has this grader. Choose one of: {', '.join(known)}")
     regraded = regrade_folder(folder, write=write)
-    note = simulated_note_of(folder, known=regraded.simulated)
+    note = simulated_note_of(folder, simulated=regraded.simulated)
     moves = [move for move in regraded.moves if (move.headline if grader is None else move.grader == grader)]
     graders = {(move.suite, move.grader) for move in moves}
     examples = [trial for trial in regraded.examples if (trial.suite, trial.grader) in graders]

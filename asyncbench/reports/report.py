@@ -8,7 +8,7 @@ from typing import Any
 
 from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.analysis.counting import counted
-from asyncbench.analysis.notes import Nothing, NothingToShowError, of_chosen
+from asyncbench.analysis.folder_report import Nothing, NothingToShowError, tell_choice
 from asyncbench.config.entry import suggestion
 from asyncbench.errors import ConfigError
 from asyncbench.reports.styles import COMPARED, EFFECTS, NAMES, STYLES, Style
@@ -79,7 +79,7 @@ def report(
         made_by = STYLES["load"]
     choice = replace(choice, loaded=True) if made_by.loaded else choice
     try:
-        return of_chosen(made_in(made_by, choice, **options), choice)
+        return tell_choice(made_in(made_by, choice, **options), choice)
     except NothingToShowError as nothing:
         return nothing.page
 

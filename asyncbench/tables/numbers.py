@@ -189,3 +189,8 @@ def colour(goodness: float) -> Color:
     """Return the published scale: hue 0° to 120°, lightness 0.3 to 0.7."""
     hue, lightness = goodness / 3, 0.3 + 0.4 * goodness  # hue: a share of the full circle
     return Color.from_rgb(*(round(255 * part) for part in hls_to_rgb(hue, lightness, SATURATION)))
+
+
+def counted_note(number: int, words: str) -> list[str]:
+    """Return a note that begins with a number of things; none where there are none."""
+    return [f"{number:,} {words}"] if number else []

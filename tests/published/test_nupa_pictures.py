@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 import pytest
 
 from asyncbench import import_files, published_table, report
-from asyncbench.analysis.notes import ReportOfChosen
+from asyncbench.analysis.folder_report import ReportOfChosen
 from asyncbench.published.nupa.pictures import laid
 from asyncbench.published.reports import PublishedReport
 from asyncbench.records import Condition, Reply, Usage

@@ -17,7 +17,8 @@ from typing import Any, Final
 from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.entrants import distinct_names
-from asyncbench.analysis.notes import Nothing, ReportOfChosen, note_of_simulated, of_chosen
+from asyncbench.analysis.folder_report import Nothing, ReportOfChosen, tell_choice
+from asyncbench.analysis.served import note_of_simulated
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
 from asyncbench.page.charts.catalogue import drawn, panel_of, published_drawn
@@ -223,7 +224,7 @@ def published_files(published: PublishedReport, folders: Chosen, style: str) -> 
             yield f"{picture.name}.svg", svg.encode()
             yield f"{picture.name}.png", _png(svg, SCALE)
             reports[picture.name] = marked
-    yield from _forms(reports | {style: of_chosen(published, folders)})
+    yield from _forms(reports | {style: tell_choice(published, folders)})
 
 
 def table_files(folder: Chosen, *, trials: bool, loaded: bool) -> Files:
@@ -242,7 +243,7 @@ def table_files(folder: Chosen, *, trials: bool, loaded: bool) -> Files:
         }
         if (quota := counted(folder, quota_of)).lanes:
             reports["quota"] = quota
-    yield from _forms({name: of_chosen(whole, folder) for name, whole in reports.items()})
+    yield from _forms({name: tell_choice(whole, folder) for name, whole in reports.items()})
 
 
 def _forms(reports: Mapping[str, Report]) -> Files:

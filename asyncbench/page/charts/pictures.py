@@ -12,7 +12,7 @@ from asyncbench.analysis.anatomy.counts import examined_in
 from asyncbench.analysis.cells import METRICS, rows_by
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Asked, Entrant, asked_in
-from asyncbench.analysis.notes import lost_notes
+from asyncbench.analysis.lost_trials import lost_notes
 from asyncbench.page.charts.breaks import (
     break_rows,
     half_rows,

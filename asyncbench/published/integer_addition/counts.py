@@ -14,12 +14,14 @@ import pyarrow as pa
 
 from asyncbench.analysis.anatomy.counts import ErrorFindings, errors_in
 from asyncbench.analysis.anatomy.error import OF_REPLIES, UNCLASSIFIED
+from asyncbench.analysis.batch_use import batch_uses
 from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.curves import GROUP
 from asyncbench.analysis.entrants import Entrant, in_order
-from asyncbench.analysis.notes import batch_uses, graders_of, note_of_simulated
+from asyncbench.analysis.graders import graders_of
+from asyncbench.analysis.served import note_of_simulated
 from asyncbench.analysis.views import counts_by
 from asyncbench.published.reports import counted_of
 from asyncbench.records import Outcome

@@ -6,10 +6,10 @@ from functools import partial
 from operator import attrgetter
 from typing import Final
 
+from asyncbench.analysis.batch_use import BatchUse, batch_notes
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import manifest_of
 from asyncbench.analysis.entrants import names_of
-from asyncbench.analysis.notes import BatchUse, batch_notes
 from asyncbench.published.integer_addition.counts import ADDITION, SUITES, RunLine, SizeBin, counts_of, span
 from asyncbench.published.reports import PublishedReport, about
 from asyncbench.tables.numbers import MISSING, count, number_of, seconds

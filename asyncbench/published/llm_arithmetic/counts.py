@@ -15,7 +15,8 @@ from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, in_order
-from asyncbench.analysis.notes import Graded, note_of_simulated
+from asyncbench.analysis.graders import Graded
+from asyncbench.analysis.served import note_of_simulated
 from asyncbench.analysis.views import USD_STEPS, counts_by
 from asyncbench.errors import ConfigError
 from asyncbench.published.llm_arithmetic.names import Facets, facets_of, told_by_origin

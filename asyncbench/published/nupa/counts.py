@@ -17,7 +17,8 @@ from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, in_order
-from asyncbench.analysis.notes import Graded, note_of_simulated
+from asyncbench.analysis.graders import Graded
+from asyncbench.analysis.served import note_of_simulated
 from asyncbench.errors import ConfigError
 from asyncbench.published.reports import counted_of
 from asyncbench.records import Outcome

@@ -12,7 +12,6 @@ from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Chosen
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.entrants import Entrant, in_order, names_of
-from asyncbench.analysis.notes import simulated_by
 from asyncbench.analysis.pairing import (
     Bits,
     Marked,
@@ -24,6 +23,7 @@ from asyncbench.analysis.pairing import (
     places,
     read_model,
 )
+from asyncbench.analysis.served import simulated_by
 from asyncbench.errors import ConfigError
 from asyncbench.problems.copies import read_problems
 from asyncbench.stats.paired import holm, pooled_z, problems_needed, sign_flip, smallest_detectable

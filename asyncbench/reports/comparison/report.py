@@ -9,7 +9,7 @@ from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
 from asyncbench.analysis.choosing import Folders, chosen
-from asyncbench.analysis.notes import lost_notes
+from asyncbench.analysis.lost_trials import lost_notes
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.reports.comparison.pair import (

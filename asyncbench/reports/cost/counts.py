@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.notes import note_of_simulated
+from asyncbench.analysis.served import note_of_simulated
 from asyncbench.analysis.views import CALLS_OF_ENTRANTS, counts_by
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.pricing import PERIOD_S, RatesAt, rates_at, tier_of
@@ -124,7 +124,7 @@ def keep_calls(views: FolderViews) -> tuple[str, dict[str, str]]:
     providers = [row["provider"] for row in views.rows("SELECT DISTINCT provider FROM calls")]
     simulated = bool(views.manifest.get("simulated")) or any(map(is_simulated, providers))
     _put_rates(views, rates)
-    return note_of_simulated(views, known=simulated), model_ids
+    return note_of_simulated(views, simulated=simulated), model_ids
 
 
 def _known_rates(views: FolderViews) -> dict[tuple[str, str | None], RatesAt]:

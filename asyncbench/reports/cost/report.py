@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from asyncbench.analysis.cells import keep_skips
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.notes import FolderReport, counted_note
+from asyncbench.analysis.folder_report import FolderReport
 from asyncbench.analysis.views import counts_by
 from asyncbench.files import quoted
 from asyncbench.pricing import PICO_PLACES
@@ -33,6 +33,7 @@ from asyncbench.tables.numbers import (
     MISSING,
     at_least,
     count,
+    counted_note,
     dollars,
     number_of,
     per_correct,

@@ -11,7 +11,7 @@ from typing import Final
 import orjson
 
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.notes import FolderReport, NothingToShowError, mixtures, note_of_simulated
+from asyncbench.analysis.folder_report import FolderReport, NothingToShowError
 from asyncbench.analysis.pairing import (
     ANSWERS,
     Bits,
@@ -23,6 +23,7 @@ from asyncbench.analysis.pairing import (
     marks_in,
     pair,
 )
+from asyncbench.analysis.served import mixtures, note_of_simulated
 from asyncbench.config.loading import CLOSED
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.load.steps import MET

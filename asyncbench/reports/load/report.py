@@ -8,7 +8,8 @@ from math import floor, isinf, log10
 from typing import Any, Final, TypeVar
 
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.notes import FolderReport, NothingToShowError, note_of_simulated
+from asyncbench.analysis.folder_report import FolderReport, NothingToShowError
+from asyncbench.analysis.served import note_of_simulated
 from asyncbench.config.loading import CLOSED
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.load.measuring import MEASURED
@@ -219,7 +220,7 @@ def load_report_of(views: FolderViews) -> LoadReport:
     (counts,) = views.rows(_PROBLEMS)
     return LoadReport(
         folder=str(folders),
-        simulated_note=note_of_simulated(views, known=bool(views.manifest.get("simulated"))),
+        simulated_note=note_of_simulated(views, simulated=bool(views.manifest.get("simulated"))),
         steps=steps,
         answers=answers,
         **counts,

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Final
 
 from asyncbench.analysis.cells import cells_still_stopped, lapsed_notes
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.notes import FolderReport, counted_note, note_of_simulated
+from asyncbench.analysis.folder_report import FolderReport
+from asyncbench.analysis.served import note_of_simulated
 from asyncbench.analysis.views import counts_by
 from asyncbench.config.sweep import priced_models
 from asyncbench.engine.stopping import CellCounts
@@ -31,6 +32,7 @@ from asyncbench.tables.numbers import (
     MISSING,
     at_least,
     count,
+    counted_note,
     days,
     dollars,
     first_of,
@@ -452,7 +454,7 @@ def joined_status(views: FolderViews, statuses: Sequence[Status]) -> Status:
         statuses[0],
         sweep=str(views.manifest["sweep"]),
         folder=str(views.chosen),
-        simulated_note=note_of_simulated(views, known=any(status.simulated for status in statuses)),
+        simulated_note=note_of_simulated(views, simulated=any(status.simulated for status in statuses)),
         cost_usd=total_cost(model.cost_usd for model in models),
         unpriced_attempts=sum(model.unpriced_attempts for model in models),
         ungraded=sum(status.ungraded for status in statuses),

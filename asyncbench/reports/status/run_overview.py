@@ -12,7 +12,9 @@ from rich.cells import cell_len
 from asyncbench.analysis.cells import has_scores, score_text
 from asyncbench.analysis.choosing import Chosen
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.notes import FolderReport, lost_briefly, no_trials, note_of_simulated
+from asyncbench.analysis.folder_report import FolderReport, no_trials
+from asyncbench.analysis.lost_trials import lost_briefly
+from asyncbench.analysis.served import note_of_simulated
 from asyncbench.analysis.views import CALLS_IN_REAL_TIME
 from asyncbench.errors import ErrorKind
 from asyncbench.records import BATCH, Outcome
@@ -318,7 +320,7 @@ def run_overview_of(views: FolderViews, *, after_run: bool = False) -> RunOvervi
     return RunOverview(
         folder=status.folder,
         chosen=folders,
-        simulated_note=note_of_simulated(views, known=status.simulated),
+        simulated_note=note_of_simulated(views, simulated=status.simulated),
         load=views.rows(_CALL_LOAD)[0] if few else None,
         standings=standings_of(views, formats=has_scores(views)),
         status=status,

@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from asyncbench.analysis.notes import counted_note
 from asyncbench.errors import ProblemSetError, StoreError
 from asyncbench.problems.copies import copies, read_problems
 from asyncbench.problems.opening import open_set
@@ -22,6 +21,7 @@ from asyncbench.store.catalog import read_trials
 from asyncbench.store.lock import writer_of
 from asyncbench.store.verify import FolderFinding, Verified, verify_folder
 from asyncbench.tables.data import INSIDE
+from asyncbench.tables.numbers import counted_note
 from asyncbench.tables.report import Report
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from asyncbench.analysis.counting import counted
-from asyncbench.analysis.notes import mixtures, simulated_by
+from asyncbench.analysis.served import mixtures, simulated_by
 from asyncbench.providers.wire import SIMULATOR
 from asyncbench.records import Reply
 from asyncbench.reports.overview import overview_of
