@@ -62,15 +62,15 @@ def edits_of(digits: Digits, flags: frozenset[str], *, texts: bool = False) -> E
     return fewest_edits(digits.true, digits.read) if texts else _fewest(digits)
 
 
-def by_place(digits: Digits, *, off: str | None = None) -> Edits:
+def column_edits(digits: Digits, *, off: str | None = None) -> Edits:
     """Return digits of the same place side by side; `off`: the name of those that differ."""
     more = len(digits.true) - len(digits.read)
-    first: Edits = [(off or "missing", place, None) for place in range(more)]
-    first += [(off or "extra", None, place) for place in range(-more)]
+    first: Edits = [(off or "missing", index, None) for index in range(more)]
+    first += [(off or "extra", None, index) for index in range(-more)]
     pairs = zip(digits.true[max(0, more) :], digits.read[max(0, -more) :], strict=True)
     return first + [
-        ("same" if one == other else off or "replaced", place + max(0, more), place + max(0, -more))
-        for place, (one, other) in enumerate(pairs)
+        ("same" if right == got else off or "replaced", index + max(0, more), index + max(0, -more))
+        for index, (right, got) in enumerate(pairs)
     ]
 
 
@@ -79,8 +79,11 @@ def _fewest(digits: Digits) -> Edits:
     true, read, true_point, read_point = digits
     if true_point == len(true) and read_point == len(read):
         return fewest_edits(true, read)
+
+    # Point beside point: what is before both, then what is behind both.
     pointed = fewest_edits(true[:true_point], read[:read_point])
-    pointed += _from(true_point, read_point, fewest_edits(true[true_point:], read[read_point:]))
+    for op, i, j in fewest_edits(true[true_point:], read[read_point:]):
+        pointed.append((op, None if i is None else i + true_point, None if j is None else j + read_point))
     if (cost := cost_of(pointed)) <= _POINT:
         return pointed
     whole = fewest_edits(true, read)
@@ -94,14 +97,6 @@ def cost_of(edits: Edits) -> int:
     """Return how many edits these are; two neighbours that are swapped are one."""
     ops = [op for op, _, _ in edits]
     return len(ops) - ops.count("same") - ops.count("swapped") // 2
-
-
-def _from(i: int, j: int, edits: Edits) -> Edits:
-    """Return the edits of texts that begin at these places."""
-    return [
-        (op, None if one is None else one + i, None if other is None else other + j)
-        for op, one, other in edits
-    ]
 
 
 def _same(i: int, j: int, length: int) -> Edits:
@@ -127,21 +122,24 @@ def _bare(digits: str, point: int) -> str:
 def _zeros(i: int, last: int, j: int, end: int, missing: str, extra: str) -> Edits:
     """Return zeros at the end side by side; what only one text has is called so."""
     both = min(last - i, end - j)
-    lacking = [(missing, place, None) for place in range(i + both, last)]
-    return [*_same(i, j, both), *lacking, *((extra, None, place) for place in range(j + both, end))]
+    return [
+        *_same(i, j, both),
+        *((missing, index, None) for index in range(i + both, last)),
+        *((extra, None, index) for index in range(j + both, end)),
+    ]
 
 
 def _slip(true: str, read: str) -> Edits | None:
     kind = slip(true, read)
     if kind == "two_swapped":
-        return by_place(Digits(true, read, len(true), len(read)), off="swapped")
+        return column_edits(Digits(true, read, len(true), len(read)), off="swapped")
     return fewest_edits(true, read) if kind else None
 
 
-def _without_end(digits: Digits) -> Edits | None:
+def _end_missing(digits: Digits) -> Edits | None:
     end = missing_end(digits.true, digits.read)
     if end == "leading_missing":
-        return by_place(digits)
+        return column_edits(digits)
     return fewest_edits(digits.true, digits.read) if end else None
 
 
@@ -150,22 +148,22 @@ def _without_end(digits: Digits) -> Edits | None:
 
 def _same_size(digits: Digits) -> Edits | None:
     """Return a number with another sign: every digit is the same."""
-    return by_place(digits) if digits.true == digits.read else None
+    return column_edits(digits) if digits.true == digits.read else None
 
 
 def _one_column(digits: Digits) -> Edits:
     """Return one wrong column; what differs in higher ones is its carry."""
-    edits = by_place(digits)
-    wrong = [place for place, (op, _, _) in enumerate(edits) if op != "same"]
-    for place in wrong[:-1]:
-        edits[place] = ("carry", *edits[place][1:])
+    edits = column_edits(digits)
+    wrong = [index for index, (op, _, _) in enumerate(edits) if op != "same"]
+    for index in wrong[:-1]:
+        edits[index] = ("carry", *edits[index][1:])
     return edits
 
 
-def _by_carries(digits: Digits) -> Edits:
+def _carry_edits(digits: Digits) -> Edits:
     """Return digits off by carries; of columns written one by one, the tens are too many."""
     if len(digits.read) <= len(digits.true):
-        return by_place(digits, off="carry")
+        return column_edits(digits, off="carry")
     return [(op if op == "same" else "carry", i, j) for op, i, j in fewest_edits(digits.true, digits.read)]
 
 
@@ -173,7 +171,7 @@ def _run(digits: Digits) -> Edits | None:
     """Return wrong digits in their places, unless half as many edits explain them: a digit that moved."""
     if len(digits.true) != len(digits.read):
         return None
-    placed = by_place(digits)
+    placed = column_edits(digits)
     if (wrong := cost_of(placed)) < 4:
         return placed
     fewest = fewest_edits(digits.true, digits.read)
@@ -211,23 +209,25 @@ def _zeros_around(digits: Digits, missing: str, extra: str, inside: str) -> Edit
 # ── texts ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _within(digits: Digits) -> Edits | None:
+def _surrounded(digits: Digits) -> Edits | None:
     """Return a truth with something around it."""
-    at = digits.read.find(digits.true)
-    if at < 0:
+    start, length = digits.read.find(digits.true), len(digits.true)
+    if start < 0:
         return None
-    length = len(digits.true)
-    after = (("extra", None, place) for place in range(at + length, len(digits.read)))
-    return [*(("extra", None, place) for place in range(at)), *_same(0, at, length), *after]
+    return [
+        *(("extra", None, index) for index in range(start)),
+        *_same(0, start, length),
+        *(("extra", None, index) for index in range(start + length, len(digits.read))),
+    ]
 
 
 def _letters(digits: Digits) -> Edits | None:
-    return by_place(digits) if len(digits.true) == len(digits.read) else None
+    return column_edits(digits) if len(digits.true) == len(digits.read) else None
 
 
-_carried: Final = partial(by_place, off="carry")
+_carried: Final = partial(column_edits, off="carry")
 _ENDS_AND_SLIPS: Final[Mapping[str, Explanation]] = {
-    **dict.fromkeys(("leading_missing", "trailing_missing"), _without_end),
+    **dict.fromkeys(("leading_missing", "trailing_missing"), _end_missing),
     **dict.fromkeys(("neighbours_swapped", "two_swapped", "one_doubled", "one_dropped"), _slipped),
     **dict.fromkeys(("one_replaced", "one_added"), _slipped),
     **{f"{where}_digits_wrong": _run for where in ("first", "last", "middle", "scattered")},
@@ -238,16 +238,16 @@ _OF_NUMBERS: Final[Mapping[str, Explanation]] = {
     "sign": _same_size,
     "reversed": _reversed,
     **dict.fromkeys(("point_moved", "exponent_off"), _point_moved),
-    "carries_ignored": _by_carries,
+    "carries_ignored": _carry_edits,
     **dict.fromkeys(("smaller_from_larger", "dropped_carry", "needless_carry", "carries_wrong"), _carried),
     **dict.fromkeys(("off_by_one", "column_wrong"), _one_column),
-    **dict.fromkeys(("float_noise", "complement", "rounded", "estimate"), by_place),
+    **dict.fromkeys(("float_noise", "complement", "rounded", "estimate"), column_edits),
 }
 _OF_TEXTS: Final[Mapping[str, Explanation]] = {
     **_ENDS_AND_SLIPS,
-    "reversed": partial(by_place, off="swapped"),
+    "reversed": partial(column_edits, off="swapped"),
     "case": _letters,
-    **dict.fromkeys(("decorated", "prose"), _within),
+    **dict.fromkeys(("decorated", "prose"), _surrounded),
 }
 
 # ── alignment ────────────────────────────────────────────────────────────────────────────────────
@@ -286,26 +286,25 @@ def aligned(
     if expected == answer or len(expected) + len(answer) > MOST_ALIGNED:
         return list(_merged(_common_ends(expected, answer)))
     if right:
-        return list(_merged(_of_right(expected, answer)))
+        return list(_merged(_right_parts(expected, answer)))
+
     diagnosis = error or anatomy(expected, answer, answer_type=answer_type, task=task, operands=operands)
-    return list(_merged(_parts(expected, answer, answer_type, diagnosis)))
+    true, read = _written(expected), _written(answer)
+    if answer_type == "fraction" and expected.count("/") == answer.count("/") == 1:
+        parts = _fraction_parts(expected, answer, diagnosis)
+    elif answer_type == "text" or diagnosis.kind == "same_value" or not (true and read):
+        parts = _text_parts(expected, answer, diagnosis)
+    else:
+        parts = _number_parts(true, read, diagnosis)
+    return list(_merged(parts))
 
 
-def _parts(true: str, read: str, answer_type: str, error: Error) -> Iterator[Part]:
-    if answer_type == "fraction" and true.count("/") == read.count("/") == 1:
-        return _of_fractions(true, read, error)
-    right, answer = _written(true), _written(read)
-    if answer_type == "text" or error.kind == "same_value" or not (right and answer):
-        return _of_texts(true, read, error)
-    return _of_numbers(right, answer, error)
-
-
-def _of_right(true: str, read: str) -> list[Part]:
+def _right_parts(true: str, read: str) -> list[Part]:
     """Return what is written alike, and zeros that one of both has; else all of it as one."""
     if "." in true and read.startswith(true) and not read[len(true) :].strip("0"):
         return [("same", true, true), ("same", "", read[len(true) :])]  # as graders write decimals
     right, answer = _written(true), _written(read)
-    parts = list(_of_numbers(right, answer, _NO_ERROR)) if right and answer else []
+    parts = list(_number_parts(right, answer, _NO_ERROR)) if right and answer else []
     return parts if parts and all(op == "same" for op, _, _ in parts) else [("same", true, read)]
 
 
@@ -317,21 +316,21 @@ def _common_ends(true: str, read: str) -> Iterator[Part]:
     yield "same", true[last:], read[end:]
 
 
-def _of_texts(true: str, read: str, error: Error) -> Iterator[Part]:
+def _text_parts(true: str, read: str, error: Error) -> Iterator[Part]:
     edits = edits_of(Digits(true, read, len(true), len(read)), error.flags, texts=True)
     for op, i, j in edits:
         yield op, "" if i is None else true[i], "" if j is None else read[j]
 
 
-def _of_fractions(true: str, read: str, error: Error) -> Iterator[Part]:
+def _fraction_parts(true: str, read: str, error: Error) -> Iterator[Part]:
     above, _, below = true.partition("/")
     over, _, under = read.partition("/")
     if error.kind == "reciprocal":
         yield from (("swapped", above, over), ("same", "/", "/"), ("swapped", below, under))
         return
-    yield from _of_texts(above, over, _NO_ERROR)
+    yield from _text_parts(above, over, _NO_ERROR)
     yield "same", "/", "/"
-    yield from _of_texts(below, under, _NO_ERROR)
+    yield from _text_parts(below, under, _NO_ERROR)
 
 
 _NO_ERROR: Final = Error(kind="")
@@ -353,11 +352,11 @@ class WrittenNumber(NamedTuple):
 
 def _written(text: str) -> WrittenNumber | None:
     match = _NUMBER.fullmatch(text)
-    parts = match and WrittenNumber(*(part or "" for part in match.groups()))
+    parts = match and WrittenNumber(*(text or "" for text in match.groups()))
     return parts if parts and (parts.whole or parts.decimals) else None
 
 
-def _of_numbers(true: WrittenNumber, read: WrittenNumber, error: Error) -> Iterator[Part]:
+def _number_parts(true: WrittenNumber, read: WrittenNumber, error: Error) -> Iterator[Part]:
     """Yield signs, digits with their points, zeros that only the answer has, and powers of ten."""
     # Graders write 12.5 as 12.5000.
     places = max(len(true.decimals), len(read.decimals.rstrip("0")))
@@ -367,23 +366,20 @@ def _of_numbers(true: WrittenNumber, read: WrittenNumber, error: Error) -> Itera
         len(true.whole),
         len(read.whole),
     )
-    yield _sign(true.sign, read.sign)
+    sign_same = true.sign == read.sign or "-" not in (true.sign, read.sign)
+    yield "same" if sign_same else _change(true.sign, read.sign), true.sign, read.sign
+
     both = min(len(true.zeros), len(read.zeros))
     yield from (("same", "0" * both, "0" * both), ("same", true.zeros[both:], read.zeros[both:]))
-    yield from _with_points(edits_of(digits, error.flags), true, read, digits)
+    yield from _digit_parts(edits_of(digits, error.flags), true, read, digits)
     yield "same", "", read.decimals[places:]
-    yield _power(true.power, read.power)
+
+    power_same = bool(true.power) == bool(read.power) and _exponent(true.power) == _exponent(read.power)
+    yield "same" if power_same else _change(true.power, read.power), true.power, read.power
 
 
-def _sign(true: str, read: str) -> Part:
-    if true == read or "-" not in (true, read):
-        return "same", true, read
-    return ("replaced" if true and read else "missing" if true else "extra"), true, read
-
-
-def _power(true: str, read: str) -> Part:
-    same = bool(true) == bool(read) and _exponent(true) == _exponent(read)
-    return "same" if same else "replaced" if true and read else "missing" if true else "extra", true, read
+def _change(true: str, read: str) -> str:
+    return "replaced" if true and read else "missing" if true else "extra"
 
 
 def _exponent(power: str) -> str:
@@ -392,53 +388,51 @@ def _exponent(power: str) -> str:
     return f"-{digits}" if digits and "-" in power else digits
 
 
-def _with_points(
+def _digit_parts(
     edits: Sequence[Edit], true: WrittenNumber, read: WrittenNumber, digits: Digits
 ) -> Iterator[Part]:
     """Yield the digits that are written, and points where they are."""
-    points = dict(_points(edits, true, read, digits))
-    one, other = true.whole + true.decimals, read.whole + read.decimals
-    for place, (op, i, j) in enumerate((*edits, ("same", None, None))):
-        yield from points.get(place, ())
-        has, got = "" if i is None else one[i : i + 1], "" if j is None else other[j : j + 1]
+    # Points stand side by side where they can; one that is not written stands behind the digits.
+    true_range = _boundaries([i for _, i, _ in edits], digits.true_point)
+    read_range = _boundaries([j for _, _, j in edits], digits.read_point)
+    index = max(true_range.start, read_range.start)
+    if index in true_range and index in read_range:
+        alike = true.point == read.point or all(op == "same" for op, _, _ in edits[index:])
+        point = "same" if alike else "missing" if true.point else "extra"
+        points = {index: (point, true.point, read.point)}
+    else:
+        points = {
+            true_range.start: ("moved", true.point, ""),
+            read_range.start: ("moved", "", read.point),
+        }
+
+    true_text, read_text = true.whole + true.decimals, read.whole + read.decimals
+    for n, (op, i, j) in enumerate((*edits, ("same", None, None))):
+        if n in points:
+            yield points[n]
+        has, got = "" if i is None else true_text[i : i + 1], "" if j is None else read_text[j : j + 1]
         # A zero at the end that is not written is replaced by nothing.
         yield ("missing" if has else "extra") if op == "replaced" and not (has and got) else op, has, got
 
 
-def _points(
-    edits: Sequence[Edit], true: WrittenNumber, read: WrittenNumber, digits: Digits
-) -> Iterator[tuple[int, list[Part]]]:
-    """Yield before which edits the points stand; one that is not written stands behind the digits."""
-    here = _boundaries([i for _, i, _ in edits], digits.true_point)
-    there = _boundaries([j for _, _, j in edits], digits.read_point)
-    place = max(here.start, there.start)
-    if place in here and place in there:
-        rest = all(op == "same" for op, _, _ in edits[place:])
-        alone = "same" if rest or true.point == read.point else "missing" if true.point else "extra"
-        yield place, [(alone, true.point, read.point)]
-    else:
-        yield here.start, [("moved", true.point, "")]
-        yield there.start, [("moved", "", read.point)]
-
-
-def _boundaries(places: Sequence[int | None], point: int) -> range:
+def _boundaries(indexes: Sequence[int | None], point: int) -> range:
     """Return between which edits so many digits are before and the others behind."""
-    before = [n for n, place in enumerate(places, 1) if place is not None and place < point]
-    behind = [n for n, place in enumerate(places) if place is not None and place >= point]
-    return range(before[-1] if before else 0, (behind[0] if behind else len(places)) + 1)
+    before = [n for n, index in enumerate(indexes, 1) if index is not None and index < point]
+    behind = [n for n, index in enumerate(indexes) if index is not None and index >= point]
+    return range(before[-1] if before else 0, (behind[0] if behind else len(indexes)) + 1)
 
 
 def _merged(parts: Iterable[Part]) -> Iterator[Part]:
     """Yield parts that are something; neighbours of one sort are one where the same texts go on."""
     op, true, read = "", "", ""
-    for what, one, other in parts:
-        if not (one or other):
+    for next_op, next_true, next_read in parts:
+        if not (next_true or next_read):
             continue
-        if what == op and (bool(one), bool(other)) == (bool(true), bool(read)):
-            true, read = true + one, read + other
+        if next_op == op and (bool(next_true), bool(next_read)) == (bool(true), bool(read)):
+            true, read = true + next_true, read + next_read
             continue
         if op:
             yield op, true, read
-        op, true, read = what, one, other
+        op, true, read = next_op, next_true, next_read
     if op:
         yield op, true, read

@@ -15,16 +15,16 @@ def flags_of(pair: NumberPair) -> frozenset[str]:
     """Return every kind (`error.OF_ANSWERS`) that a wrong number is of."""
     if pair.true == pair.read:
         return frozenset({"same_value"})
-    flags = {*_by_value(pair), *_by_operands(pair), *_by_digits(pair)}
+    flags = {*_value_flags(pair), *_operand_flags(pair), *_digit_flags(pair)}
     if (columns := pair.columns) is not None:
-        flags.update(_by_columns(pair, columns))
+        flags.update(_column_flags(pair, columns))
     return frozenset(flags)
 
 
 # ── by value ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _by_value(pair: NumberPair) -> Iterator[str]:
+def _value_flags(pair: NumberPair) -> Iterator[str]:
     true, read = abs(pair.true), abs(pair.read)
     off = read - true
     if pair.true * pair.read < 0:
@@ -58,17 +58,17 @@ def _is_rounded(true: int, read: int) -> bool:
     """Whether it is the truth rounded or cut at a place, zeros behind it, with a digit of it kept."""
     zeros = len(str(read)) - len(str(read).rstrip("0"))
     # A number that is rounded at any place is so at each higher one down to which it has zeros: 9996 → 10000.
-    place = min(zeros, len(str(true)) - 1)
-    if place < 1:
+    dropped = min(zeros, len(str(true)) - 1)  # digits
+    if dropped < 1:
         return False
-    unit = 10**place
+    unit = 10**dropped
     return read in (true // unit * unit, (2 * true + unit) // (2 * unit) * unit)
 
 
 # ── by operands ──────────────────────────────────────────────────────────────────────────────
 
 
-def _by_operands(pair: NumberPair) -> Iterator[str]:
+def _operand_flags(pair: NumberPair) -> Iterator[str]:
     if pair.operands is None:
         return
     left, right = pair.operands
@@ -81,7 +81,11 @@ def _by_operands(pair: NumberPair) -> Iterator[str]:
         second = right if pair.sign == "+" else -right
         if _is_misaligned(pair.read, left, second):
             yield "misaligned"
-        if any(_is_slip(whole, pair.read - other) for whole, other in ((left, second), (second, left))):
+        used = ((left, pair.read - second), (second, pair.read - left))  # if the other one was right
+        if any(
+            operand * copy > 0 and slip(str(abs(operand)), str(abs(copy))) in _MISCOPIED
+            for operand, copy in used
+        ):
             yield "operand_miscopied"
     elif pair.sign == "×" and any(_is_factor_slip(pair, *two) for two in ((left, right), (right, left))):
         yield "operand_miscopied"
@@ -112,29 +116,31 @@ def _is_misaligned(read: int, left: int, second: int) -> bool:
 _MISCOPIED = ("neighbours_swapped", "one_doubled", "one_dropped")
 
 
-def _is_slip(operand: int, used: int) -> bool:
-    same_sign = operand * used > 0
-    return same_sign and slip(str(abs(operand)), str(abs(used))) in _MISCOPIED
-
-
-def _is_factor_slip(pair: NumberPair, operand: int, other: int) -> bool:
+def _is_factor_slip(pair: NumberPair, factor: int, right_factor: int) -> bool:
     """Whether a product is right for a factor with a slip; of a factor, one digit replaced counts too."""
     units = abs(pair.read) * 10 ** max(pair.places, 0)
-    if not pair.read or not other or units % abs(other):
+    if not pair.read or not right_factor or units % abs(right_factor):
         return False
-    used = slip(str(abs(operand)), str(units // abs(other)))
-    return used in (*_MISCOPIED, "one_replaced")
+    return slip(str(abs(factor)), str(units // abs(right_factor))) in (*_MISCOPIED, "one_replaced")
 
 
 # ── by digits ────────────────────────────────────────────────────────────────────────────────
 
 
-def _by_digits(pair: NumberPair) -> Iterator[str]:
+def _digit_flags(pair: NumberPair) -> Iterator[str]:
     true, read = pair.true_digits, pair.read_digits
     if _is_reversed(true, read):
         yield "reversed"
-    if one := slip(true, read) or (slip(*_pointed(pair)) if pair.places > 0 else None):
-        yield one
+    kind = slip(true, read)
+    if kind is None and pair.places > 0:
+        # With their points and without zeros at the end: 12.34 and 12.4 differ by one digit.
+        cut = -pair.places
+        kind = slip(
+            f"{true[:cut]}.{true[cut:].rstrip('0')}",
+            f"{read[:cut]}.{read[cut:].rstrip('0')}",
+        )
+    if kind:
+        yield kind
     if end := missing_end(true, read):
         yield end
     side_by_side = pair.true_point == pair.read_point or pair.places <= 0
@@ -152,68 +158,53 @@ def _is_reversed(true: str, read: str) -> bool:
     return len(digits) >= _REVERSED and read.strip("0") == backwards != digits
 
 
-def _pointed(pair: NumberPair) -> tuple[str, str]:
-    """Return both with their points and without zeros at the end: 12.34 and 12.4 differ by one digit."""
-    cut = -pair.places
-    return (
-        f"{pair.true_digits[:cut]}.{pair.true_digits[cut:].rstrip('0')}",
-        f"{pair.read_digits[:cut]}.{pair.read_digits[cut:].rstrip('0')}",
-    )
-
-
 # ── by columns ───────────────────────────────────────────────────────────────────────────────
 
 
-def _by_columns(pair: NumberPair, columns: Columns) -> Iterator[str]:
+def _column_flags(pair: NumberPair, columns: Columns) -> Iterator[str]:
     true, read = abs(pair.true), abs(pair.read)
-    if columns.borrows and read != true and _is_complement(pair, columns):
+    widths = {len(columns.upper), len(str(true))}
+    if columns.borrows and read != true and read in {10**width - true for width in widths}:
         yield "complement"
-    one = set(_one_carry(pair, columns))
-    yield from one
+    wrong_carry = _wrong_carry(pair, columns)
+    if wrong_carry:
+        yield wrong_carry
     if read == true:
         return
-    # Where a single carry is made, who drops it and who ignores all carries answer alike: one slip it is.
-    if any(columns.carried) and "dropped_carry" not in one and read in _without_carries(columns.alone()):
+
+    # Columns by themselves give their last digits, or all of their digits one by one. Where a single carry
+    # is made, who drops it and who ignores all carries answer alike: one slip it is.
+    alone = list(reversed(columns.alone()))
+    carryless = {int("".join(str(column % 10) for column in alone)), int("".join(map(str, alone)))}
+    if any(columns.carried) and wrong_carry != "dropped_carry" and read in carryless:
         yield "smaller_from_larger" if columns.borrows else "carries_ignored"
     if (columns.wrong_carries([int(digit) for digit in reversed(str(read))]) or 0) > 1:
         yield "carries_wrong"
 
 
-def _is_complement(pair: NumberPair, columns: Columns) -> bool:
-    widths = {len(columns.upper), len(str(abs(pair.true)))}
-    return abs(pair.read) in {10**width - abs(pair.true) for width in widths}
-
-
-def _without_carries(alone: list[int]) -> set[int]:
-    """Return what columns make by themselves: their last digits, and all of their digits, one by one."""
-    last = "".join(str(one % 10) for one in reversed(alone))
-    return {int(last), int("".join(map(str, reversed(alone))))}
-
-
-def _one_carry(pair: NumberPair, columns: Columns) -> Iterator[str]:
-    """Yield dropped_carry or needless_carry: the answer is that of one wrong carry into one column.
+def _wrong_carry(pair: NumberPair, columns: Columns) -> str | None:
+    """Return dropped_carry or needless_carry: the answer is that of one wrong carry into one column.
 
     Either the error went on through the columns that follow, or one digit alone is wrong.
     """
-    off = abs(pair.read) - abs(pair.true)
-    into = _column_of(off, pair)
-    if into is None:
-        return
-    column, down = into
+    column_and_sign = _wrong_column(pair)
+    if column_and_sign is None:
+        return None
+    column, too_few = column_and_sign
     received = column <= len(columns.upper) and columns.carried[column - 1]
-    less = down != columns.borrows  # a carry that is dropped makes a sum less, a borrow a difference more
-    if less and received:
-        yield "dropped_carry"
-    elif not less and not received:
-        yield "needless_carry"
+    less = too_few != columns.borrows  # a carry that is dropped makes a sum less, a borrow a difference more
+    if less == received:
+        return "dropped_carry" if less else "needless_carry"
+    return None
 
 
-def _column_of(off: int, pair: NumberPair) -> tuple[int, bool] | None:
+def _wrong_column(pair: NumberPair) -> tuple[int, bool] | None:
     """Return which column is one too many or too few, from the units' 0 on, and whether too few."""
+    true, read = str(abs(pair.true)), str(abs(pair.read))
+    off = abs(pair.read) - abs(pair.true)
     size = str(abs(off))
     if size.rstrip("0") == "1" and len(size) > 1:
         return len(size) - 1, off < 0
-    true, read = str(abs(pair.true)), str(abs(pair.read))
     if len(true) != len(read):
         return None
     front, back = same_at_start(true, read), same_at_end(true, read)

@@ -79,10 +79,6 @@ def _most_of(kind: str) -> int:
     return MOST_UNCLASSIFIED if kind == UNCLASSIFIED else MOST_EXAMPLES
 
 
-def _place(kind: str) -> tuple[int, str]:
-    return ORDER.get(kind, len(ORDER)), kind
-
-
 @dataclass(slots=True, kw_only=True)
 class ErrorFindings:
     """What was found out about the wrong answers of one group."""
@@ -133,10 +129,10 @@ class ErrorFindings:
         self.from_left.update(error.wrong_from_left)
         self.from_right.update(error.wrong_from_right)
 
-    def in_order(self) -> "ErrorFindings":
+    def sorted_by_kind(self) -> "ErrorFindings":
         """Return it with kinds and flags in the order of `error.KINDS`, however answers were added."""
         kinds, flags = (
-            Counter({name: counts[name] for name in sorted(counts, key=_place)})
+            Counter({name: counts[name] for name in sorted(counts, key=_rank)})
             for counts in (self.kinds, self.flags)
         )
         return replace(self, kinds=kinds, flags=flags)
@@ -146,6 +142,10 @@ class ErrorFindings:
         longest = max(self.reach, default=0)
         reaching = (sum(n for digits, n in self.reach.items() if digits >= i) for i in range(1, longest + 1))
         return [Proportion(successes=wrong[i], trials=n) for i, n in enumerate(reaching, 1)]
+
+
+def _rank(kind: str) -> tuple[int, str]:
+    return ORDER.get(kind, len(ORDER)), kind
 
 
 @once
@@ -182,15 +182,15 @@ def _examined(views: FolderViews) -> dict[Group, ErrorFindings]:
     problems = problems_of(views, {row["problem_id"] for row in examined.values()})
     for batch in views.of_trials("trials", _TEXTS, list(examined)):
         replies = batch["reply_text"]
-        for place, row in enumerate(batch.drop_columns("reply_text").to_pylist()):
-            whole = {**row, "reply_text": replies[place].as_py(), **examined[row["trial_id"]]}
+        for index, row in enumerate(batch.drop_columns("reply_text").to_pylist()):
+            whole = {**row, "reply_text": replies[index].as_py(), **examined[row["trial_id"]]}
             _examine(whole, problems.get(whole["problem_id"]), by_group[group_of(whole)])
-    return {group: findings.in_order() for group, findings in by_group.items()}
+    return {group: findings.sorted_by_kind() for group, findings in by_group.items()}
 
 
-def examined_of(views: FolderViews, most: int) -> list[dict[str, Any]]:  # Any: texts
+def examined_of(views: FolderViews, limit: int) -> list[dict[str, Any]]:  # Any: texts
     """Return which answers of each group of the table `errors` are examined: ids, and the group's columns."""
-    return views.rows(_EXAMINED, {"most": most})
+    return views.rows(_EXAMINED, {"most": limit})
 
 
 def group_of(row: Mapping[str, Any]) -> Group:
@@ -205,24 +205,23 @@ def most_of_a_group(findings: Iterable[ErrorFindings]) -> int:
 
 
 def _examine(row: Mapping[str, Any], problem: CarryProblem | None, into: ErrorFindings) -> None:
-    known = problem or CarryProblem(None, ())
-    accepted = accepted_answers(row["expected"], known.extra)
+    """Add one wrong answer to the findings of its group, as an example too if it is one of the first."""
+    problem = problem or CarryProblem(None, ())
+    accepted = accepted_answers(row["expected"], problem.extra)
     row = {**row, "expected": nearest_answer(accepted, row["answer"])}
-    error = error_of(row, answer_type=known.answer_type, operands=known.operands)
+    error = error_of(row, answer_type=problem.answer_type, operands=problem.operands)
     into.add(row["trial_id"], error)
-    if into.wants(error.kind, row["trial_id"]):
-        into.keep(error.kind, _example(row, known.operands))
-
-
-def _example(row: Mapping[str, Any], operands: Sequence[str]) -> WrongExample:
+    if not into.wants(error.kind, row["trial_id"]):
+        return
     answer = row["answer"]
-    return WrongExample(
+    example = WrongExample(
         trial_id=row["trial_id"],
-        operands=tuple(one[:MOST_TEXT] for one in operands),
+        operands=tuple(operand[:MOST_TEXT] for operand in problem.operands),
         expected=row["expected"][:MOST_TEXT],
         answer=None if answer is None else answer[:MOST_TEXT],
         reply=(row["reply_text"] or "")[-MOST_TEXT:],
     )
+    into.keep(error.kind, example)
 
 
 def error_of(row: Mapping[str, Any], *, answer_type: str | None, operands: Sequence[str]) -> Error:

@@ -6,12 +6,12 @@ from operator import ne
 from typing import Final
 
 
-def same_at_start(one: str, other: str) -> int:
+def same_at_start(left: str, right: str) -> int:
     """Return how many characters both begin with."""
-    for i, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
+    for i, pair in enumerate(zip(left, right, strict=False)):
+        if pair[0] != pair[1]:
             return i
-    return min(len(one), len(other))
+    return min(len(left), len(right))
 
 
 def slip(true: str, read: str) -> str | None:
@@ -26,29 +26,25 @@ def slip(true: str, read: str) -> str | None:
         return None
     front = same_at_start(true, read)
     if longer == 1:
-        return _added(true, read, front) if true[front:] == read[front + 1 :] else None
+        if true[front:] != read[front + 1 :]:
+            return None
+        return "one_doubled" if front and read[front] == true[front - 1] else "one_added"
     if longer == -1:
         return "one_dropped" if true[front + 1 :] == read[front:] else None
     if true[front + 1 :] == read[front + 1 :]:
         return "one_replaced"
-    return _swapped(true, read, front, len(true) - 1 - same_at_end(true, read))
 
-
-def _swapped(true: str, read: str, first: int, last: int) -> str | None:
-    """Return what swap it is, if what differs are the characters at two places, exchanged."""
-    exchanged = (true[first], true[last]) == (read[last], read[first])
-    if not exchanged or true[first + 1 : last] != read[first + 1 : last]:
+    # Two swapped: what differs are the characters at two places, exchanged.
+    last = len(true) - 1 - same_at_end(true, read)
+    exchanged = (true[front], true[last]) == (read[last], read[front])
+    if not exchanged or true[front + 1 : last] != read[front + 1 : last]:
         return None
-    return "neighbours_swapped" if last == first + 1 else "two_swapped"
+    return "neighbours_swapped" if last == front + 1 else "two_swapped"
 
 
-def _added(true: str, read: str, front: int) -> str:
-    return "one_doubled" if front and read[front] == true[front - 1] else "one_added"
-
-
-def same_at_end(one: str, other: str) -> int:
+def same_at_end(left: str, right: str) -> int:
     """Return how many characters both end with."""
-    return same_at_start(one[::-1], other[::-1])
+    return same_at_start(left[::-1], right[::-1])
 
 
 def missing_end(true: str, read: str) -> str | None:
@@ -106,9 +102,13 @@ def fewest_edits(true: str, read: str) -> list[Edit]:
     if (size > SHORT and 2 * cost > size) or size * (2 * cost + 1) > MOST_PAIRS:
         middle = side_by_side(front, last, front, end)
     else:
-        middle = _walked(true[front:last], read[front:end], front, cost)
+        inner_true, inner_read = true[front:last], read[front:end]
+        edits = reversed(list(_backwards(inner_true, inner_read, _costs(inner_true, inner_read, cost))))
+        middle = [
+            (op, None if i is None else i + front, None if j is None else j + front) for op, i, j in edits
+        ]
     return [
-        *(("same", place, place) for place in range(front)),
+        *(("same", index, index) for index in range(front)),
         *middle,
         *(("same", last + step, end + step) for step in range(back)),
     ]
@@ -124,8 +124,8 @@ def distance(true: str, read: str) -> int:
     """Return how many edits are the fewest, by the bit-vector algorithm of Hyyrö (2003)."""
     every = (1 << len(true)) - 1
     places = defaultdict[str, int](int)  # character → where it stands, as bits
-    for place, character in enumerate(true):
-        places[character] |= 1 << place
+    for index, character in enumerate(true):
+        places[character] |= 1 << index
     more, less = every, 0  # where a column of costs goes up by one, or down
     cost, diagonal, before = len(true), 0, 0
     for character in read:
@@ -144,36 +144,28 @@ def side_by_side(first: int, last: int, start: int, end: int) -> list[Edit]:
     both = min(last - first, end - start)
     return [
         *(("replaced", first + step, start + step) for step in range(both)),
-        *(("missing", place, None) for place in range(first + both, last)),
-        *(("extra", None, place) for place in range(start + both, end)),
+        *(("missing", index, None) for index in range(first + both, last)),
+        *(("extra", None, index) for index in range(start + both, end)),
     ]
 
 
-def _walked(true: str, read: str, at: int, most: int) -> list[Edit]:
-    """Return the edits, `most` of them, of texts that begin at a place, found from their ends back."""
-    return [
-        (what, i if i is None else i + at, j if j is None else j + at)
-        for what, i, j in reversed(list(_backwards(true, read, _costs(true, read, most))))
-    ]
-
-
-def _costs(true: str, read: str, most: int) -> list[list[int]]:
+def _costs(true: str, read: str, limit: int) -> list[list[int]]:
     """Return the cost of the first i characters of one text from the first j of the other, by i and j.
 
-    Of places that are more than `most` apart, it is only said that it is more.
+    Of places that are more than `limit` apart, it is only said that it is more.
     """
     beyond = len(true) + len(read)
     rows = [list(range(len(read) + 1))]
-    for i, one in enumerate(true, 1):
+    for i, true_character in enumerate(true, 1):
         above, row = rows[-1], [beyond] * (len(read) + 1)
         row[0] = i
-        for j in range(max(1, i - most), min(len(read), i + most) + 1):
-            other = read[j - 1]
-            if one == other:
+        for j in range(max(1, i - limit), min(len(read), i + limit) + 1):
+            read_character = read[j - 1]
+            if true_character == read_character:
                 row[j] = above[j - 1]
                 continue
             cost = 1 + min(above[j - 1], above[j], row[j - 1])
-            if i > 1 and j > 1 and one == read[j - 2] and true[i - 2] == other:
+            if i > 1 and j > 1 and true_character == read[j - 2] and true[i - 2] == read_character:
                 cost = min(cost, rows[-2][j - 2] + 1)
             row[j] = cost
         rows.append(row)
@@ -187,7 +179,12 @@ def _backwards(true: str, read: str, costs: list[list[int]]) -> Iterator[Edit]:
         if true[i - 1] == read[j - 1]:
             i, j = i - 1, j - 1
             yield "same", i, j
-        elif i > 1 and j > 1 and _crossed(true, read, i, j) and cost == costs[i - 2][j - 2] + 1:
+        elif (
+            i > 1
+            and j > 1
+            and true[i - 2 : i] == read[j - 1] + read[j - 2]
+            and cost == costs[i - 2][j - 2] + 1
+        ):
             i, j = i - 2, j - 2
             yield "swapped", i + 1, j + 1
             yield "swapped", i, j
@@ -200,9 +197,5 @@ def _backwards(true: str, read: str, costs: list[list[int]]) -> Iterator[Edit]:
         else:
             j -= 1
             yield "extra", None, j
-    yield from (("missing", place, None) for place in reversed(range(i)))
-    yield from (("extra", None, place) for place in reversed(range(j)))
-
-
-def _crossed(true: str, read: str, i: int, j: int) -> bool:
-    return true[i - 1] == read[j - 2] and true[i - 2] == read[j - 1]
+    yield from (("missing", index, None) for index in reversed(range(i)))
+    yield from (("extra", None, index) for index in reversed(range(j)))

@@ -9,7 +9,7 @@ from typing import Final
 
 from asyncbench.analysis.anatomy.arithmetic import flags_of
 from asyncbench.analysis.anatomy.edits import missing_end, slip, wrong_run
-from asyncbench.analysis.anatomy.numbers import MOST_DIGITS, NumberPair, number, pair_of, sign_of
+from asyncbench.analysis.anatomy.numbers import MOST_DIGITS, number, pair_of, sign_of
 from asyncbench.suites.llm_arithmetic import drop_thinking, layered_number
 
 # ── kinds of errors, in the order in which one is chosen ─────────────────────────────────────────
@@ -80,7 +80,7 @@ OF_ANSWERS: Final[Mapping[str, str]] = {
 }
 
 KINDS: Final[Mapping[str, str]] = {**OF_REPLIES, **OF_ANSWERS}
-ORDER: Final[Mapping[str, int]] = {kind: place for place, kind in enumerate(KINDS)}
+ORDER: Final[Mapping[str, int]] = {kind: index for index, kind in enumerate(KINDS)}
 
 
 def first_of(flags: frozenset[str]) -> str:
@@ -209,20 +209,16 @@ def anatomy(
     """
     reply = end_of(reply or "")
     if answer is None:
-        return _unread(expected, reply, answer_type, task, operands)
+        kind = reply_kind(reply)
+        flags = {kind} if kind else set[str]()
+        if answer_type in ("integer", "decimal", "scientific"):
+            flags |= _flags_of_number_in(expected, reply, task, operands)
+        return Error(kind=kind or UNCLASSIFIED, flags=frozenset(flags), digits=_count(expected))
     if answer_type == "text":
         return _text(expected, answer, operands)
     if answer_type == "fraction":
         return _fraction(expected, answer, task, operands)
     return _number(expected, answer, reply, answer_type, task, operands)
-
-
-def _unread(expected: str, reply: str, answer_type: str, task: str, operands: Sequence[str]) -> Error:
-    kind = reply_kind(reply)
-    flags = {kind} if kind else set[str]()
-    if answer_type in ("integer", "decimal", "scientific"):
-        flags |= _flags_of_number_in(expected, reply, task, operands)
-    return Error(kind=kind or UNCLASSIFIED, flags=frozenset(flags), digits=_count(expected))
 
 
 def _flags_of_number_in(expected: str, reply: str, task: str, operands: Sequence[str]) -> frozenset[str]:
@@ -239,64 +235,52 @@ def _number(
     expected: str, answer: str, reply: str, answer_type: str, task: str, operands: Sequence[str]
 ) -> Error:
     pair = pair_of(expected, answer, sign=sign_of(task), operands=operands)
-    if pair is None:
-        return _incomparable(expected, answer)
+    if pair is None:  # one is no number of a length that is compared
+        too_long = len(answer) > MOST_DIGITS >= len(expected)
+        value = None if too_long else number(answer)
+        far = value is not None and value.adjusted() > MOST_DIGITS
+        flags = frozenset({"wrong_magnitude"} if too_long or far else set[str]())
+        return Error(kind=first_of(flags), flags=flags, digits=_count(expected))
+
     flags = flags_of(pair)
     if answer_type == "scientific" and "point_moved" in flags:  # as a number with an exponent has it
         flags = flags - {"point_moved"} | {"exponent_off"}
-    if reply and (whole := grouped(reply)) is not None and whole != answer and _is_part(answer, whole):
+    whole = grouped(reply) if reply else None
+    if whole is not None and number(answer) not in (None, number(whole)):  # the last group alone was read
         flags |= {"grouped_digits"}
+
+    # Which of the truth's own digits are wrong: the answer may have more decimals.
+    extra = len(str(pair.last_place)) - 1
+    true_digits = pair.true_digits[: len(pair.true_digits) - extra]
+    read_digits = pair.read_digits[: len(pair.read_digits) - extra]
     return Error(
         kind="sign" if "sign" in flags and pair.true == -pair.read else first_of(flags - {"sign"}),
         flags=flags,
         digits=len(pair.true_digits),
         length_error=pair.read_point - pair.true_point,
-        **_wrong(pair),
+        **wrong_places(true_digits, read_digits),
     )
-
-
-def _is_part(answer: str, whole: str) -> bool:
-    """Whether what was read is the last of the groups alone."""
-    read = number(answer)
-    return read is not None and read != number(whole)
-
-
-def _incomparable(expected: str, answer: str) -> Error:
-    """Return the error of texts of which one is no number of a length that is compared."""
-    too_long = len(answer) > MOST_DIGITS >= len(expected)
-    value = None if too_long else number(answer)
-    far = value is not None and value.adjusted() > MOST_DIGITS
-    flags = frozenset({"wrong_magnitude"} if too_long or far else set[str]())
-    return Error(kind=first_of(flags), flags=flags, digits=_count(expected))
-
-
-def _wrong(pair: NumberPair) -> dict[str, tuple[int, ...]]:
-    """Return which of the truth's own digits are wrong, from both ends."""
-    extra = len(str(pair.last_place)) - 1  # decimals that the answer alone has
-    true = pair.true_digits[: len(pair.true_digits) - extra]
-    read = pair.read_digits[: len(pair.read_digits) - extra]
-    return wrong_places(true, read)
 
 
 def wrong_places(true: str, read: str) -> dict[str, tuple[int, ...]]:
     """Return the places of `true` that differ from `read`, laid side by side at the left and at the right."""
     return {
-        "wrong_from_left": _places(true, read),
-        "wrong_from_right": _places(true[::-1], read[::-1]),
+        "wrong_from_left": _wrong_indexes(true, read),
+        "wrong_from_right": _wrong_indexes(true[::-1], read[::-1]),
     }
 
 
-def _places(true: str, read: str) -> tuple[int, ...]:
+def _wrong_indexes(true: str, read: str) -> tuple[int, ...]:
     padded = read[:MOST_PLACES].ljust(min(len(true), MOST_PLACES))
     pairs = zip(true[:MOST_PLACES], padded, strict=False)
-    return tuple([i for i, (one, other) in enumerate(pairs, 1) if one != other])  # a list is made faster
+    return tuple([i for i, (right, got) in enumerate(pairs, 1) if right != got])  # a list is made faster
 
 
 # ── fractions and texts ──────────────────────────────────────────────────────────────────────
 
 
 def _fraction(expected: str, answer: str, task: str, operands: Sequence[str]) -> Error:
-    true, read = _parts(expected), _parts(answer)
+    true, read = _fraction_terms(expected), _fraction_terms(answer)
     if true is None or read is None:
         return Error(kind=UNCLASSIFIED, digits=_count(expected))
     (above, below), (over, under) = true, read
@@ -324,10 +308,10 @@ def _fraction(expected: str, answer: str, task: str, operands: Sequence[str]) ->
 
 def _other_fractions(task: str, operands: Sequence[str]) -> set[tuple[int, int]]:
     """Return what the other operations make of two fractions, in lowest terms, without signs."""
-    parts = [_parts(operand) for operand in operands]
-    if len(parts) != 2 or any(part is None or not part[1] for part in parts):
+    terms = [_fraction_terms(operand) for operand in operands]
+    if len(terms) != 2 or any(term is None or not term[1] for term in terms):
         return set()
-    left, right = (Fraction(*part) for part in parts if part is not None)
+    left, right = (Fraction(*term) for term in terms if term is not None)
     results = {"+": left + right, "-": abs(left - right), "×": left * right}
     if right:
         results["÷"] = left / right
@@ -335,48 +319,45 @@ def _other_fractions(task: str, operands: Sequence[str]) -> set[tuple[int, int]]
     return {(value.numerator, value.denominator) for value in results.values() if value}
 
 
-def _parts(text: str) -> tuple[int, int] | None:
+def _fraction_terms(text: str) -> tuple[int, int] | None:
     if len(text) > MOST_DIGITS:
         return None
-    above, slash, below = text.partition("/")
-    values = number(above), number(below)
+    above_text, slash, below_text = text.partition("/")
+    values = number(above_text), number(below_text)
     if not slash or None in values:
         return None
-    one, other = (Decimal(value or 0) for value in values)
-    if max(one.adjusted(), other.adjusted()) > MOST_DIGITS:  # 1e30000000 as an int takes minutes
+    above, below = (Decimal(value or 0) for value in values)
+    if max(above.adjusted(), below.adjusted()) > MOST_DIGITS:  # 1e30000000 as an int takes minutes
         return None
-    whole = one == one.to_integral_value() and other == other.to_integral_value()
-    return (int(one), int(other)) if whole else None
+    whole = above == above.to_integral_value() and below == below.to_integral_value()
+    return (int(above), int(below)) if whole else None
 
 
 def _text(expected: str, answer: str, operands: Sequence[str]) -> Error:
-    most = 2 * len(expected) + 100  # beyond, it is another text
-    read = answer[:most]
-    flags = set[str]()
-    if len(answer) <= most:
-        flags = {kind for kind in _text_kinds(expected, read, operands) if kind}
+    longest = 2 * len(expected) + 100  # beyond, it is another text
+    read = answer[:longest]
+    kinds: list[str | None] = []
+    if len(answer) <= longest:
+        kinds = [
+            "operand_echoed" if answer in operands else None,
+            "reversed" if answer == expected[::-1] else None,
+            "case" if answer.casefold() == expected.casefold() else None,
+            "decorated" if expected in answer and answer.strip("\"'`*.“”‘’ \n") == expected else None,
+            "prose" if expected in answer and len(answer) > len(expected) + 5 else None,
+            slip(expected, answer),
+            missing_end(expected, answer),
+            wrong_run(expected, answer),
+        ]
     elif expected and expected in answer:
-        flags.add("prose")
+        kinds = ["prose"]
+    flags = frozenset(kind for kind in kinds if kind)
     return Error(
-        kind=first_of(frozenset(flags)),
-        flags=frozenset(flags),
+        kind=first_of(flags),
+        flags=flags,
         digits=len(expected),
         length_error=len(answer) - len(expected),
         **wrong_places(expected, read),
     )
-
-
-def _text_kinds(expected: str, answer: str, operands: Sequence[str]) -> list[str | None]:
-    return [
-        "operand_echoed" if answer in operands else None,
-        "reversed" if answer == expected[::-1] else None,
-        "case" if answer.casefold() == expected.casefold() else None,
-        "decorated" if expected in answer and answer.strip("\"'`*.“”‘’ \n") == expected else None,
-        "prose" if expected in answer and len(answer) > len(expected) + 5 else None,
-        slip(expected, answer),
-        missing_end(expected, answer),
-        wrong_run(expected, answer),
-    ]
 
 
 def _count(text: str) -> int:

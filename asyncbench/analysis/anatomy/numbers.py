@@ -63,12 +63,12 @@ class Columns:
 
 def columns_of(left: int, right: int) -> Columns:
     """Return left + right under each other; where their signs differ, it is a subtraction."""
-    upper, lower, borrows = _under_each_other(left, right)
+    upper, lower, borrows = _larger_first(left, right)
     written = str(upper)
     above, below = (tuple(map(int, text[::-1])) for text in (written, str(lower).rjust(len(written), "0")))
     carried, carry = [], False
-    for one, other in zip(above, below, strict=True):
-        carry = one - other - carry < 0 if borrows else one + other + carry > 9
+    for top, bottom in zip(above, below, strict=True):
+        carry = top - bottom - carry < 0 if borrows else top + bottom + carry > 9
         carried.append(carry)
     return Columns(above, below, borrows, tuple(carried))
 
@@ -79,7 +79,7 @@ def carries_and_chain(left: int, right: int) -> tuple[int, int]:
     Of 999 + 1 it ripples through three, of 55 + 55 through one: a carry begins where a column makes one by
     itself and goes on through columns that pass it on only because they receive it.
     """
-    upper, lower, borrows = _under_each_other(left, right)
+    upper, lower, borrows = _larger_first(left, right)
     result = upper - lower if borrows else upper + lower
     # A digit has four bits of these, so all columns are looked at together. A digit of the result is odd or
     # even as both others and the carry into it say; one that passes the carry on is left 0, or 9 by a borrow.
@@ -94,7 +94,7 @@ def carries_and_chain(left: int, right: int) -> tuple[int, int]:
     return into.bit_count(), chain
 
 
-def _under_each_other(left: int, right: int) -> tuple[int, int, bool]:
+def _larger_first(left: int, right: int) -> tuple[int, int, bool]:
     """Return both without their signs, the larger first, and whether it is a subtraction."""
     borrows = (left < 0) != (right < 0) and bool(left) and bool(right)
     return max(abs(left), abs(right)), min(abs(left), abs(right)), borrows
@@ -157,11 +157,11 @@ def pair_of(expected: str, answer: str, *, sign: Sign | None, operands: Sequence
     terms = list(map(_term, operands))
     places = max(true.places, read.needed)  # graders write 12.5 as 12.5000
     if sign in ("+", "-"):
-        places = max(places, _places_of(terms, most=true.places + _MORE_PLACES))
+        places = max(places, _decimals(terms, limit=true.places + _MORE_PLACES))
     # Of two numbers like 1e-30000000 the digits are few, but the zeros before or behind them are not.
     if abs(places) > MOST_DIGITS or max(true.adjusted, read.adjusted) + places > MOST_DIGITS:
         return None
-    true_units, read_units = true.in_units(places), read.in_units(places)
+    true_units, read_units = true.scaled(places), read.scaled(places)
     true_digits, read_digits = _digits(true_units, places), _digits(read_units, places)
     return NumberPair(
         true=true_units,
@@ -173,7 +173,7 @@ def pair_of(expected: str, answer: str, *, sign: Sign | None, operands: Sequence
         true_point=len(true_digits) - max(places, 0),
         read_point=len(read_digits) - max(places, 0),
         sign=sign,
-        operands=_in_units(terms, places),
+        operands=_operand_units(terms, places),
     )
 
 
@@ -196,7 +196,7 @@ class Term(NamedTuple):
         """The power of ten of the first digit."""
         return len(str(abs(self.units))) - 1 - self.places
 
-    def in_units(self, places: int) -> int:
+    def scaled(self, places: int) -> int:
         """Return it in units of 10**-places, of which it is whole."""
         more = places - self.places
         if not self.units:
@@ -232,16 +232,16 @@ def whole_operands(operands: Sequence[str]) -> tuple[int, int] | None:
     if len(operands) == 2 and all(text.isdecimal() and len(text) <= MOST_DIGITS for text in operands):
         return int(operands[0]), int(operands[1])
     terms = list(map(_term, operands))
-    return _in_units(terms, max((term.places for term in terms if term is not None), default=0))
+    return _operand_units(terms, max((term.places for term in terms if term is not None), default=0))
 
 
-def _places_of(terms: Sequence[Term | None], *, most: int) -> int:
+def _decimals(terms: Sequence[Term | None], *, limit: int) -> int:
     """Return how many decimals the terms of a sum have, which may be more than its own: 1.25 + 1.75 = 3.0."""
-    places = [term.places for term in terms if term is not None and term.places <= most]
-    return max(places, default=most - _MORE_PLACES)
+    places = [term.places for term in terms if term is not None and term.places <= limit]
+    return max(places, default=limit - _MORE_PLACES)
 
 
-def _in_units(terms: Sequence[Term | None], places: int) -> tuple[int, int] | None:
+def _operand_units(terms: Sequence[Term | None], places: int) -> tuple[int, int] | None:
     """Return two operands as whole numbers of 10**-places; None: there are not two, or not all are whole."""
     if len(terms) != 2 or (left := terms[0]) is None or (right := terms[1]) is None:
         return None
@@ -249,7 +249,7 @@ def _in_units(terms: Sequence[Term | None], places: int) -> tuple[int, int] | No
         return None
     if max(left.adjusted, right.adjusted) + places > MOST_DIGITS:
         return None
-    return left.in_units(places), right.in_units(places)
+    return left.scaled(places), right.scaled(places)
 
 
 def _digits(units: int, places: int) -> str:
