@@ -45,38 +45,35 @@ def check_select(
         ConfigError: it is something else.
         duckdb.Error: its syntax is wrong.
     """
-    parts = _parsed(connection, query, source)
-    kinds = {str(part.get("type")) for part in parts}
-    written = {kind for kind in kinds if kind.endswith("_NODE")} - _SELECTS
-    if parts[-1]["error"] or len(parts[-1]["statements"]) != 1 or written:
-        raise ConfigError(
-            f"{source}: give one SELECT statement. Nothing else runs, because nothing may change."
-        )
-    functions = [part["function"] for part in parts if part.get("type") == "TABLE_FUNCTION"]
-    if refused := {one["function_name"].lower() for one in functions} - TABLE_FUNCTIONS:
-        raise ConfigError(
-            f"{source}: a query reads only the views {', '.join(views)}, so it cannot use "
-            f"{', '.join(sorted(refused))}(). After FROM you can use {', '.join(sorted(TABLE_FUNCTIONS))}"
-        )
-
-
-def _parsed(connection: "duckdb.DuckDBPyConnection", query: str, source: str) -> list[Mapping[str, Any]]:
-    """Return every object of a query's tree, the outermost last."""
-    parts: list[Mapping[str, Any]] = []
-
-    def keep(part: Mapping[str, Any]) -> Mapping[str, Any]:
-        parts.append(part)
-        return part
-
     connection.extract_statements(query)  # tells where the syntax is wrong
     ((tree,),) = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
+
+    # Every object of the query's tree, the outermost last.
+    nodes: list[Mapping[str, Any]] = []
+
+    def keep(node: Mapping[str, Any]) -> Mapping[str, Any]:
+        nodes.append(node)
+        return node
+
     try:
         json.loads(tree, object_hook=keep)
     except RecursionError:
         raise ConfigError(
             f"{source}: the query is nested too deeply to be checked. Write it flatter."
         ) from None
-    return parts
+
+    kinds = {str(node.get("type")) for node in nodes}
+    written = {kind for kind in kinds if kind.endswith("_NODE")} - _SELECTS
+    if nodes[-1]["error"] or len(nodes[-1]["statements"]) != 1 or written:
+        raise ConfigError(
+            f"{source}: give one SELECT statement. Nothing else runs, because nothing may change."
+        )
+    functions = [node["function"] for node in nodes if node.get("type") == "TABLE_FUNCTION"]
+    if refused := {function["function_name"].lower() for function in functions} - TABLE_FUNCTIONS:
+        raise ConfigError(
+            f"{source}: a query reads only the views {', '.join(views)}, so it cannot use "
+            f"{', '.join(sorted(refused))}(). After FROM you can use {', '.join(sorted(TABLE_FUNCTIONS))}"
+        )
 
 
 def line_of(error: Exception) -> str:
@@ -183,77 +180,81 @@ def raw(table: str, n: int) -> str:
     return f"raw_{table}_{n}"
 
 
-def add_chosen(connection: "duckdb.DuckDBPyConnection", of: Chosen, known: Names | None = None) -> Names:
+def add_chosen(connection: "duckdb.DuckDBPyConnection", choice: Chosen, given: Names | None = None) -> Names:
     """Make the views of chosen trials, given all tables of each folder; return what models are called.
 
     In views of several folders the column `folder` comes first, and a trial_id begins with it: two folders
-    may hold the same trial. A model or lane that several have is named with its folder, or as is `known`.
+    may hold the same trial. A model or lane that several have is named with its folder, or as in `given`.
 
     Raises:
         ConfigError: a filter is wrong, or leaves nothing.
     """
-    naming = of.several and known is None
-    here = _named_in(connection, of, "model", _MODELS) if naming or of.models else {}
-    names = known or {}
+    naming = choice.several and given is None
+    here = _named_in(connection, choice, "model", _MODELS) if naming or choice.models else {}
+    names = given or {}
     if naming:
-        lanes = _named_in(connection, of, "lane", ("lanes",))
+        lanes = _named_in(connection, choice, "lane", ("lanes",))
         names = _distinct_names({label: here[label] | lanes[label] for label in here})
     models = set[str]().union(*here.values())
-    _check_names(connection, of, models)
-    wanted = _wanted(of, models)
-    _view(connection, of, names, "problems", wanted["problems"])
-    condition = _condition(connection, of)
-    with explaining_where(of.where):  # an aggregate, or a parameter, is only found out here
-        for n in range(len(of.paths)):
-            rows = connection.sql(_rows(of, "trials", n, wanted["trials"]))
+    _check_names(connection, choice, models)
+    wanted = _wanted(choice, models)
+    _view(connection, choice, names, "problems", wanted["problems"])
+    condition = _condition(connection, choice)
+    with explaining_where(choice.where):  # an aggregate, or a parameter, is only found out here
+        for n in range(len(choice.paths)):
+            rows = connection.sql(_rows(choice, "trials", n, wanted["trials"]))
             (rows if condition is None else rows.filter(condition)).create_view(f"chosen_{n}")
     for table in SCHEMAS:
-        _view(connection, of, names, table, wanted[table])
-    with explaining_where(of.where):
-        if of.filtered and not connection.sql("SELECT 1 FROM trials LIMIT 1").fetchall():
-            raise ConfigError(f"{of}: no trial matches {of.said}. Leave one of them out, or change it.")
+        _view(connection, choice, names, table, wanted[table])
+    with explaining_where(choice.where):
+        if choice.filtered and not connection.sql("SELECT 1 FROM trials LIMIT 1").fetchall():
+            raise ConfigError(
+                f"{choice}: no trial matches {choice.said}. Leave one of them out, or change it."
+            )
     return names
 
 
-def _wanted(of: Chosen, models: Collection[str]) -> dict[str, str]:
+def _wanted(choice: Chosen, models: Collection[str]) -> dict[str, str]:
     """Return which rows of each table are wanted, as SQL; that of `where` comes on top."""
-    filters = {"suite": of.suite, "task": of.task}
+    filters = {"suite": choice.suite, "task": choice.task}
     alike = [f"{name} = {quoted(value)}" for name, value in filters.items() if value is not None]
-    kinds, listed = " AND ".join(alike) or "true", ", ".join(map(quoted, of.models))
+    kinds, listed = " AND ".join(alike) or "true", ", ".join(map(quoted, choice.models))
     of_models = f"model IN ({listed})" if listed else "true"
     others = f"lane NOT IN ({', '.join(map(quoted, models))})" if models else "true"  # groups of models
     return {
         "problems": kinds,
         "trials": f"{kinds} AND {of_models}",
-        "grades": f"{kinds} AND {of_models} AND {_OF_TRIALS if of.where else 'true'}",
-        "attempts": f"{of_models} AND {_OF_TRIALS if alike or of.where else 'true'}",
-        "skipped": f"{kinds} AND {of_models} AND {of.where is None}",  # it may be on what came of a trial
+        "grades": f"{kinds} AND {of_models} AND {_OF_TRIALS if choice.where else 'true'}",
+        "attempts": f"{of_models} AND {_OF_TRIALS if alike or choice.where else 'true'}",
+        "skipped": f"{kinds} AND {of_models} AND {choice.where is None}",  # it may be on what came of a trial
         "steps": of_models,
         "lanes": f"(lane IN ({listed}) OR {others})" if listed else "true",
     }
 
 
-def _rows(of: Chosen, table: str, n: int, wanted: str) -> str:
+def _rows(choice: Chosen, table: str, n: int, wanted: str) -> str:
     """Return the query of the n-th folder's rows of a table."""
     wanted = wanted.replace("{n}", str(n))
-    folder = f"{quoted([*of.labels][n])} AS folder," if of.several else ""
+    folder = f"{quoted([*choice.labels][n])} AS folder," if choice.several else ""
     return f"SELECT {folder} * FROM {raw(table, n)} WHERE {wanted.replace('{n}', str(n))}"  # noqa: S608  quoted
 
 
-def _view(connection: "duckdb.DuckDBPyConnection", of: Chosen, names: Names, table: str, wanted: str) -> None:
+def _view(
+    connection: "duckdb.DuckDBPyConnection", choice: Chosen, names: Names, table: str, wanted: str
+) -> None:
     """Make one view of the rows that are wanted, those of each folder as `names` has its models."""
     columns = SCHEMAS[table].names if table in SCHEMAS else ()
-    parts = [
-        f"SELECT * {_replaced(of, names, label, columns)} FROM "  # noqa: S608  our words, quoted names
-        + (f"chosen_{n}" if table == "trials" else f"({_rows(of, table, n, wanted)})")
-        for n, label in enumerate(of.labels)
+    selects = [
+        f"SELECT * {_replaced(choice, names, label, columns)} FROM "  # noqa: S608  our words, quoted names
+        + (f"chosen_{n}" if table == "trials" else f"({_rows(choice, table, n, wanted)})")
+        for n, label in enumerate(choice.labels)
     ]
-    connection.execute(f"CREATE VIEW {table} AS {' UNION ALL '.join(parts)}")
+    connection.execute(f"CREATE VIEW {table} AS {' UNION ALL '.join(selects)}")
 
 
-def _replaced(of: Chosen, names: Names, label: str, columns: Collection[str]) -> str:
+def _replaced(choice: Chosen, names: Names, label: str, columns: Collection[str]) -> str:
     """Return what becomes of columns whose values several folders may have."""
-    if not of.several:
+    if not choice.several:
         return ""
     replacements = {"trial_id": "folder || '/' || trial_id"} if "trial_id" in columns else {}
     for column in {"model", "lane"} & {*columns}:
@@ -277,13 +278,13 @@ def quoted(text: str) -> str:
 
 
 def _named_in(
-    connection: "duckdb.DuckDBPyConnection", of: Chosen, column: str, tables: Sequence[str]
+    connection: "duckdb.DuckDBPyConnection", choice: Chosen, column: str, tables: Sequence[str]
 ) -> dict[str, set[str]]:
     """Return the values of a column by folder."""
-    by_folder: dict[str, set[str]] = {label: set() for label in of.labels}
+    by_folder: dict[str, set[str]] = {label: set() for label in choice.labels}
     rows = " UNION ".join(
         f"SELECT {quoted(label)}, {column} FROM {raw(table, n)}"  # noqa: S608  our words, a quoted one
-        for n, label in enumerate(of.labels)
+        for n, label in enumerate(choice.labels)
         for table in tables
     )
     for label, value in connection.sql(rows).fetchall():
@@ -307,36 +308,38 @@ def _distinct_names(by_folder: Mapping[str, Collection[str]]) -> Names:
 # ── errors in filters ────────────────────────────────────────────────────────────────────────────
 
 
-def _check_names(connection: "duckdb.DuckDBPyConnection", of: Chosen, models: Collection[str]) -> None:
+def _check_names(connection: "duckdb.DuckDBPyConnection", choice: Chosen, models: Collection[str]) -> None:
     """Refuse a suite, task or model that no folder has."""
-    for option, values in (("suite", (of.suite,)), ("task", (of.task,)), ("models", of.models)):
+    for option, values in (("suite", (choice.suite,)), ("task", (choice.task,)), ("models", choice.models)):
         wanted = {value for value in values if value is not None}
         if not wanted:
             continue
         there = models
         if option != "models":
-            there = set[str]().union(*_named_in(connection, of, option, ("trials",)).values())
+            there = set[str]().union(*_named_in(connection, choice, option, ("trials",)).values())
         if unknown := sorted(wanted - {*there}):
             listed = ", ".join(sorted(there)) or "none"
-            raise ConfigError(f"--{option} {', '.join(unknown)}: {of} has no trial of it. It has: {listed}.")
+            raise ConfigError(
+                f"--{option} {', '.join(unknown)}: {choice} has no trial of it. It has: {listed}."
+            )
 
 
-def _condition(connection: "duckdb.DuckDBPyConnection", of: Chosen) -> "duckdb.Expression | None":
+def _condition(connection: "duckdb.DuckDBPyConnection", choice: Chosen) -> "duckdb.Expression | None":
     """Return the condition of `--where`, which may read problems, too, but nothing else.
 
     Raises:
         ConfigError: it is no condition over the columns of `trials`.
     """
-    if of.where is None:
+    if choice.where is None:
         return None
     import duckdb
 
-    with explaining_where(of.where):
-        condition = duckdb.SQLExpression(of.where)  # one expression: nothing can follow it
-        check_select(connection, f"SELECT ({of.where}\n)", ("trials", "problems"), source="--where")
-        kind = connection.sql(_rows(of, "trials", 0, "true")).select(condition).types[0]
+    with explaining_where(choice.where):
+        condition = duckdb.SQLExpression(choice.where)  # one expression: nothing can follow it
+        check_select(connection, f"SELECT ({choice.where}\n)", ("trials", "problems"), source="--where")
+        kind = connection.sql(_rows(choice, "trials", 0, "true")).select(condition).types[0]
     if kind != "BOOLEAN":
-        raise ConfigError(f'--where {of.where}: this is no condition. Write one, such as "length > 5".')
+        raise ConfigError(f'--where {choice.where}: this is no condition. Write one, such as "length > 5".')
     return condition
 
 
@@ -363,43 +366,43 @@ def explaining_where(where: str | None) -> Iterator[None]:
 # ── manifests ────────────────────────────────────────────────────────────────────────────────────
 
 
-def joined_manifests(parts: Sequence[tuple[Manifest, Callable[[str], str]]], of: Chosen) -> Manifest:
+def joined_manifests(manifests: Sequence[tuple[Manifest, Callable[[str], str]]], choice: Chosen) -> Manifest:
     """Return what the manifests of folders say together of what is chosen.
 
     Args:
-        parts: each with a function that returns what its models are called among all.
+        manifests: each with a function that returns what its models are called among all.
         of: what is chosen; a condition leaves what was planned as it is.
     """
     runs: dict[str, dict[str, Any]] = {}
-    for manifest, called in parts:
+    for manifest, called in manifests:
         for run, entry in manifest.get("runs", {}).items():
             together = runs.setdefault(run, {"planned": {}, "left_out": 0})
             together["left_out"] += entry.get("left_out", 0)
             for model, conditions in entry["planned"].items():
-                if not of.models or model in of.models:
+                if not choice.models or model in choice.models:
                     together["planned"][called(model)] = {
-                        name: _planned(suites, of) for name, suites in conditions.items()
+                        name: _planned(suites, choice) for name, suites in conditions.items()
                     }
-    manifests = [manifest for manifest, _ in parts]
+    entries = [manifest for manifest, _ in manifests]
     return {
-        "sweep": ", ".join(dict.fromkeys(manifest["sweep"] for manifest in manifests)),
-        "simulated": any(manifest.get("simulated") for manifest in manifests),
-        IMPORTED: all(manifest.get(IMPORTED) for manifest in manifests),
+        "sweep": ", ".join(dict.fromkeys(manifest["sweep"] for manifest in entries)),
+        "simulated": any(manifest.get("simulated") for manifest in entries),
+        IMPORTED: all(manifest.get(IMPORTED) for manifest in entries),
         RECORDED: [
             entry | {"alias": called(entry["alias"])}
-            for manifest, called in parts
+            for manifest, called in manifests
             for entry in manifest.get(RECORDED, [])
-            if entry["alias"] in (of.models or (entry["alias"],))
+            if entry["alias"] in (choice.models or (entry["alias"],))
         ],
         "runs": runs,
     }
 
 
-def _planned(suites: Mapping[str, Any], of: Chosen) -> dict[str, Any]:
+def _planned(suites: Mapping[str, Any], choice: Chosen) -> dict[str, Any]:
     return {
-        suite: {task: trials for task, trials in tasks.items() if of.task in (None, task)}
+        suite: {task: trials for task, trials in tasks.items() if choice.task in (None, task)}
         if isinstance(tasks, Mapping)
         else tasks  # of an early version
         for suite, tasks in suites.items()
-        if of.suite in (None, suite)
+        if choice.suite in (None, suite)
     }

@@ -134,7 +134,7 @@ class FolderViews(NamedTables):
             return self.snapshots[0].read_coded(name, columns, self._counted(name), coded=CODED)
         return self.table(f"SELECT {', '.join(columns)} FROM {name}")  # noqa: S608  names of ours
 
-    def of_trials(
+    def trial_rows(
         self, name: str, columns: Sequence[str], ids: Sequence[str], *, by: str = "trial_id"
     ) -> Iterator[pa.RecordBatch]:
         """Yield columns of a table, of rows alone that have one of these ids in the column `by`."""
@@ -221,66 +221,62 @@ def counted(folder: Folders, count: Callable[[FolderViews], T]) -> T:
 
 @contextmanager
 def open_views(
-    folder: Folders, *snapshots: Snapshot, known: Names | None = None, keeps: bool = False
+    folder: Folders, *snapshots: Snapshot, given: Names | None = None, keeps: bool = False
 ) -> Iterator[FolderViews]:
     """Open the views of folders as snapshots have them; from then on DuckDB gets no file and no setting.
 
     Args:
         folder: the folders.
         snapshots: of each.
-        known: what models are called, where the snapshots do not hold enough to tell.
+        given: what models are called, where the snapshots do not hold enough to tell.
         keeps: whether a large folder keeps what is counted, as the snapshots hold all of it.
 
     Raises:
         ConfigError: a filter is wrong, or leaves nothing; meanwhile, too.
     """
-    of, names, sources = chosen(folder), dict[tuple[str, str], str](), Sources()
-    alone = keeps and not of.several and of.where is None  # a condition may be another one each time
-    state = state_of(of.paths[0], snapshots[0]) if alone else None
+    choice, names, sources = chosen(folder), dict[tuple[str, str], str](), Sources()
+    alone = keeps and not choice.several and choice.where is None  # a condition may be another one each time
+    state = state_of(choice.paths[0], snapshots[0]) if alone else None
     with ExitStack() as until_closed:
-        connector = Connector(lambda: until_closed.enter_context(_connected(of, snapshots, sources)))
-        if not of.plain:
+        connector = Connector(lambda: until_closed.enter_context(_connected(choice, snapshots, sources)))
+        if not choice.plain:
             connection = connector.connection()
             with sources.telling():
-                names = {**add_chosen(connection, of, known)}
-        with explaining_where(of.where):  # it may fail on some rows
+                names = {**add_chosen(connection, choice, given)}
+        with explaining_where(choice.where):  # it may fail on some rows
             yield FolderViews(
                 connector=connector,
                 sources=sources,
                 snapshots=snapshots,
-                chosen=of,
+                chosen=choice,
                 names=names,
-                counts=KeptCounts(folder=of.paths[0], state=state),
-                options=(of.options, of.loaded),
+                counts=KeptCounts(folder=choice.paths[0], state=state),
+                options=(choice.options, choice.loaded),
             )
 
 
 @contextmanager
 def _connected(
-    of: Chosen, snapshots: Sequence[Snapshot], sources: Sources
+    choice: Chosen, snapshots: Sequence[Snapshot], sources: Sources
 ) -> Iterator["duckdb.DuckDBPyConnection"]:
     """Connect to DuckDB with the tables of all folders."""
     import duckdb  # 0.2 s, which commands without figures need not wait for
 
+    listed = [[known_parts(each) for each in folders_of(folder)] for folder in choice.paths]
+    # An exact quantile holds every value, and cannot spill.
+    room = MEMORY + _listed_trials(choice.paths) // 10_000 if all(map(any, listed)) else MEMORY_OF_UNKNOWN
     with (
         tempfile.TemporaryDirectory(prefix="asyncbench-sql-") as spill,
         duckdb.connect(
-            ":memory:", config={**_SETTINGS, **_room(of.paths), "temp_directory": spill}
+            ":memory:", config={**_SETTINGS, "memory_limit": f"{room}MB", "temp_directory": spill}
         ) as connection,
     ):
-        for n, (path, snapshot) in enumerate(zip(of.paths, snapshots, strict=True)):
-            named = str if of.plain else partial(raw, n=n)
-            add_tables(connection, path, snapshot, sources, named=named, loaded=of.loaded)
+        for n, (path, snapshot) in enumerate(zip(choice.paths, snapshots, strict=True)):
+            named = str if choice.plain else partial(raw, n=n)
+            add_tables(connection, path, snapshot, sources, named=named, loaded=choice.loaded)
         connection.execute(MACROS)
         connection.execute(_THEN)
         yield connection
-
-
-def _room(folders: Sequence[Path]) -> Mapping[str, str]:
-    """Return how much memory DuckDB may take: an exact quantile holds every value, and cannot spill."""
-    listed = [[known_parts(each) for each in folders_of(folder)] for folder in folders]
-    room = MEMORY + _listed_trials(folders) // 10_000 if all(map(any, listed)) else MEMORY_OF_UNKNOWN
-    return {"memory_limit": f"{room}MB"}
 
 
 def _listed_trials(folders: Sequence[Path]) -> int:
@@ -289,5 +285,5 @@ def _listed_trials(folders: Sequence[Path]) -> int:
 
 def manifest_of(folder: Folders) -> Manifest:
     """Return what the manifests of folders say together; raises as `counted` does."""
-    of = chosen(folder)
-    return read_manifest(of.paths[0]) if of.plain else counted(of, lambda views: views.manifest)
+    choice = chosen(folder)
+    return read_manifest(choice.paths[0]) if choice.plain else counted(choice, lambda views: views.manifest)

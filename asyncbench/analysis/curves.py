@@ -109,7 +109,7 @@ class Curve:
         """The longest length that was asked."""
         return self.points[-1][0]
 
-    def at(self, length: float) -> At:
+    def share_at(self, length: float) -> At:
         """Return the share right at a length with its 95 % interval; None: the counts leave it open."""
         if self.line is not None:
             logit, half = self.line.logit(length), Z_95 * sqrt(self.line.variance(length))
@@ -119,8 +119,8 @@ class Curve:
             return (seen.share, *(seen.interval or UNKNOWN)) if length == self.shortest else (None, *UNKNOWN)
         if self.state == CurveState.RISING_STEP:
             mirrored = tuple((-x, right, trials) for x, right, trials in reversed(self.points))
-            return Curve(points=mirrored, state=CurveState.SEPARATED, line=None).at(-length)
-        return self._on_the_step(length)
+            return Curve(points=mirrored, state=CurveState.SEPARATED, line=None).share_at(-length)
+        return self._share_at_step(length)
 
     def length_at(self, share: float, *, limits: bool = True) -> Length:
         """Return the length up to which at least this share, in (0, 1), is right.
@@ -136,9 +136,13 @@ class Curve:
         if self.state == CurveState.RISING_STEP:
             return self._length(why="accuracy rises with length")
         logit = log(share / (1 - share))
-        low, high = self._limits(logit) if limits else (None, None)
+        low = high = None
+        if limits:  # the least and the greatest length that may have this logit; None: beyond those asked
+            refused, inside = self._refused(), self._likeliest(logit)
+            low = _edge(lambda length: refused(length, logit), inside=inside, outside=self.shortest)
+            high = _edge(lambda length: refused(length, logit), inside=inside, outside=self.longest)
         if self.line is None:
-            return self._length_on_the_step(share, low, high)
+            return self._length_at_step(share, low, high)
         at_ends = [self.line.logit(x) >= logit for x in (self.shortest, self.longest)]
         if all(at_ends):
             return self._length(low=low, high=None, bound="above")
@@ -166,25 +170,26 @@ class Curve:
 
     # ── curves without a steepest fit ────────────────────────────────────────────────────────────
 
-    def _on_the_step(self, length: float) -> At:
+    def _share_at_step(self, length: float) -> At:
         """Return what the step says, with the limits that a likelihood-ratio test does not refuse."""
-        share, refused = self._step(length), partial(self._refused(), length)
+        # 1 before the step, 0 behind it, what was seen at it; None between two lengths.
+        last_right = max((x for x, right, _ in self.points if right), default=None)
+        first_wrong = min((x for x, right, trials in self.points if right < trials), default=None)
+        share: float | None
+        if first_wrong is None or (length < first_wrong and last_right is not None and length <= last_right):
+            share = 1.0
+        elif last_right is None or (length > last_right and length >= first_wrong):
+            share = 0.0
+        else:
+            share = next((right / trials for x, right, trials in self.points if x == length), None)
+
+        refused = partial(self._refused(), length)
         middle = 0.0 if share is None else min(max(log(max(share, 1e-13) / max(1 - share, 1e-13)), -30), 30)
         low = _edge(refused, inside=middle, outside=-_FARTHEST)
         high = _edge(refused, inside=middle, outside=_FARTHEST)
         return share, 0.0 if low is None else share_of(low), 1.0 if high is None else share_of(high)
 
-    def _step(self, length: float) -> float | None:
-        """Return 1 before the step, 0 behind it, what was seen at it; None between two lengths."""
-        last_right = max((x for x, right, _ in self.points if right), default=None)
-        first_wrong = min((x for x, right, trials in self.points if right < trials), default=None)
-        if first_wrong is None or (length < first_wrong and last_right is not None and length <= last_right):
-            return 1.0
-        if last_right is None or (length > last_right and length >= first_wrong):
-            return 0.0
-        return next((right / trials for x, right, trials in self.points if x == length), None)
-
-    def _length_on_the_step(self, share: float, low: float | None, high: float | None) -> Length:
+    def _length_at_step(self, share: float, low: float | None, high: float | None) -> Length:
         enough = [x for x, right, trials in self.points if right >= share * trials]
         too_few = [x for x, right, trials in self.points if right < share * trials]
         if not too_few:
@@ -197,15 +202,6 @@ class Curve:
         return self._length(low=low, high=None if high is None else max(high, between[1]), between=between)
 
     # ── limits by likelihood ratio ───────────────────────────────────────────────────────────
-
-    def _limits(self, logit: float) -> tuple[float | None, float | None]:
-        """Return the least and the greatest length that may have this logit; None: beyond those asked."""
-
-        refused, inside = self._refused(), self._likeliest(logit)
-        return (
-            _edge(lambda length: refused(length, logit), inside=inside, outside=self.shortest),
-            _edge(lambda length: refused(length, logit), inside=inside, outside=self.longest),
-        )
 
     def _likeliest(self, logit: float) -> float:
         """Return the length within those asked that most likely has this logit."""
@@ -227,16 +223,13 @@ class Curve:
 
     def _refused(self) -> Callable[[float, float], bool]:
         """Return the test: whether the best curve through a length and logit loses too much likelihood."""
-        greatest = self._greatest()
-        return lambda length, logit: 2 * (greatest - best_through(self.points, length, logit)) > _REFUSED
-
-    def _greatest(self) -> float:
-        """Return the greatest log-likelihood of a curve that never rises."""
         if self.line is None:
-            return saturated(self.points)
-        if self.line.slope < 0:
-            return log_likelihood(self.points, self.line.intercept, self.line.slope)
-        return log_likelihood(self.points, self._reference_logit(), 0.0)
+            greatest = saturated(self.points)
+        elif self.line.slope < 0:
+            greatest = log_likelihood(self.points, self.line.intercept, self.line.slope)
+        else:  # of the curves that never rise
+            greatest = log_likelihood(self.points, self._reference_logit(), 0.0)
+        return lambda length, logit: 2 * (greatest - best_through(self.points, length, logit)) > _REFUSED
 
 
 @lru_cache(_HELD)
@@ -306,25 +299,25 @@ class Hardest:
 
     def __str__(self) -> str:
         """Return the length and, where others are longer, whose it is: `4.7 (4.2 to 5.1) int_mul`."""
-        return f"{self.length}{self._whose()}"
+        return f"{self.length}{self._task()}"
 
-    def in_short(self) -> str:
+    def brief(self) -> str:
         """Return the same without limits: `4.7 digits (int_mul)`, `10 digits or more`."""
         if self.length.bound == "above":
             return f"{self.length.longest:g} digits or more"
-        whose = self._whose().strip()
-        return f"{str(self.length).partition(' (')[0]} digits" + (f" ({whose})" if whose else "")
+        task = self._task().strip()
+        return f"{str(self.length).partition(' (')[0]} digits" + (f" ({task})" if task else "")
 
-    def _whose(self) -> str:
+    def _task(self) -> str:
         return f" {self.task}" if self.tasks > 1 and self.length.bound != "above" else ""
 
 
 def hardest(lengths: Mapping[str, Length]) -> Hardest | None:
     """Return the least of these lengths, by task; None where none is told. Of equals the first by name."""
-    places = {task: place for task, length in lengths.items() if (place := _place(length)) is not None}
-    if not places:
+    ranks = {task: rank for task, length in lengths.items() if (rank := _rank(length)) is not None}
+    if not ranks:
         return None
-    task = min(places, key=lambda task: (places[task], task))
+    task = min(ranks, key=lambda task: (ranks[task], task))
     return Hardest(task=task, length=lengths[task], tasks=len(lengths))
 
 
@@ -334,7 +327,7 @@ def hardest_at(share: float, curves: Mapping[str, Curve]) -> Hardest | None:
     return least and replace(least, length=curves[least.task].length_at(share))
 
 
-def _place(length: Length) -> tuple[int, float] | None:
+def _rank(length: Length) -> tuple[int, float] | None:
     """Return where a length stands among others: what is below all that was asked first."""
     if length.bound is not None:
         return (0, length.shortest) if length.bound == "below" else (2, length.longest)
@@ -353,7 +346,7 @@ def curves_by(cells: Iterable[Mapping[str, Any]], by: Sequence[str] = TASK) -> d
         by: the columns that tell the groups; add variant and representation where a task has several.
     """
     groups = rows_by((cell for cell in cells if cell["length"] is not None), itemgetter(*by))
-    return {key: curve for key, those in sorted(groups.items()) if (curve := curve_of(those))}
+    return {key: curve for key, group in sorted(groups.items()) if (curve := curve_of(group))}
 
 
 def curve_of(cells: Iterable[Sums]) -> Curve | None:

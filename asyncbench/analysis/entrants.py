@@ -28,14 +28,14 @@ Entrant = tuple[str, str, str]  # run, model, condition: who is in a ranking
 Task = tuple[str, str]  # suite, task
 
 
-def in_order(entrants: Iterable[Entrant], manifest: Manifest) -> list[Entrant]:
+def sort_entrants(entrants: Iterable[Entrant], manifest: Manifest) -> list[Entrant]:
     """Return them as they were planned; who was not planned comes last, by name."""
-    places = {entrant: place for place, entrant in enumerate(planned(manifest))}
+    ranks = {entrant: rank for rank, entrant in enumerate(planned(manifest))}
     models: dict[tuple[str, str], int] = {}
-    for (run, model, _), place in places.items():
-        models.setdefault((run, model), place)
-    last = len(places)
-    return sorted(entrants, key=lambda who: (models.get(who[:2], last), places.get(who, last), who))
+    for (run, model, _), rank in ranks.items():
+        models.setdefault((run, model), rank)
+    last = len(ranks)
+    return sorted(entrants, key=lambda who: (models.get(who[:2], last), ranks.get(who, last), who))
 
 
 def names_of(entrants: Collection[Entrant]) -> dict[Entrant, str]:
@@ -44,7 +44,18 @@ def names_of(entrants: Collection[Entrant]) -> dict[Entrant, str]:
     No two have one name: where aliases look like others' names (`a (b)` beside `a` under condition `b`), all
     of these are named whole, in quotes.
     """
-    usual, whole = _usual_names(entrants), set[Entrant]()
+    # The usual names: of whoever is planned once, the model alone.
+    conditions, runs = defaultdict[tuple[str, str], set[str]](set), defaultdict[str, set[str]](set)
+    for run, model, condition in entrants:
+        runs[model].add(run)
+        conditions[run, model].add(condition)
+    usual = dict[Entrant, str]()
+    for run, model, condition in entrants:
+        name = f"{model} ({condition})" if len(conditions[run, model]) > 1 else model
+        usual[run, model, condition] = f"{name}, run {run}" if len(runs[model]) > 1 else name
+
+    # Those that look alike are named whole, until no two are.
+    whole = set[Entrant]()
     while True:
         named = {
             # quotes in names are escaped: no two are alike
@@ -58,22 +69,10 @@ def names_of(entrants: Collection[Entrant]) -> dict[Entrant, str]:
         whole |= alike
 
 
-def _usual_names(entrants: Collection[Entrant]) -> dict[Entrant, str]:
-    conditions, runs = defaultdict[tuple[str, str], set[str]](set), defaultdict[str, set[str]](set)
-    for run, model, condition in entrants:
-        runs[model].add(run)
-        conditions[run, model].add(condition)
-    named = {}
-    for run, model, condition in entrants:
-        name = f"{model} ({condition})" if len(conditions[run, model]) > 1 else model
-        named[run, model, condition] = f"{name}, run {run}" if len(runs[model]) > 1 else name
-    return named
-
-
 # ── names in charts ──────────────────────────────────────────────────────────────────────────────
 
 
-def distinct_names(names: Iterable[str], *, most: int = LONGEST_NAME) -> dict[str, str]:
+def distinct_names(names: Iterable[str], *, longest: int = LONGEST_NAME) -> dict[str, str]:
     """Return names as charts show them, by the whole name; all of a chart have to be given together.
 
     Of a long name the beginning and the end are shown. Where some look alike then, what tells them apart is
@@ -81,25 +80,25 @@ def distinct_names(names: Iterable[str], *, most: int = LONGEST_NAME) -> dict[st
     """
     shown_as = dict.fromkeys(names, "")  # in the order in which they are given
     taken: set[str] = set()
-    usual = {name: shortened(name, most=most) for name in shown_as}
+    usual = {name: shortened(name, longest=longest) for name in shown_as}
     alike = defaultdict[str, list[str]](list)
     for name, short in usual.items():
         alike[short].append(name)
-    for name in sorted(shown_as, key=lambda name: (len(name) > most, name)):
+    for name in sorted(shown_as, key=lambda name: (len(name) > longest, name)):
         short = usual[name]
         if len(alike[short]) > 1:
-            short = _told_apart(name, alike[short], most=most) or short
+            short = _distinguished(name, alike[short], longest=longest) or short
         numbered = (short if n == 1 else f"{short} ({n})" for n in count(1))
         shown_as[name] = next(shown for shown in numbered if shown not in taken)
         taken.add(shown_as[name])
     return shown_as
 
 
-def _told_apart(name: str, alike: Sequence[str], *, most: int) -> str:
+def _distinguished(name: str, alike: Sequence[str], *, longest: int) -> str:
     """Return a name with what of it differs from those that look like it; empty: that has no room."""
-    start, end = (_shared(alike), _shared([other[::-1] for other in alike]))
+    start, end = _shared(alike), _shared([name[::-1] for name in alike])
     end = min(end, min(map(len, alike)) - start)
-    rest = most - (len(name) - start - end) - 2  # for both ends
+    rest = longest - (len(name) - start - end) - 2  # for both ends
     telling = name[start : len(name) - end]
     if not telling or rest < 2 * LEAST_END or not name.isprintable():
         return ""
@@ -109,18 +108,18 @@ def _told_apart(name: str, alike: Sequence[str], *, most: int) -> str:
 
 def _shared(names: Sequence[str]) -> int:
     """Return how many characters all names begin with."""
-    least, most = min(names), max(names)
-    return next((n for n, pair in enumerate(zip(least, most, strict=False)) if len({*pair}) > 1), len(least))
+    first, last = min(names), max(names)
+    return next((n for n, pair in enumerate(zip(first, last, strict=False)) if len({*pair}) > 1), len(first))
 
 
-def shortened(name: str, *, most: int = LONGEST_NAME) -> str:
-    """Return a name on one line that does nothing, `most` characters at most: cut in the middle."""
-    ends = name if len(name) <= 2 * most else name[:most] + name[-most:]
+def shortened(name: str, *, longest: int = LONGEST_NAME) -> str:
+    """Return a name on one line that does nothing, `longest` characters at most: cut in the middle."""
+    ends = name if len(name) <= 2 * longest else name[:longest] + name[-longest:]
     shown = safe(ends, most=len(ends))
-    if len(shown) <= most:
+    if len(shown) <= longest:
         return shown
-    half = most // 2
-    return f"{shown[:half]}…{shown[half + 1 - most :]}"
+    half = longest // 2
+    return f"{shown[:half]}…{shown[half + 1 - longest :]}"
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
@@ -130,26 +129,24 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
     rests begins with a letter: nobody is called `3`.
     """
     whole_names = list(names)
-    cut = _shared_beginning(whole_names)
+
+    # All names begin alike, up to a separator behind which all can be told.
+    cut = 0
+    for length in range(_shared(whole_names) if len(whole_names) > 1 else 0, 0, -1):
+        rests = [name[length:] for name in whole_names]
+        if whole_names[0][length - 1] in SEPARATORS and all(_TELLING.match(rest) for rest in rests):
+            cut = length
+            break
     shown = {name: name[cut:] for name in whole_names}
     if all(_IN_BRACKETS.fullmatch(short) for short in shown.values()):
         shown = {name: short[1:-1] for name, short in shown.items()}
-    apart = distinct_names(shown.values(), most=LONGEST_SHORT - ROOM_FOR_NUMBER)
-    whole = distinct_names(shown.values(), most=LONGEST_SHORT)
-    alike = Counter(shortened(short, most=LONGEST_SHORT) for short in shown.values())
+    apart = distinct_names(shown.values(), longest=LONGEST_SHORT - ROOM_FOR_NUMBER)
+    whole = distinct_names(shown.values(), longest=LONGEST_SHORT)
+    alike = Counter(shortened(short, longest=LONGEST_SHORT) for short in shown.values())
     return {
-        name: (apart if alike[shortened(short, most=LONGEST_SHORT)] > 1 else whole)[short]
+        name: (apart if alike[shortened(short, longest=LONGEST_SHORT)] > 1 else whole)[short]
         for name, short in shown.items()
     }
-
-
-def _shared_beginning(names: Sequence[str]) -> int:
-    """Return how many characters all names begin with, up to a separator behind which all can be told."""
-    for cut in range(_shared(names) if len(names) > 1 else 0, 0, -1):
-        rests = [name[cut:] for name in names]
-        if names[0][cut - 1] in SEPARATORS and all(_TELLING.match(rest) for rest in rests):
-            return cut
-    return 0
 
 
 def tasks_shown(tasks: Iterable[Task]) -> dict[Task, str]:
@@ -184,8 +181,8 @@ SELECT run, model, condition, any_value(provider) AS provider, any_value(effort)
 FROM {{}} GROUP BY run, model, condition
 """  # noqa: S608  a word of ours
 _IN_ORDER: Final = {
-    place: n
-    for n, place in enumerate(
+    kind: rank
+    for rank, kind in enumerate(
         [*((task, "", "") for task in ARITHMETIC_TASKS)]
         + [(task.task, task.variant, task.representation) for task in TASKS.values()]
     )
@@ -240,12 +237,12 @@ class Asked:
     @cached_property
     def entrant_places(self) -> dict[Entrant, int]:
         """The place of each entrant."""
-        return {entrant.key: place for place, entrant in enumerate(self.entrants)}
+        return {entrant.key: index for index, entrant in enumerate(self.entrants)}
 
     @cached_property
     def kind_places(self) -> dict[KindKey, int]:
         """The place of each kind."""
-        return {kind.key: place for place, kind in enumerate(self.kinds)}
+        return {kind.key: index for index, kind in enumerate(self.kinds)}
 
 
 @once
@@ -256,17 +253,13 @@ def asked_in(views: FolderViews, *, answers: str = "trials") -> Asked:
         views: of the folders.
         answers: a table that has all trials.
     """
-    return Asked(entrants=_entrants(views, answers), kinds=_kinds(views, answers))
-
-
-def _entrants(views: FolderViews, answers: str) -> tuple[NamedEntrant, ...]:
     rows = {
         (row["run"], row["model"], row["condition"]): row for row in views.rows(_ENTRANTS.format(answers))
     }
-    names = names_of(in_order(rows, views.manifest))
+    names = names_of(sort_entrants(rows, views.manifest))
     shorts = short_names(names.values())
     folders = {model: label for (label, _), model in views.names.items()}
-    return tuple(
+    entrants = tuple(
         NamedEntrant(
             run=run,
             model=model,
@@ -282,25 +275,26 @@ def _entrants(views: FolderViews, answers: str) -> tuple[NamedEntrant, ...]:
         for (run, model, condition), name in names.items()
         for row in (rows[run, model, condition],)
     )
+    return Asked(entrants=entrants, kinds=_kinds(views, answers))
 
 
 def _kinds(views: FolderViews, answers: str) -> tuple[NamedKind, ...]:
+    """Return the kinds in the order of their suites; those of a set of your own by name."""
     keys = set(map(kind_of, views.rows(_KINDS.format(answers))))
     shown = tasks_shown((suite, task) for suite, task, _, _ in keys)
-    parts = {key: (shown[key[:2]], safe(key[2]), safe(key[3])) for key in keys}
-    called = finest(parts.values())
+    words = {key: (shown[key[:2]], safe(key[2]), safe(key[3])) for key in keys}
+    called = finest(words.values())
+
+    def rank(key: KindKey) -> tuple[object, ...]:
+        suite, task, variant, form = key
+        listed = _IN_ORDER.get((task, variant, form), _IN_ORDER.get((task, "", ""), len(_IN_ORDER)))
+        return suite, listed, task, variant, form
+
     return tuple(
-        NamedKind(suite=suite, task=task, variant=variant, representation=form, called=called[parts[key]])
-        for key in sorted(keys, key=_in_suites)
+        NamedKind(suite=suite, task=task, variant=variant, representation=form, called=called[words[key]])
+        for key in sorted(keys, key=rank)
         for suite, task, variant, form in (key,)
     )
-
-
-def _in_suites(key: KindKey) -> tuple[object, ...]:
-    """Return where a kind is shown: as its suite has it, one of a set of your own by its name."""
-    suite, task, variant, form = key
-    known = _IN_ORDER.get((task, variant, form), _IN_ORDER.get((task, "", ""), len(_IN_ORDER)))
-    return suite, known, task, variant, form
 
 
 def kind_of(row: Mapping[str, Any]) -> KindKey:  # Any: of a row of `trials` or of cells

@@ -82,7 +82,9 @@ class Answer:
         """Return the first rows as a table for a terminal, and say if there are more."""
         rows = patiently(lambda: list(islice(self._rows(), MOST_SHOWN + 1)))
         cells = [[_cell(value) for value in row] for row in rows[:MOST_SHOWN]]
-        shown = fitted(self.schema.names, cells, labels=self._labels(), width=width)
+        columns = enumerate(self.schema)  # those from the left that are no numbers name the rows
+        labels = next((n for n, column in columns if _is_number(column.type)), len(self.schema))
+        shown = fitted(self.schema.names, cells, labels=labels, width=width)
         if len(rows) <= MOST_SHOWN:
             return shown
         more = f"Only the first {MOST_SHOWN} rows are shown. --csv, --json or --parquet FILE gives all."
@@ -130,7 +132,7 @@ class Answer:
 
     def _objects(self) -> Iterator[str]:
         for row in self._rows():
-            yield encode_json(dict(zip(self.schema.names, map(_plain, row), strict=True))).decode()
+            yield encode_json(dict(zip(self.schema.names, map(_json_value, row), strict=True))).decode()
 
     def write_parquet(self, path: Path) -> int:
         """Write all of it to a Parquet file, whole or not at all; return how many rows.
@@ -139,28 +141,24 @@ class Answer:
             ConfigError: no file can be there.
             StoreError: the disk does not take it.
         """
-        return patiently(lambda: self._write_parquet(path))
 
-    def _write_parquet(self, path: Path) -> int:
-        rows = 0
-        with (
-            writing(path),
-            replacing(path) as file,
-            pq.ParquetWriter(file, self.schema, compression="zstd") as writer,
-        ):
-            for batch in self:
-                writer.write_batch(batch)
-                rows += batch.num_rows
-        return rows
+        def write() -> int:
+            rows = 0
+            with (
+                writing(path),
+                replacing(path) as file,
+                pq.ParquetWriter(file, self.schema, compression="zstd") as writer,
+            ):
+                for batch in self:
+                    writer.write_batch(batch)
+                    rows += batch.num_rows
+            return rows
+
+        return patiently(write)
 
     def _rows(self) -> Iterator[tuple[object, ...]]:
         for batch in self:
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-
-    def _labels(self) -> int:
-        """Return how many columns, from the left, are names and no figures."""
-        figures = (n for n, field in enumerate(self.schema) if _is_number(field.type))
-        return next(figures, len(self.schema))
 
 
 @contextmanager
@@ -246,7 +244,7 @@ def _is_number(kind: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
-def _plain(value: object) -> object:
+def _json_value(value: object) -> object:
     """Return a value as JSON may hold it: sums of integers come as decimals."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
@@ -254,20 +252,17 @@ def _plain(value: object) -> object:
 
 
 def _cell(value: object) -> str:
-    """Return a value as a table shows it."""
+    """Return a value as a table shows it.
+
+    A number has six decimals or, where these would hide it, six digits.
+    """
     if value is None:
         return "NULL"
-    if isinstance(value, float):
-        return _figure(value)
-    return _field(value).replace("\n", "⏎")
-
-
-def _figure(value: float) -> str:
-    """Return a number to six decimals or, where that would hide it, six digits."""
+    if not isinstance(value, float):
+        return _field(value).replace("\n", "⏎")
     if not math.isfinite(value) or (value and not 1e-4 <= abs(value) < 1e15):
         return f"{value:.6g}"
-    text = f"{value:.6f}"
-    return text.rstrip("0").rstrip(".")
+    return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
 def _visible(text: str) -> str:

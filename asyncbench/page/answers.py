@@ -96,7 +96,7 @@ def _whole_by_id(views: FolderViews, by: str, wanted: Sequence[str]) -> dict[str
     roster = asked_in(views)
     rows = _rows(views, _SHOWN, by, wanted)
     trials = {row["trial_id"]: _whole(row, roster) for row in rows}
-    for grade in _batch_rows(views.of_trials("grades", ["trial_id", *_GRADES], list(trials))):
+    for grade in _batch_rows(views.trial_rows("grades", ["trial_id", *_GRADES], list(trials))):
         grades = trials[grade.pop("trial_id")]["grades"]
         grade["answer"] = grade["answer"] and _ends(grade["answer"])
         grades.insert(0 if grade["headline"] else len(grades), grade)
@@ -105,7 +105,7 @@ def _whole_by_id(views: FolderViews, by: str, wanted: Sequence[str]) -> dict[str
 
 def _rows(views: FolderViews, columns: Sequence[str], by: str, wanted: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of trials that have one of the wanted values, each with its problem."""
-    rows: Iterable[Row] = _batch_rows(views.of_trials("trials", columns, wanted, by=by))
+    rows: Iterable[Row] = _batch_rows(views.trial_rows("trials", columns, wanted, by=by))
     problem_ids: Collection[str] = wanted
     if by == "trial_id":
         rows = list(rows)  # these are few

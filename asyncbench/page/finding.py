@@ -29,7 +29,9 @@ def finding_of(standings: Standings, roster: Asked, curves: Sequence[KindCurve])
     Nobody leads who is tied. Each figure is of one model; it is of several tasks only in the standings.
     """
     names = {  # sentences have more room than charts
-        entrant.key: entrant.short if "…" not in entrant.short else shortened(entrant.name, most=LONGEST_NAME)
+        entrant.key: entrant.short
+        if "…" not in entrant.short
+        else shortened(entrant.name, longest=LONGEST_NAME)
         for entrant in roster.entrants
     }
     ranked = [ranking for ranking in standings.rankings if not ranking.alone]

@@ -28,7 +28,7 @@ from asyncbench.analysis.cells import (
 )
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.curves import GROUP, Curve, curves_by
-from asyncbench.analysis.entrants import Entrant, in_order, names_of
+from asyncbench.analysis.entrants import Entrant, names_of, sort_entrants
 from asyncbench.analysis.folder_report import FolderReport, no_trials
 from asyncbench.analysis.graders import Graded, graded_by, headline_graders
 from asyncbench.analysis.lost_trials import lost_notes
@@ -370,7 +370,7 @@ def anatomy_of(views: FolderViews) -> AnatomyReport:
         ProblemSetError: a folder's copy of the problems is damaged.
     """
     by_group, cells = errors_in(views), with_known_parts(views, cells_in(views), CELL)
-    order = in_order({entrant_of(group) for group in by_group}, views.manifest)
+    order = sort_entrants({entrant_of(group) for group in by_group}, views.manifest)
     groups = sorted(by_group, key=lambda group: (order.index(entrant_of(group)), group))
     worths = {worth.group: worth for worth in worth_of(cells, GROUP)}
     return AnatomyReport(

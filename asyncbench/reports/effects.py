@@ -11,7 +11,7 @@ import orjson
 
 from asyncbench.analysis.cells import keep_skips
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.entrants import Entrant, in_order, names_of
+from asyncbench.analysis.entrants import Entrant, names_of, sort_entrants
 from asyncbench.analysis.folder_report import FolderReport, NothingToShowError, no_trials
 from asyncbench.analysis.lost_trials import lost_notes
 from asyncbench.analysis.pairing import Marked, Marks, difference_interval, in_common, marked, pair
@@ -78,7 +78,7 @@ def effects_of(views: FolderViews, by: str) -> Effects:
     settings = {
         tuple(row[name] for name in ENTRANT): _PromptSettings.read(row) for row in views.rows(_SETTINGS)
     }
-    ordered = {who: settings[who] for who in in_order(trials.marks, views.manifest)}
+    ordered = {who: settings[who] for who in sort_entrants(trials.marks, views.manifest)}
     groups = _groups(ordered, folders, by)
     if not groups:
         keys = dict.fromkeys(

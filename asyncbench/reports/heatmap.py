@@ -18,7 +18,7 @@ from asyncbench.analysis.cells import (
     summed,
 )
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.entrants import Entrant, finest, in_order, kind_of, names_of
+from asyncbench.analysis.entrants import Entrant, finest, kind_of, names_of, sort_entrants
 from asyncbench.analysis.folder_report import FolderReport, no_trials
 from asyncbench.analysis.graders import Graded, graded_by, headline_graders
 from asyncbench.analysis.lost_trials import lost_notes
@@ -226,7 +226,7 @@ def accuracy_maps_of(views: FolderViews, *, metric: str = "accuracy") -> Accurac
     by_entrant = {
         (run, model, condition): sums for (run, model, condition), sums in summed(cells, ENTRANT).items()
     }
-    names, skips = names_of(in_order(by_entrant, views.manifest)), keep_skips(views)
+    names, skips = names_of(sort_entrants(by_entrant, views.manifest)), keep_skips(views)
     suites = sorted({cell["suite"] for cell in cells})
     tasks, lengths = list[Square](), list[Square]()
     for suite in suites:

@@ -23,7 +23,7 @@ from asyncbench.analysis.cells import (
     with_known_parts,
 )
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.entrants import Entrant, in_order, names_of
+from asyncbench.analysis.entrants import Entrant, names_of, sort_entrants
 from asyncbench.analysis.folder_report import FolderReport, no_trials
 from asyncbench.analysis.graders import Graded, graded_by, headline_graders
 from asyncbench.analysis.lost_trials import lost_notes
@@ -178,7 +178,7 @@ def overview_of(views: FolderViews) -> Overview:
             for task, trials in tasks.items():
                 plan.update({(*entrant, suite, None): trials, (*entrant, suite, task): trials})
     rows = with_known_parts(views, views.rows(_LINES), (*ENTRANT, "suite"), (*ENTRANT, "suite", "task"))
-    names = names_of(in_order({(row["run"], row["model"], row["condition"]) for row in rows}, manifest))
+    names = names_of(sort_entrants({(row["run"], row["model"], row["condition"]) for row in rows}, manifest))
     positions = {name: position for position, name in enumerate(names.values())}
     scores = _scores(views)
     lines = sorted(

@@ -180,7 +180,7 @@ def _examined(views: FolderViews) -> dict[Group, ErrorFindings]:
     }
     examined = {row["trial_id"]: row for row in examined_of(views, most_of_a_group(by_group.values()))}
     problems = problems_of(views, {row["problem_id"] for row in examined.values()})
-    for batch in views.of_trials("trials", _TEXTS, list(examined)):
+    for batch in views.trial_rows("trials", _TEXTS, list(examined)):
         replies = batch["reply_text"]
         for index, row in enumerate(batch.drop_columns("reply_text").to_pylist()):
             whole = {**row, "reply_text": replies[index].as_py(), **examined[row["trial_id"]]}

@@ -200,7 +200,7 @@ def break_rows(curves: Iterable[KindCurve]) -> list[Row]:
 def _path(each: KindCurve, curve: Curve) -> object:
     """Return a key that is the same for curves of a kind that lie on each other: within two points."""
     width = (curve.longest - curve.shortest) / _EVEN_STEPS
-    shares = (curve.at(curve.shortest + n * width)[0] for n in range(_EVEN_STEPS + 1))
+    shares = (curve.share_at(curve.shortest + n * width)[0] for n in range(_EVEN_STEPS + 1))
     heights = tuple(None if share is None else round(50 * share) for share in shares)
     return each.kind, curve.shortest, curve.longest, heights
 
@@ -248,7 +248,7 @@ def _line(each: KindCurve, curve: Curve) -> Iterator[Row]:
         )
         curve = replace(curve, line=line)
     for length in _line_lengths(curve):
-        share, low, high = curve.at(length)
+        share, low, high = curve.share_at(length)
         if share is not None:
             yield _row(each, "line", length, (share, low, high))
 

@@ -398,8 +398,8 @@ def _sort_axes(spec: Spec, rows: Rows) -> Spec:
 
 def short_named(rows: Rows, letters: int) -> Rows:
     """Return rows whose models have names of at most so many characters, which still tell them apart."""
-    names = distinct_names((row["model"] for row in rows if "model" in row), most=letters)
-    names |= distinct_names((row["other"] for row in rows if "other" in row), most=letters)
+    names = distinct_names((row["model"] for row in rows if "model" in row), longest=letters)
+    names |= distinct_names((row["other"] for row in rows if "other" in row), longest=letters)
     return [
         {**row, **{column: names[row[column]] for column in ("model", "other") if column in row}}
         for row in rows

@@ -19,7 +19,7 @@ from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.curves import GROUP
-from asyncbench.analysis.entrants import Entrant, in_order
+from asyncbench.analysis.entrants import Entrant, sort_entrants
 from asyncbench.analysis.graders import graders_of
 from asyncbench.analysis.served import note_of_simulated
 from asyncbench.analysis.views import counts_by
@@ -211,7 +211,7 @@ def _counts(views: FolderViews, manifest: Manifest) -> dict[str, Any]:
         if suite in SUITES
     }
     keys = groups.keys() | plan.keys()
-    order = in_order({key[:3] for key in keys}, manifest)
+    order = sort_entrants({key[:3] for key in keys}, manifest)
     ordered = sorted(keys, key=lambda key: (SUITES.index(key.suite), order.index(key[:3])))
     return {
         "lines": tuple(

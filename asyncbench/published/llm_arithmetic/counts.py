@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.entrants import Entrant, in_order
+from asyncbench.analysis.entrants import Entrant, sort_entrants
 from asyncbench.analysis.graders import Graded
 from asyncbench.analysis.served import note_of_simulated
 from asyncbench.analysis.views import USD_STEPS, counts_by
@@ -258,7 +258,7 @@ def _rows(
     plans, conditions = planned(manifest), Counter(entrant[:2] for entrant in cells)
     fullest = max(total(of_row).trials for of_row in cells.values())
     rows = []
-    for entrant in in_order(cells, manifest):
+    for entrant in sort_entrants(cells, manifest):
         run, model, condition = entrant
         plan = plans.get(entrant, {}).get(SUITE.name)
         enough = fullest if plan is None else sum(plan.values())

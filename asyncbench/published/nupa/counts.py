@@ -16,7 +16,7 @@ import pyarrow as pa
 from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.entrants import Entrant, in_order
+from asyncbench.analysis.entrants import Entrant, sort_entrants
 from asyncbench.analysis.graders import Graded
 from asyncbench.analysis.served import note_of_simulated
 from asyncbench.errors import ConfigError
@@ -162,7 +162,7 @@ def _lines(
         trials[_key(row)] += row["trials"]
         failed[_key(row)] += 0 if row["replied"] else row["trials"]
         unread[_key(row)] += row["trials"] if row["replied"] and row["digits_total"] is None else 0
-    entrants = in_order({(run, model, condition) for run, model, condition, *_ in trials}, manifest)
+    entrants = sort_entrants({(run, model, condition) for run, model, condition, *_ in trials}, manifest)
     places = {name: place for place, name in enumerate(TASKS)}
     lines = []
     for key, count in trials.items():

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Chosen
 from asyncbench.analysis.counting import FolderViews, counted
-from asyncbench.analysis.entrants import Entrant, in_order, names_of
+from asyncbench.analysis.entrants import Entrant, names_of, sort_entrants
 from asyncbench.analysis.pairing import (
     Bits,
     Marked,
@@ -97,7 +97,7 @@ def _names_in(folders: Chosen) -> dict[Entrant, str]:
     def names_in(views: FolderViews) -> dict[Entrant, str]:
         rows = views.rows("SELECT DISTINCT run, model, condition FROM trials")
         return names_of(
-            in_order(((row["run"], row["model"], row["condition"]) for row in rows), views.manifest)
+            sort_entrants(((row["run"], row["model"], row["condition"]) for row in rows), views.manifest)
         )
 
     if names := counted(folders, names_in):

@@ -15,7 +15,7 @@ from typing import Any, Final
 from asyncbench.analysis.cells import Value, cells_in, mean_score, outcomes_of, summed, with_known_parts
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.curves import GROUP, Curve, Hardest, curves_by, hardest_at
-from asyncbench.analysis.entrants import Entrant, finest, in_order, names_of
+from asyncbench.analysis.entrants import Entrant, finest, names_of, sort_entrants
 from asyncbench.analysis.pairing import (
     ANSWERS,
     Bits,
@@ -144,7 +144,7 @@ def rankings_of(views: FolderViews, manifest: Manifest, *, formats: bool) -> tup
     if any(len(marks.asked) > 1 for marks in trials.marks.values()):
         keep_votes(views)
     suites = sorted({suite for suite, _ in trials.tasks})
-    entrants = in_order(trials.marks, manifest)
+    entrants = sort_entrants(trials.marks, manifest)
     counts = _Counts(names_of(entrants), views, formats=formats)
     skipped = skipped_problems(views, trials)
     done = {entrant: trials.marks[entrant].problems | skipped.get(entrant, 0) for entrant in entrants}

@@ -361,7 +361,7 @@ def _columns(rankings: Sequence[Ranking]) -> Figures:
     scored = any(line.score for ranking in rankings for line in ranking.lines)
     scores: Figures = {"mean score\n(95 % CI)": lambda line: score_text(line.score)}
     digits: Figures = {
-        "50 % right up to\n(hardest task)": lambda line: "-" if line.at_50 is None else line.at_50.in_short()
+        "50 % right up to\n(hardest task)": lambda line: "-" if line.at_50 is None else line.at_50.brief()
     }
     return {
         "accuracy\n(95 % CI)": lambda line: percent(line.share, line.interval),

@@ -63,7 +63,7 @@ def test_the_fit_is_the_binomial_glm_of_statsmodels(points):
     for x, mean, low, high in zip(
         lengths, interval["mean"], interval["mean_ci_lower"], interval["mean_ci_upper"], strict=True
     ):
-        assert curve.at(x) == pytest.approx((mean, low, high), rel=1e-3, abs=1e-5)
+        assert curve.share_at(x) == pytest.approx((mean, low, high), rel=1e-3, abs=1e-5)
 
 
 def test_a_length_that_comes_twice_counts_as_one():
@@ -88,7 +88,7 @@ def test_whatever_is_said_of_a_length_holds_together(points):
         assert all(curve.shortest <= one <= curve.longest for one in inner)
         assert str(found)
     for x in (0.0, *(x for x, _, _ in points), 100.0):
-        value, low, high = curve.at(x)
+        value, low, high = curve.share_at(x)
         assert 0 <= low <= high <= 1
         assert value is None or low - 1e-9 <= value <= high + 1e-9
 
@@ -129,23 +129,23 @@ def test_why_there_is_neither_a_length_nor_a_bound_is_said():
 def test_of_one_length_the_curve_is_its_share():
     curve = curve_of([(7, 9, 10)])
     seen = Proportion(successes=9, trials=10)
-    assert curve.at(7)[0] == 0.9
-    assert curve.at(7)[1:] == seen.interval
-    assert curve.at(8) == (None, 0.0, 1.0)
+    assert curve.share_at(7)[0] == 0.9
+    assert curve.share_at(7)[1:] == seen.interval
+    assert curve.share_at(8) == (None, 0.0, 1.0)
 
 
 def test_a_step_is_right_before_and_wrong_behind_and_open_between():
     curve = curve_of([(5, 40, 40), (6, 40, 40), (7, 0, 40)])
-    assert [curve.at(x)[0] for x in (4, 6, 6.5, 7, 9)] == [1, 1, None, 0, 0]
-    assert curve.at(6)[1] > 0.9
-    assert curve.at(7)[2] < 0.1
-    assert curve.at(6.5)[1:] == pytest.approx((0, 1), abs=1e-6)
+    assert [curve.share_at(x)[0] for x in (4, 6, 6.5, 7, 9)] == [1, 1, None, 0, 0]
+    assert curve.share_at(6)[1] > 0.9
+    assert curve.share_at(7)[2] < 0.1
+    assert curve.share_at(6.5)[1:] == pytest.approx((0, 1), abs=1e-6)
 
 
 def test_a_step_with_one_mixed_length_has_its_share_there():
     curve = curve_of([(5, 40, 40), (6, 30, 40), (7, 0, 40)])
     assert curve.state == CurveState.SEPARATED
-    assert curve.at(6)[0] == 0.75
+    assert curve.share_at(6)[0] == 0.75
     assert curve.length_at(0.9).between == (5, 6)
     assert curve.length_at(0.5).between == (6, 7)
 

@@ -28,7 +28,7 @@ def counts(of):
         direct = len(views.read("trials", ["trial_id"]))
         (row,) = views.rows(f"SELECT sum(trials)::INT AS cells FROM ({views.sums_query('cells')})")  # noqa: S608  our words
         ids = views.read("trials", ["trial_id"])["trial_id"].to_pylist()
-        picked = sum(batch.num_rows for batch in views.of_trials("trials", ["trial_id"], ids))
+        picked = sum(batch.num_rows for batch in views.trial_rows("trials", ["trial_id"], ids))
         (two,) = views.rows("SELECT (SELECT count(*) FROM trials) AS t, (SELECT count(*) FROM grades) AS g")
         return direct, row["cells"], picked, two["t"], two["g"]
 
