@@ -152,7 +152,7 @@ def test_a_step_with_one_mixed_length_has_its_share_there():
 
 def test_a_step_upwards_is_the_mirror_of_one_downwards():
     down, up = curve_of([(1, 9, 9), (2, 0, 9)]), curve_of([(-2, 0, 9), (-1, 9, 9)])
-    assert up.at(-1) == pytest.approx(down.at(1))
+    assert up.share_at(-1) == pytest.approx(down.share_at(1))
 
 
 def test_all_right_of_few_trials_is_little_evidence():
