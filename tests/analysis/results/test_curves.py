@@ -157,7 +157,7 @@ def test_a_step_upwards_is_the_mirror_of_one_downwards():
 
 def test_all_right_of_few_trials_is_little_evidence():
     few, many = (curve_of([(5, n, n), (10, n, n)]) for n in (3, 300))
-    assert few.at(10)[1] < 0.7 < 0.98 < many.at(10)[1]
+    assert few.share_at(10)[1] < 0.7 < 0.98 < many.share_at(10)[1]
 
 
 # ── the intervals hold what they promise ─────────────────────────────────────────────────────
