@@ -146,11 +146,11 @@ def sifted(
 ) -> tuple[tuple[Recorded, ...], tuple[str, ...]]:
     """Return the trials that could be read, and the complaints about the others, each with its place."""
     trials, left_out = list[Recorded](), list[str]()
-    for place, entry in entries:
+    for origin, entry in entries:
         try:
             trials.append(read(entry))
         except ValueError as error:
-            left_out.append(f"{place}: {error}")
+            left_out.append(f"{origin}: {error}")
     return tuple(trials), tuple(left_out)
 
 
@@ -344,9 +344,9 @@ class FileFormat:
             facts(path, options) if facts and path.suffix == ".parquet" else [read(path)] for path in paths
         )
 
-    def file_name(self, part: ExportedPart) -> str:
+    def file_name(self, exported: ExportedPart) -> str:
         """Return the name of a file: that of an imported run, or the one that the format gives."""
-        stem = part.run.replace("/", "%2F") if part.imported else self.stem(part)
+        stem = exported.run.replace("/", "%2F") if exported.imported else self.stem(exported)
         return f"{stem}{self.ending}"
 
 
@@ -388,7 +388,7 @@ def parts_of(folder: Path, manifest: Manifest, form: FileFormat) -> list[Exporte
     ]
 
 
-def rows_of(part: ExportedPart, folder: Path, suites: Collection[str], problems: Asked) -> list[Row]:
+def rows_of(exported: ExportedPart, folder: Path, suites: Collection[str], problems: Asked) -> list[Row]:
     """Return the trials of a file, in the order of the problem set.
 
     Each has its headline grade and, where it was imported, the recorded accounting.
@@ -396,13 +396,13 @@ def rows_of(part: ExportedPart, folder: Path, suites: Collection[str], problems:
     Raises:
         StoreError: the folder cannot be read, or the problem of a trial is not in it.
     """
-    wanted = AT_REST & pc.field("suite").isin(list(suites)) & (pc.field("run") == part.run)
-    if not part.imported:
-        wanted &= (pc.field("model") == part.model) & (pc.field("condition") == part.condition)
+    wanted = AT_REST & pc.field("suite").isin(list(suites)) & (pc.field("run") == exported.run)
+    if not exported.imported:
+        wanted &= (pc.field("model") == exported.model) & (pc.field("condition") == exported.condition)
     trials = read_trials(folder, TRIALS, wanted)
     same = pc.field("trial_id").isin(trials["trial_id"].combine_chunks())
     table = trials.join(read_grades(folder, GRADES, same & pc.field("headline")), "trial_id")
-    if part.imported:
+    if exported.imported:
         table = table.join(read_attempts(folder, ["trial_id", "raw_usage"], same), "trial_id")
     rows = [_added(row, problems, folder) for row in table.to_pylist()]
     return sorted(rows, key=itemgetter("repeat", "place"))
@@ -428,13 +428,13 @@ def _added(row: Row, problems: Asked, folder: Path) -> Row:
         raise StoreError(
             f"{folder}: problems/ lacks problem {row['problem_id']}. Put back the file that holds it."
         )
-    place, operands, question = problems[row["problem_id"]]
+    index, operands, question = problems[row["problem_id"]]
     recorded = row.get("raw_usage")
     # What a condition adds to the bare question; the digest only tells one text from another.
     params = {k: value for k, value in json.loads(row["condition_params"]).items() if k != "turns_digest"}
     style = {} if row["style"] == Condition().style else {"style": row["style"]}
     return row | {
-        "place": place,
+        "place": index,
         "operands": operands,
         "question": question,
         "accounting": None if recorded is None else json.loads(recorded),  # None: it is our own trial

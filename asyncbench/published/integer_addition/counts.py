@@ -203,7 +203,9 @@ def _counts(views: FolderViews, manifest: Manifest) -> dict[str, Any]:
     reasons, sizes, operands = (
         rows_by(views.rows(query), _key) for query in (_REASONS, _BY_SIZE, _BY_OPERANDS)
     )
-    errors = {_key(dict(zip(GROUP, group, strict=True))): of for group, of in errors_in(views).items()}
+    errors = {
+        _key(dict(zip(GROUP, group, strict=True))): findings for group, findings in errors_in(views).items()
+    }
     plan = {
         Key(*entrant, suite): sum(tasks.values())
         for entrant, suites in planned(manifest).items()
@@ -248,8 +250,8 @@ def _bins() -> pa.Table:
     return pa.Table.from_pylist(
         [
             {"suite": suite, "size": size, "first": first, "last": None if after is None else after - 1}
-            for (suite, size), of in starts.items()
-            for first, after in zip_longest(of, of[1:])
+            for (suite, size), firsts in starts.items()
+            for first, after in zip_longest(firsts, firsts[1:])
         ]
     )
 
@@ -257,29 +259,21 @@ def _bins() -> pa.Table:
 def _carries(views: FolderViews) -> pa.Table:
     """Return carries and digits of the additions that were asked, by problem_id; NULL where unknown."""
     problems = views.rows(_OPERANDS)
-    carried = [_carries_or_unknown(row["operands"]) for row in problems]
-    digits = [
-        (None, None) if carries is None else sorted(map(len, row["operands"]))
-        for row, carries in zip(problems, carried, strict=True)
-    ]
-    columns = {
-        "carries": carried,
-        "shorter": [one for one, _ in digits],
-        "longer": [one for _, one in digits],
-    }
+    columns: dict[str, list[int | None]] = {"carries": [], "shorter": [], "longer": []}
+    for row in problems:
+        counts: tuple[int | None, ...]
+        try:
+            counts = (carries(row["operands"]), *sorted(map(len, row["operands"])))
+        except ValueError:  # a set that others made may hold anything
+            counts = (None, None, None)
+        for column, value in zip(columns.values(), counts, strict=True):
+            column.append(value)
     return pa.table(
         {
             "problem_id": pa.array([row["problem_id"] for row in problems], pa.string()),
             **{name: pa.array(values, pa.int32()) for name, values in columns.items()},
         }
     )
-
-
-def _carries_or_unknown(operands: Sequence[str]) -> int | None:
-    try:
-        return carries(operands)
-    except ValueError:  # a set that others made may hold anything
-        return None
 
 
 _NO_TRIALS: Mapping[str, Any] = {
@@ -299,10 +293,16 @@ def _line(
     operands: Sequence[Mapping[str, Any]],
     findings: ErrorFindings | None,
 ) -> RunLine:
+    # How many of the examined wrong answers failed in which way.
+    mode_of = {kind: mode for mode, kinds in MODES.items() for kind in kinds}
+    modes = Counter[str]()
+    for kind, trials in (findings.kinds if findings else {}).items():
+        modes[mode_of.get(kind, OTHER_MODE if kind in NO_DIGITS else "wrong digit")] += trials
+
     by_reason, errors = Counter[str](), Counter[str]()
-    for one in reasons:
-        by_reason[one["reason"]] += one["trials"]
-        errors[CUT if one["cut"] else one["reason"]] += one["trials"]
+    for reason in reasons:
+        by_reason[reason["reason"]] += reason["trials"]
+        errors[CUT if reason["cut"] else reason["reason"]] += reason["trials"]
     results, successes, tries = row["results"], row["successes"], max(plan or 0, row["trials"])
     return RunLine(
         **key._asdict(),
@@ -313,7 +313,7 @@ def _line(
         success_rate_of_tries=successes / tries if tries else None,
         reasons=dict.fromkeys(REASONS, 0) | dict(by_reason),
         errors=dict.fromkeys((*REASONS, CUT), 0) | dict(errors),
-        modes=_modes(findings),
+        modes={mode: modes[mode] for mode in (*MODES, OTHER_MODE)},
         examined=findings.examined if findings else 0,
         format_ok_share=row["format_ok"] / results if results else None,
         by_length=tuple(_bin(row, *BIN) for row in sizes if row["size"] == "length"),
@@ -334,15 +334,6 @@ def _line(
 
 def _bin(row: Mapping[str, Any], *names: str) -> SizeBin:
     return {name: row[name] for name in names}
-
-
-def _modes(findings: ErrorFindings | None) -> dict[str, int]:
-    """Return how many of the examined wrong answers failed in which way."""
-    ways = {kind: way for way, kinds in MODES.items() for kind in kinds}
-    counts = Counter[str]()
-    for kind, count in (findings.kinds if findings else {}).items():
-        counts[ways.get(kind, OTHER_MODE if kind in NO_DIGITS else "wrong digit")] += count
-    return {way: counts[way] for way in (*MODES, OTHER_MODE)}
 
 
 def span(first: int | None, last: int | None) -> str:

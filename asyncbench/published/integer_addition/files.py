@@ -19,7 +19,6 @@ from pathlib import Path
 
 from asyncbench.errors import ConfigError
 from asyncbench.published.files import (
-    ExportedPart,
     Fields,
     FileFormat,
     Planned,
@@ -85,9 +84,13 @@ def read(path: Path) -> RecordedRun:
         fields = _checked(parsed(content(path)))
     except ValueError as error:
         return RecordedRun(run=run, path=path, trials=(), left_out=(f"{path}: {error}",), planned={})
-    simulated = flag(fields, "simulated")
-    at = _time(path, run)
-    trials, left_out = sifted(_entries(path, fields), partial(_recorded, at=at, simulated=simulated))
+    recorded = partial(_recorded, ended_at=_time(path, run), simulated=flag(fields, "simulated"))
+    entries = (
+        (f"{path}, {key}[{i}]", (suite, entry))
+        for key, suite, _ in SECTIONS
+        for i, entry in enumerate(fields[key]["results"] if key in fields else ())
+    )
+    trials, left_out = sifted(entries, recorded)
     return RecordedRun(run=run, path=path, trials=trials, left_out=left_out, planned=_planned(trials, fields))
 
 
@@ -107,13 +110,7 @@ def _checked(value: object) -> Fields:
     return fields
 
 
-def _entries(path: Path, fields: Fields) -> Iterator[tuple[str, tuple[str, object]]]:
-    for key, suite, _ in SECTIONS:
-        for i, entry in enumerate(fields[key]["results"] if key in fields else ()):
-            yield f"{path}, {key}[{i}]", (suite, entry)
-
-
-def _recorded(section_entry: tuple[str, object], *, at: float, simulated: bool) -> Recorded:
+def _recorded(section_entry: tuple[str, object], *, ended_at: float, simulated: bool) -> Recorded:
     suite, entry = section_entry
     fields = mapping(entry, "a result")
     named = model_of(fields, simulated=simulated)
@@ -127,25 +124,24 @@ def _recorded(section_entry: tuple[str, object], *, at: float, simulated: bool) 
             http_status=None,
         ),
         latency_s=None if told(fields, "duration_seconds") is None else number(fields, "duration_seconds"),
-        at=at,
+        at=ended_at,
         timed=False,
     )
 
 
 def _draft(fields: Fields, suite: str) -> Draft:
     if suite == "integer_addition":
-        first, right = (_operand(fields, key) for key in ("int1", "int2"))
-        return draft_addition(first, right, length=len(str(max(first, right))))
+        operands = list[int]()
+        for key in ("int1", "int2"):
+            value = told(fields, key)
+            right = is_whole(value) and value >= 0
+            operands.append(int(checked(value, key, right=right, rule="a whole number from 0 on")))
+        return draft_addition(*operands, length=len(str(max(operands))))
     string = text(fields, "string")
-    right = string.isascii() and string.isalnum()
+    plain = string.isascii() and string.isalnum()
     return draft_string(
-        suite, checked(string, "string", right=right, rule="letters A-Z, a-z and digits alone")
+        suite, checked(string, "string", right=plain, rule="letters A-Z, a-z and digits alone")
     )
-
-
-def _operand(fields: Fields, key: str) -> int:
-    value = told(fields, key)
-    return int(checked(value, key, right=is_whole(value) and value >= 0, rule="a whole number from 0 on"))
 
 
 def _time(path: Path, run: str) -> float:
@@ -172,10 +168,6 @@ def _planned(trials: Sequence[Recorded], fields: Fields) -> Planned:
 
 
 # ── out ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def _stem(part: ExportedPart) -> str:
-    return f"result_{part.model.replace('/', '')}{part.suffix}_{part.last:{DATE}}"
 
 
 def texts(rows: list[Row], planned: Mapping[str, int]) -> Iterator[str]:
@@ -227,5 +219,5 @@ FILES = FileFormat(
     reader=reader,
     texts=texts,
     notes=notes,
-    stem=_stem,
+    stem=lambda exported: f"result_{exported.model.replace('/', '')}{exported.suffix}_{exported.last:{DATE}}",
 )

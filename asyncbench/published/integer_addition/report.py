@@ -30,7 +30,38 @@ class IntegerAdditionReport(PublishedReport):
     lines: tuple[RunLine, ...]  # by suite, then as the manifest has runs, models and conditions
 
     def _sheets(self) -> Iterator[Sheet]:
-        return _tables(self.lines)
+        """Yield the tables from top to bottom."""
+        names = names_of([line.asked for line in self.lines])
+        model: Columns[RunLine] = {"model": lambda line: names[line.asked]}
+        by_suite = {suite: [line for line in self.lines if line.suite == suite] for suite in SUITES}
+        for suite, suite_lines in by_suite.items():
+            yield Sheet.of(suite, {**model, **FIGURES}, suite_lines)
+
+        # All suites together: fails and reasoning.
+        which: Columns[RunLine] = {**model, "suite": lambda line: line.suite}
+        counted = dict.fromkeys(reason for line in self.lines for reason in line.reasons)
+        reasons = {reason: partial(_failed, reason) for reason in counted}
+        title = "Fails by reason, and recorded results in the form asked for"
+        yield Sheet.of(title, {**which, **reasons, **FORMS}, self.lines, labels=2)
+        yield Sheet.of("Reasoning, in recorded results", {**which, **REASONING}, self.lines, labels=2)
+
+        # Additions: in which ways they fail.
+        added = by_suite[ADDITION]
+        modes = {mode: partial(_failed_in, mode) for line in added[:1] for mode in line.modes}
+        examined = sum(line.examined for line in added)
+        replies = "wrong reply" if examined == 1 else "wrong replies"
+        title = f"{ADDITION}: common failures, of {examined:,} {replies} examined"
+        yield Sheet.of(title, {**model, **modes}, added)
+
+        # Success rates by size.
+        for suite, suite_lines in by_suite.items():
+            unit = "digits of the longer number" if suite == ADDITION else "characters"
+            title = f"{suite}: success rate by length in {unit}"
+            yield from _bins(title, model, suite_lines, attrgetter("by_length"))
+        title = f"{ADDITION}: success rate by number of carries"
+        yield from _bins(title, model, added, attrgetter("by_carries"))
+        title = f"{ADDITION}: success rate by longest run of carries"
+        yield from _bins(title, model, added, attrgetter("by_chain"))
 
     def _outcomes(self) -> Iterator[str]:
         lines = self.lines
@@ -70,34 +101,6 @@ def integer_addition_report_on(folder: Folders) -> IntegerAdditionReport:
 # ── tables ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _tables(lines: Sequence[RunLine]) -> Iterator[Sheet]:
-    """Yield the tables from top to bottom."""
-    names = names_of([line.asked for line in lines])
-    model: Columns[RunLine] = {"model": lambda line: names[line.asked]}
-    by_suite = {suite: [line for line in lines if line.suite == suite] for suite in SUITES}
-    for suite, those in by_suite.items():
-        yield Sheet.of(suite, {**model, **FIGURES}, those)
-    which: Columns[RunLine] = {**model, "suite": lambda line: line.suite}
-    counted = dict.fromkeys(reason for line in lines for reason in line.reasons)
-    reasons: Columns[RunLine] = {reason: partial(_failed, reason) for reason in counted}
-    title = "Fails by reason, and recorded results in the form asked for"
-    yield Sheet.of(title, {**which, **reasons, **FORMS}, lines, labels=2)
-    yield Sheet.of("Reasoning, in recorded results", {**which, **REASONING}, lines, labels=2)
-    added = by_suite[ADDITION]
-    modes: Columns[RunLine] = {mode: partial(_in_mode, mode) for line in added[:1] for mode in line.modes}
-    examined = sum(line.examined for line in added)
-    replies = "wrong reply" if examined == 1 else "wrong replies"
-    title = f"{ADDITION}: common failures, of {examined:,} {replies} examined"
-    yield Sheet.of(title, {**model, **modes}, added)
-    for suite, those in by_suite.items():
-        unit = "digits of the longer number" if suite == ADDITION else "characters"
-        yield from _bins(f"{suite}: success rate by length in {unit}", model, those, attrgetter("by_length"))
-    title = f"{ADDITION}: success rate by number of carries"
-    yield from _bins(title, model, added, attrgetter("by_carries"))
-    title = f"{ADDITION}: success rate by longest run of carries"
-    yield from _bins(title, model, added, attrgetter("by_chain"))
-
-
 def _rate(share: float | None) -> str:
     """Return a share as the published program prints it: 97.5 % as `97.50%`."""
     return MISSING if share is None else f"{share:.2%}"
@@ -107,7 +110,7 @@ def _failed(reason: str, line: RunLine) -> str:
     return count(line.reasons.get(reason, 0))
 
 
-def _in_mode(mode: str, line: RunLine) -> str:
+def _failed_in(mode: str, line: RunLine) -> str:
     return count(line.modes[mode])
 
 
@@ -119,17 +122,16 @@ def _bins(
 ) -> Iterator[Sheet]:
     """Yield a table with a column for each bin that any line has; none where there are no bins."""
     spans = {(size["first"], size["last"]) for line in lines for size in bins_of(line)}
-    if spans:
-        sizes = sorted(spans, key=lambda size: (size[0] is None, size[0] or 0))
-        columns: Columns[RunLine] = {span(*size): partial(_in_bin, bins_of, size) for size in sizes}
-        yield Sheet.of(title, {**model, **columns}, lines)
+    if not spans:
+        return
+    sizes = sorted(spans, key=lambda size: (size[0] is None, size[0] or 0))
 
+    def rate(size: tuple[int | None, int | None], line: RunLine) -> str:
+        found = [entry for entry in bins_of(line) if (entry["first"], entry["last"]) == size]
+        return f"{_rate(found[0]['success_rate'])} of {found[0]['results']:,}" if found else MISSING
 
-def _in_bin(
-    bins_of: Callable[[RunLine], Sequence[SizeBin]], size: tuple[int | None, int | None], line: RunLine
-) -> str:
-    own = [one for one in bins_of(line) if (one["first"], one["last"]) == size]
-    return f"{_rate(own[0]['success_rate'])} of {own[0]['results']:,}" if own else MISSING
+    columns: Columns[RunLine] = {span(*size): partial(rate, size) for size in sizes}
+    yield Sheet.of(title, {**model, **columns}, lines)
 
 
 FIGURES: Final[Columns[RunLine]] = {

@@ -330,8 +330,8 @@ def paired(folder: Folders, grader: str, depths: range, pairs: Iterable[EntrantP
 
     def look(views: FolderViews) -> PairedCounts:
         rows_of = {
-            (one, other): views.rows(_PAIRED, parameters | {"one": list(one), "other": list(other)})
-            for one, other in wanted
+            (first, second): views.rows(_PAIRED, parameters | {"one": list(first), "other": list(second)})
+            for first, second in wanted
         }
         return {
             pair: {(row["difference"], row["asked"]): row["problems"] for row in rows}

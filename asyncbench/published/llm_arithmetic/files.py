@@ -53,11 +53,11 @@ TOKENS = ("prompt_tokens", "completion_tokens")
 def aggregate(lines: Sequence[Line]) -> dict[str, object]:
     """Return the record of a run: of all its trials, of each variant and of each variant and depth."""
     variants = [name for name in ARITHMETIC_TASKS if any(line["variant"] == name for line in lines)]
-    of = {name: [line for line in lines if line["variant"] == name] for name in variants}
-    depths = {name: sorted({line["depth"] for line in of[name]}) for name in variants}
+    lines_of = {name: [line for line in lines if line["variant"] == name] for name in variants}
+    depths = {name: sorted({line["depth"] for line in lines_of[name]}) for name in variants}
     cells = {
         name: {
-            f"depth_{depth}": _cell([line for line in of[name] if line["depth"] == depth])
+            f"depth_{depth}": _cell([line for line in lines_of[name] if line["depth"] == depth])
             for depth in depths[name]
         }
         for name in variants
@@ -68,7 +68,7 @@ def aggregate(lines: Sequence[Line]) -> dict[str, object]:
         "date": began.replace("T", "_").replace(":", "-"),
         "trials_per_cell": max(Counter((line["variant"], line["depth"]) for line in lines).values()),
         "overall": _group(lines),
-        "per_category": {name: _group(those) for name, those in of.items()},
+        "per_category": {name: _group(group) for name, group in lines_of.items()},
         "cells": cells,
         **({"simulated": True} if any(line.get("simulated") for line in lines) else {}),
     }
@@ -133,16 +133,16 @@ def reader(options: Plan) -> Callable[[Path], RecordedRun]:
     Raises:
         ConfigError: there is no such plan.
     """
-    place = "import llm-arithmetic"
-    plan = SUITE.parsed(options, place=place)
-    if _of_a_task(plan) * len(ARITHMETIC_TASKS) > MOST:
+    source = "import llm-arithmetic"
+    plan = SUITE.parsed(options, place=source)
+    if _trials_a_task(plan) * len(ARITHMETIC_TASKS) > MOST:
         raise ConfigError(
-            f"{place}: trials: so many of each task and depth are more than {MOST:,} in all; give fewer"
+            f"{source}: trials: so many of each task and depth are more than {MOST:,} in all; give fewer"
         )
     return partial(read, plan=plan)
 
 
-def _of_a_task(plan: Plan) -> int:
+def _trials_a_task(plan: Plan) -> int:
     return len(cast("tuple[int, ...]", plan["depths"])) * cast("int", plan["trials"])
 
 
@@ -160,17 +160,19 @@ def read(path: Path, *, plan: Plan) -> RecordedRun:
 def _planned(trials: Iterable[Recorded], plan: Plan) -> Planned:
     """Return each model's plan: other conditions' own trials, and all that is left for the commonest."""
     tasks = cast("tuple[str, ...]", plan["variants"])
-    of_a_task = _of_a_task(plan)
+    of_a_task = _trials_a_task(plan)
     trials_of: defaultdict[str, defaultdict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for trial in trials:
         trials_of[trial.model.alias][trial.condition.name][trial.draft.task] += 1
     planned: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
     for model, conditions in trials_of.items():
         commonest, *others = sorted(conditions, key=lambda name: -conditions[name].total())
-        elsewhere = {task: sum(conditions[other][task] for other in others) for task in tasks}
+        elsewhere = {task: sum(conditions[condition][task] for condition in others) for task in tasks}
         remaining = {task: max(0, of_a_task - elsewhere[task]) for task in tasks}
-        own = {other: {NAME: {task: conditions[other][task] for task in tasks}} for other in others}
-        planned[model] = {commonest: {NAME: remaining}} | own
+        others_plan = {
+            condition: {NAME: {task: conditions[condition][task] for task in tasks}} for condition in others
+        }
+        planned[model] = {commonest: {NAME: remaining}} | others_plan
     return planned
 
 
@@ -182,28 +184,28 @@ def facts(path: Path, options: Plan) -> Iterator[RecordedRun]:
     """
     plan = SUITE.parsed(options, place="import llm-arithmetic")
     for run, answers in groupby(recorded_answers(path), attrgetter("run")):
-        trials = tuple(map(_of_facts, answers))
+        trials = tuple(map(_recorded_fact, answers))
         yield RecordedRun(run=run, path=path, trials=trials, left_out=(), planned=_planned(trials, plan))
 
 
-def _of_facts(of: AnswerFacts) -> Recorded:
-    used = Usage(input_tokens=of.input_tokens, output_tokens=of.output_tokens)
+def _recorded_fact(answer_facts: AnswerFacts) -> Recorded:
+    used = Usage(input_tokens=answer_facts.input_tokens, output_tokens=answer_facts.output_tokens)
     accounting = {
-        "tokens": dict(zip(TOKENS, (of.input_tokens, of.output_tokens), strict=True)),
-        "cost": of.cost_usd,
-        "attempts": of.attempts,
-        "failed_to_get_reply": of.failed,
-        "extra_context": of.extra_context,
+        "tokens": dict(zip(TOKENS, (answer_facts.input_tokens, answer_facts.output_tokens), strict=True)),
+        "cost": answer_facts.cost_usd,
+        "attempts": answer_facts.attempts,
+        "failed_to_get_reply": answer_facts.failed,
+        "extra_context": answer_facts.extra_context,
     }
     return Recorded(
-        draft=of.draft,
-        model=model_of({"model": of.model}, simulated=False),
-        condition=_padded(of.extra_context),
-        reply=None if of.failed else Reply(text=of.text, usage=used, http_status=None),
-        attempts=of.attempts or 1,
-        cost_usd=of.cost_usd,
+        draft=answer_facts.draft,
+        model=model_of({"model": answer_facts.model}, simulated=False),
+        condition=_padded(answer_facts.extra_context),
+        reply=None if answer_facts.failed else Reply(text=answer_facts.text, usage=used, http_status=None),
+        attempts=answer_facts.attempts or 1,
+        cost_usd=answer_facts.cost_usd,
         accounting={key: value for key, value in accounting.items() if value is not None},
-        at=of.at.timestamp(),
+        at=answer_facts.at.timestamp(),
     )
 
 
@@ -233,8 +235,8 @@ def _recorded(line: bytes, *, plan: Plan) -> Recorded:
 
 def _draft(fields: Fields, plan: Plan) -> Draft:
     task = text(fields, "variant")
-    if task not in (known := cast("tuple[str, ...]", plan["variants"])):
-        raise ValueError(f"'variant' is {shown(task)}, none of {', '.join(known)}")
+    if task not in (variants := cast("tuple[str, ...]", plan["variants"])):
+        raise ValueError(f"'variant' is {shown(task)}, none of {', '.join(variants)}")
     depth = whole(fields, "depth")
     if depth not in (depths := cast("tuple[int, ...]", plan["depths"])):
         planned = ",".join(map(str, depths))
@@ -242,9 +244,9 @@ def _draft(fields: Fields, plan: Plan) -> Draft:
     operands = told(fields, "operands")
     two = isinstance(operands, list) and len(operands) == 2
     checked(operands, "operands", right=two, rule="a list of two numbers")
-    lhs, rhs = (_as_text(operand, "operands", task) for operand in operands)
+    lhs, rhs = (_operand_text(operand, "operands", task) for operand in operands)
     expected = answer(task, lhs, rhs)
-    if (correct := _as_text(told(fields, "correct"), "correct", task)) != expected:
+    if (correct := _operand_text(told(fields, "correct"), "correct", task)) != expected:
         right = "has no exact answer" if expected is None else f"is {shown(expected)}"
         raise ValueError(
             f"'correct' is {shown(correct)}, but {shown(lhs)} {ARITHMETIC_TASKS[task].sign} {shown(rhs)} "
@@ -253,7 +255,7 @@ def _draft(fields: Fields, plan: Plan) -> Draft:
     return draft_arithmetic(task, depth, lhs, rhs, expected=expected)
 
 
-def _as_text(value: object, key: str, task: str) -> str:
+def _operand_text(value: object, key: str, task: str) -> str:
     if ARITHMETIC_TASKS[task].operand_places:
         if not isinstance(value, str):
             raise ValueError(f"{key!r} holds {shown(value)}, but decimals are written as texts")
@@ -293,10 +295,6 @@ def _time(written: str) -> float:
 def texts(rows: list[Row], _planned: Mapping[str, int]) -> Iterator[str]:
     """Yield the lines of a file."""
     return (json.dumps(_line(row)) + "\n" for row in rows)
-
-
-def _aggregate_text(rows: list[Row]) -> str:
-    return json.dumps(aggregate([_line(row) for row in rows])) + "\n"
 
 
 def notes(rows: list[Row]) -> list[str]:
@@ -360,6 +358,6 @@ FILES = FileFormat(
     reader=reader,
     texts=texts,
     notes=notes,
-    summaries={AGGREGATE: _aggregate_text},
+    summaries={AGGREGATE: lambda rows: json.dumps(aggregate([_line(row) for row in rows])) + "\n"},
     facts=facts,
 )

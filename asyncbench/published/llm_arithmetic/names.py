@@ -65,7 +65,7 @@ def facets_of(name: str, columns: Mapping[str, Any] | None = None, *, rest: str 
         condition = {key: value for key, value in condition.items() if key not in _OF_PADDING}
     for told_elsewhere in (params, condition):
         told_elsewhere.pop("effort", None)
-    others = [in_words(one) for one in (params, condition) if one]
+    others = [words_of(options) for options in (params, condition) if options]
     return Facets(
         family=name,
         padding=int(padding[1] if padding else facets.get("padding", 0)),
@@ -77,12 +77,12 @@ def facets_of(name: str, columns: Mapping[str, Any] | None = None, *, rest: str 
     )
 
 
-def in_words(options: Mapping[str, Any]) -> str:
+def words_of(options: Mapping[str, Any]) -> str:
     """Return options as a name shows them: `temperature 0.5, response_format.type text`."""
     words = []
     for key, value in sorted(options.items()):
         if isinstance(value, Mapping):
-            words.append(in_words({f"{key}.{name}": one for name, one in value.items()}))
+            words.append(words_of({f"{key}.{name}": item for name, item in value.items()}))
         elif isinstance(value, list | tuple):
             words.append(f"{key} {' '.join(map(str, value))}")
         else:
@@ -104,13 +104,13 @@ def told_by_origin(facets_by_row: Mapping[K, Facets], origins: Mapping[K, Sequen
         origins: of each row the provider, then what tells rows apart, the coarsest first.
     """
     distinct = dict(facets_by_row)
-    for at in range(max(map(len, origins.values()), default=0)):
+    for depth in range(max(map(len, origins.values()), default=0)):
         often = Counter(distinct.values())
-        alike = {(facets.family, facets.rest) for facets, times in often.items() if times > 1 or not at}
+        alike = {(facets.family, facets.rest) for facets, times in often.items() if times > 1 or not depth}
         among = defaultdict[tuple[str, str], set[str]](set)
         for row, facets in distinct.items():
-            among[facets.family, facets.rest].add(origins[row][at])
+            among[facets.family, facets.rest].add(origins[row][depth])
         for row, facets in distinct.items():
             if (group := (facets.family, facets.rest)) in alike and len(among[group]) > 1:
-                distinct[row] = facets._replace(rest=f"{facets.rest} {origins[row][at]}".strip())
+                distinct[row] = facets._replace(rest=f"{facets.rest} {origins[row][depth]}".strip())
     return distinct

@@ -107,11 +107,11 @@ def entries_of(
             )
             entries.append((not row.complete, -entry.correct, entry))
     for printed in printed_rows:
-        place = f", row {printed['row']}" if often[printed["model"]] > 1 else ""
+        row_mark = f", row {printed['row']}" if often[printed["model"]] > 1 else ""
         percents = {"Correct": "correct_percent", "Dev": "deviate_percent", "NaN": "nan_percent"}
         entry = OverviewEntry(
-            model=f"{printed['model']}{place} {MARK}",
-            facets=facets_of(printed["model"], rest=f"{place[2:]} {MARK}".strip()),
+            model=f"{printed['model']}{row_mark} {MARK}",
+            facets=facets_of(printed["model"], rest=f"{row_mark[2:]} {MARK}".strip()),
             trials=printed["trials"],
             shares={name: float(printed[column]) / 100 for name, column in percents.items()},
             output_tokens=printed["completion_tokens"],
@@ -119,7 +119,7 @@ def entries_of(
             named=printed["model"],
         )
         entries.append((False, -entry.correct, entry))
-    return [entry for *_, entry in sorted(entries, key=lambda one: one[:2])]
+    return [entry for *_, entry in sorted(entries, key=lambda ranked_entry: ranked_entry[:2])]
 
 
 def pictures_of(
@@ -131,15 +131,15 @@ def pictures_of(
 ) -> Iterator[PublishedPicture]:
     """Yield every picture; those without data have rows of unknown values, or none."""
     entries = entries_of(rows, depths, published)
-    yield from _of_cells(rows, depths)
-    yield from _of_padding(entries)
-    yield from _of_effort(entries)
-    yield _of_thinking(entries)
-    yield _of_quantisation(entries, compared)
-    yield _of_cost(entries)
-    yield _of_tokens(entries)
-    yield _of_truncated(entries)
-    yield _of_errors(rows, errors)
+    yield from _cell_pictures(rows, depths)
+    yield from _padding_pictures(entries)
+    yield from _effort_pictures(entries)
+    yield _thinking_picture(entries)
+    yield _quantisation_picture(entries, compared)
+    yield _cost_picture(entries)
+    yield _token_picture(entries)
+    yield _truncated_picture(entries)
+    yield _error_picture(rows, errors)
     yield PublishedPicture(
         name="l-8-classes",
         title="Correct, Dev and NaN, by model",
@@ -158,7 +158,7 @@ def pictures_of(
 # ── heatmaps ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _of_cells(rows: Sequence[PublishedRow], depths: range) -> Iterator[PublishedPicture]:
+def _cell_pictures(rows: Sequence[PublishedRow], depths: range) -> Iterator[PublishedPicture]:
     panels = {name: row.cells for row, name in told_apart(rows)}
     together, others = merged(rows)
     if len(rows) - len(others) > 1:  # those that have every cell
@@ -181,20 +181,22 @@ def _of_cells(rows: Sequence[PublishedRow], depths: range) -> Iterator[Published
             panel="model",
         )
     title = f"Correct % by model and variant, depths {HEATMAP_DEPTHS[0]}-{HEATMAP_DEPTHS[-1]}"
-    yield _by_variant("la-9-models", title, rows, ACCURACY.of, HEATMAP_DEPTHS)
-    yield _by_variant("la-8-format", "Replies that are the number alone, by variant", rows, FORMAT.of, depths)
+    yield _variant_picture("la-9-models", title, rows, ACCURACY.of, HEATMAP_DEPTHS)
+    yield _variant_picture(
+        "la-8-format", "Replies that are the number alone, by variant", rows, FORMAT.of, depths
+    )
 
 
-def _by_variant(
+def _variant_picture(
     name: str,
     title: str,
     rows: Sequence[PublishedRow],
-    of: Callable[[TrialSums], float | None],
+    figure: Callable[[TrialSums], float | None],
     depths: range,
 ) -> PublishedPicture:
     def shares(cells: Cells) -> Iterator[tuple[str, float | None]]:
         for task in (None, *tasks_of(cells)):
-            yield task or "all", of(total(cells, depths=depths, task=task))
+            yield task or "all", figure(total(cells, depths=depths, task=task))
 
     return PublishedPicture(
         name=name,
@@ -220,9 +222,18 @@ def _varied(entries: Iterable[OverviewEntry], facet: str) -> dict[str, list[Over
         (entry for entry in entries if getattr(entry.facets, facet) is not None),
         lambda entry: tuple(value for name, value in entry.facets._asdict().items() if name != facet),
     )
-    varied = [those for those in groups.values() if len({getattr(one.facets, facet) for one in those}) > 1]
+    varied = [
+        group for group in groups.values() if len({getattr(entry.facets, facet) for entry in group}) > 1
+    ]
     often = Counter(map(_alias, varied))
-    return {_line_name(those, facet, alone=often[_alias(those)] == 1): those for those in varied}
+
+    # By their alias, where no other line has it.
+    lines = dict[str, list[OverviewEntry]]()
+    for group in varied:
+        alias, facets = _alias(group), group[0].facets
+        unnamed = f"{facets.without(facet)} {facets.rest}".strip()
+        lines[alias if alias and often[alias] == 1 else unnamed] = group
+    return lines
 
 
 def _alias(entries: Sequence[OverviewEntry]) -> str:
@@ -231,15 +242,7 @@ def _alias(entries: Sequence[OverviewEntry]) -> str:
     return aliases.pop() if len(aliases) == 1 else ""
 
 
-def _line_name(entries: Sequence[OverviewEntry], facet: str, *, alone: bool) -> str:
-    """Return what to call entries that differ in one facet: by their alias, where no other line has it."""
-    alias, facets = _alias(entries), entries[0].facets
-    if alias and alone:
-        return alias
-    return f"{facets.without(facet)} {facets.rest}".strip()
-
-
-def _of_padding(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
+def _padding_pictures(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
     rows = [
         {
             "model": name,
@@ -248,8 +251,8 @@ def _of_padding(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
             **entry.interval(),
             "output tokens": entry.output_tokens,
         }
-        for name, those in _varied(entries, "padding").items()
-        for entry in sorted(those, key=lambda entry: entry.facets.padding)
+        for name, group in _varied(entries, "padding").items()
+        for entry in sorted(group, key=lambda entry: entry.facets.padding)
     ]
     rows.sort(key=lambda row: int(str(row["padding"])[:-1]))
     drawn = (("padding", "accuracy", "share", True), ("tokens", "output tokens", "number", False))
@@ -266,7 +269,7 @@ def _of_padding(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
         )
 
 
-def _of_effort(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
+def _effort_pictures(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
     rows = [
         {
             "model": name,
@@ -276,8 +279,8 @@ def _of_effort(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
             "output tokens": entry.output_tokens or None,
             "cost, USD": entry.cost_usd or None,
         }
-        for name, those in _varied(entries, "effort").items()
-        for entry in those
+        for name, group in _varied(entries, "effort").items()
+        for entry in group
     ]
     for name, x, scale in (("tokens", "output tokens", "log"), ("cost", "cost, USD", "usd")):
         yield PublishedPicture(
@@ -293,7 +296,7 @@ def _of_effort(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
         )
 
 
-def _of_thinking(entries: Sequence[OverviewEntry]) -> PublishedPicture:
+def _thinking_picture(entries: Sequence[OverviewEntry]) -> PublishedPicture:
     return PublishedPicture(
         name="l-3-thinking",
         title="Accuracy with and without thinking",
@@ -307,8 +310,8 @@ def _of_thinking(entries: Sequence[OverviewEntry]) -> PublishedPicture:
                 "low": entry.correct,
                 "high": entry.correct + entry.shares["NaN"],
             }
-            for name, those in _varied(entries, "thinking").items()
-            for entry in those
+            for name, group in _varied(entries, "thinking").items()
+            for entry in group
         ],
         y="model",
         value="accuracy",
@@ -317,20 +320,22 @@ def _of_thinking(entries: Sequence[OverviewEntry]) -> PublishedPicture:
     )
 
 
-def _of_quantisation(
+def _quantisation_picture(
     entries: Sequence[OverviewEntry], compared: Callable[[Iterable[EntrantPair]], PairedCounts]
 ) -> PublishedPicture:
     pairs = [
-        (name, one, other)
-        for name, those in _varied(entries, "quantisation").items()
-        for one, other in combinations(those, 2)
+        (name, first, second)
+        for name, group in _varied(entries, "quantisation").items()
+        for first, second in combinations(group, 2)
     ]
-    alike = compared((one.asked, other.asked) for _, one, other in pairs if one.asked and other.asked)
+    alike = compared(
+        (first.asked, second.asked) for _, first, second in pairs if first.asked and second.asked
+    )
     rows = []
-    for name, one, other in pairs:
-        kinds = alike.get((one.asked, other.asked)) if one.asked and other.asked else None
-        difference = _unpaired_difference(one, other) if kinds is None else _paired_difference(kinds)
-        pair = f"{one.facets.quantisation} − {other.facets.quantisation}, {name}"
+    for name, first, second in pairs:
+        kinds = alike.get((first.asked, second.asked)) if first.asked and second.asked else None
+        difference = _unpaired_difference(first, second) if kinds is None else _paired_difference(kinds)
+        pair = f"{first.facets.quantisation} − {second.facets.quantisation}, {name}"
         rows.append({"pair": pair, "paired": "no" if kinds is None else "yes", **difference})
     return PublishedPicture(
         name="l-4-quantisation",
@@ -355,17 +360,17 @@ def _paired_difference(kinds: Mapping[tuple[int, int], int]) -> Row:
     }
 
 
-def _unpaired_difference(one: OverviewEntry, other: OverviewEntry) -> Row:
+def _unpaired_difference(first: OverviewEntry, second: OverviewEntry) -> Row:
     """Return how far apart two are on problems of their own."""
-    interval, its = (wilson(entry.correct, entry.trials) for entry in (one, other))
-    low, high = newcombe(one.correct, interval, other.correct, its)
-    return {"difference": one.correct - other.correct, "low": low, "high": high}
+    interval, its = (wilson(entry.correct, entry.trials) for entry in (first, second))
+    low, high = newcombe(first.correct, interval, second.correct, its)
+    return {"difference": first.correct - second.correct, "low": low, "high": high}
 
 
 # ── costs and errors ─────────────────────────────────────────────────────────────────────────
 
 
-def _of_cost(entries: Sequence[OverviewEntry]) -> PublishedPicture:
+def _cost_picture(entries: Sequence[OverviewEntry]) -> PublishedPicture:
     named = _named(entries)
     priced = [entry for entry in entries if entry.cost_usd]
     unknown = [entry.model for entry in entries if entry.cost_usd is None]
@@ -394,7 +399,7 @@ def _of_cost(entries: Sequence[OverviewEntry]) -> PublishedPicture:
     )
 
 
-def _of_tokens(entries: Sequence[OverviewEntry]) -> PublishedPicture:
+def _token_picture(entries: Sequence[OverviewEntry]) -> PublishedPicture:
     return PublishedPicture(
         name="l-6-tokens",
         title="Output tokens for each right answer",
@@ -414,7 +419,7 @@ def _of_tokens(entries: Sequence[OverviewEntry]) -> PublishedPicture:
     )
 
 
-def _of_truncated(entries: Sequence[OverviewEntry]) -> PublishedPicture:
+def _truncated_picture(entries: Sequence[OverviewEntry]) -> PublishedPicture:
     return PublishedPicture(
         name="l-6-truncated",
         title="Trials whose reply was cut",
@@ -435,13 +440,13 @@ def _named(entries: Sequence[OverviewEntry]) -> set[str]:
     The folder's have room before published ones.
     """
     priced = [entry for entry in entries if entry.cost_usd]
-    known = [entry for entry in priced if not entry.lacking]
-    front = undominated([(entry.cost_usd or 0.0, entry.correct) for entry in known])
-    shown = {entry.model for entry, ahead in zip(known, front, strict=True) if ahead}
+    certain = [entry for entry in priced if not entry.lacking]
+    front = undominated([(entry.cost_usd or 0.0, entry.correct) for entry in certain])
+    shown = {entry.model for entry, ahead in zip(certain, front, strict=True) if ahead}
     shown |= {entry.model for entry in priced if entry.lacking}
-    for those in (priced, [entry for entry in priced if entry.sums]):
-        if len(those) <= MOST_NAMED:
-            shown |= {entry.model for entry in those}
+    for group in (priced, [entry for entry in priced if entry.sums]):
+        if len(group) <= MOST_NAMED:
+            shown |= {entry.model for entry in group}
     return shown
 
 
@@ -449,7 +454,7 @@ def _remark(entries: Iterable[OverviewEntry]) -> list[str]:
     return [MARKED] if any(entry.lacking for entry in entries) else []
 
 
-def _of_errors(rows: Sequence[PublishedRow], errors: ErrorSizes) -> PublishedPicture:
+def _error_picture(rows: Sequence[PublishedRow], errors: ErrorSizes) -> PublishedPicture:
     drawn = [
         {"model": name, "relative error": error, "share of Dev": share, "wrong": errors[row.asked][0]}
         for row, name in told_apart(rows)

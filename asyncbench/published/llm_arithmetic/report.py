@@ -82,7 +82,7 @@ class LlmArithmeticReport(PublishedReport):
             "accuracy": self.accuracies[0],
             "accuracy_of_answered": self.accuracies[1],
             "lines_left_out": dict(self.left_out),
-            "rows": [self._as_record(row) for row in self.rows],
+            "rows": [self._row_record(row) for row in self.rows],
             "overall": {
                 "left_out": [[row.run, row.label] for row in others],
                 "cells": _cell_records(cells),
@@ -98,7 +98,7 @@ class LlmArithmeticReport(PublishedReport):
         compared = partial(paired, self.source, graded.grader, self.depths)
         return pictures_of(self.rows, self.depths, printed, errors, compared)
 
-    def _as_record(self, row: PublishedRow) -> dict[str, object]:
+    def _row_record(self, row: PublishedRow) -> dict[str, object]:
         return {
             "run": row.run,
             "model": row.model,
@@ -182,7 +182,15 @@ def llm_arithmetic_report_on(
             for this depth.
         StoreError: the folder cannot be read.
     """
-    printed = _printed_table(min_depth) if published else ()
+    printed = tuple[pa.Table, ...]()
+    if published:
+        name = PRINTED_BY_DEPTH.get(max(min_depth, ALL_DEPTHS))
+        if name is None:
+            raise ConfigError(
+                f"--min-depth {min_depth}: --published has no table for it. Use 5, or 2 for all depths."
+            )
+        printed = (published_table(name),)
+
     manifest = manifest_of(folder)
     figures = figures_of(folder, grader, manifest)
     rows = figures.pop("rows")
@@ -200,15 +208,6 @@ PRINTED_BY_DEPTH: Final = {
     ALL_DEPTHS: "llm_arithmetic_2025-05-12_cards",  # all depths there are
     MIN_DEPTH: "llm_arithmetic_2025-06-30_overview",
 }
-
-
-def _printed_table(min_depth: int) -> tuple[pa.Table, ...]:
-    name = PRINTED_BY_DEPTH.get(max(min_depth, ALL_DEPTHS))
-    if name is None:
-        raise ConfigError(
-            f"--min-depth {min_depth}: --published has no table for it. Use 5, or 2 for all depths."
-        )
-    return (published_table(name),)
 
 
 def exact(figures: TrialSums) -> dict[str, object]:

@@ -114,7 +114,7 @@ def runs(rows: Iterable[PublishedRow], published: Iterable[Mapping[str, Any]] = 
         figures = (*_shares(sums, 2), usd(sums.cost_usd, 6), absolute(sums.abs_error_of_deviate))
         lines.append((row.label, f"{row.began:{DATE}}", *figures))
     for printed in published:
-        shares = (f"{printed[f'{of}_percent']}%" for of in ("correct", "nan", "deviate"))
+        shares = (f"{printed[f'{kind}_percent']}%" for kind in ("correct", "nan", "deviate"))
         figures = (count(printed["trials"]), *shares, usd(printed["cost_usd"], 6))
         error = str(printed["avg_abs_error_deviate"])
         lines.append((f"{printed['model']} {MARK}", printed["run_started"], *figures, error))
@@ -124,11 +124,11 @@ def runs(rows: Iterable[PublishedRow], published: Iterable[Mapping[str, Any]] = 
 
 def _printed(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a line of a document's own table; errors are those that are relative."""
-    errors = (row.get(f"avg_rel_error_{of}_percent") for of in ("deviate", "deviate_correct"))
+    errors = (row.get(f"avg_rel_error_{kind}_percent") for kind in ("deviate", "deviate_correct"))
     return (
         f"{row['model']} {MARK}",
         count(row["trials"]),
-        *(f"{row[f'{of}_percent']}%" for of in ("correct", "nan", "deviate")),
+        *(f"{row[f'{kind}_percent']}%" for kind in ("correct", "nan", "deviate")),
         tokens(row["completion_tokens"]),
         usd(row["cost_usd"]),
         *(MISSING if error is None else f"{error}%" for error in errors),
@@ -137,9 +137,10 @@ def _printed(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 def equal_to_printed(sheet: Sheet) -> int:
     """Return how many rows of a document have an equal among those of the folder."""
-    own = set(map(tuple, sheet.rows))
+    folder_rows = set(map(tuple, sheet.rows))
     return sum(
-        (str(name).removesuffix(f" {MARK}"), *row) in own - {(name, *row)} for name, *row in sheet.rows
+        (str(name).removesuffix(f" {MARK}"), *row) in folder_rows - {(name, *row)}
+        for name, *row in sheet.rows
     )
 
 
@@ -174,13 +175,13 @@ def _remarks(row: PublishedRow, figures: TrialSums) -> Iterable[tuple[str, str]]
     elif figures.priced and figures.recorded_free == figures.priced:
         yield "Recorded at $0 (no price known)", row.label
     elif figures.recorded_free:
-        part = f"{figures.recorded_free:,} of {figures.priced:,} trials"
-        yield "Partly recorded at $0 (no price known then)", f"{row.label} {part}"
+        share = f"{figures.recorded_free:,} of {figures.priced:,} trials"
+        yield "Partly recorded at $0 (no price known then)", f"{row.label} {share}"
     if 0 < figures.priced < figures.trials:
         yield "Partly priced", f"{row.label} {figures.priced:,} of {figures.trials:,} trials priced"
     if figures.uncounted:
-        part = f"{figures.uncounted:,} of {figures.trials:,} trials"
-        yield "Token counts unknown, left out of the sums", f"{row.label} {part}"
+        share = f"{figures.uncounted:,} of {figures.trials:,} trials"
+        yield "Token counts unknown, left out of the sums", f"{row.label} {share}"
 
 
 def progress(row: PublishedRow) -> str:
@@ -321,9 +322,9 @@ def _grid_of(rate: Rate, title: str, cells: Cells) -> Sheet:
 def _shading(figures: Sequence[Sequence[TrialSums]], rate: Rate) -> list[list[Cell]]:
     """Return a cell for each of some figures, all equally wide: their colours make a surface."""
     shares = [[rate.of(sums) for sums in line] for line in figures]
-    known = [share for line in shares for share in line if share is not None]
-    decimals = 0 if all(abs(100 * share - round(100 * share)) < 1e-9 for share in known) else 1
-    width = max(2, *(len(rounded(100 * share, decimals)) for share in [*known, 0.0]))  # as a depth of 10
+    measured = [share for line in shares for share in line if share is not None]
+    decimals = 0 if all(abs(100 * share - round(100 * share)) < 1e-9 for share in measured) else 1
+    width = max(2, *(len(rounded(100 * share, decimals)) for share in [*measured, 0.0]))  # as a depth of 10
     return [
         [
             MISSING

@@ -163,7 +163,7 @@ def _lines(
         failed[_key(row)] += 0 if row["replied"] else row["trials"]
         unread[_key(row)] += row["trials"] if row["replied"] and row["digits_total"] is None else 0
     entrants = sort_entrants({(run, model, condition) for run, model, condition, *_ in trials}, manifest)
-    places = {name: place for place, name in enumerate(TASKS)}
+    ranks = {name: rank for rank, name in enumerate(TASKS)}
     lines = []
     for key, count in trials.items():
         task = _task(*key[len(STYLED) :])
@@ -183,7 +183,7 @@ def _lines(
                 },
             )
         )
-    return sorted(lines, key=lambda line: (entrants.index(line.asked), places[line.task.name]))
+    return sorted(lines, key=lambda line: (entrants.index(line.asked), ranks[line.task.name]))
 
 
 def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -206,7 +206,7 @@ def _figure(name: str, by_length: Mapping[int, Sum], length_class: int) -> Figur
     )
 
 
-def by_asked(lines: Iterable[TaskLine]) -> dict[Entrant, list[TaskLine]]:
+def entrant_lines(lines: Iterable[TaskLine]) -> dict[Entrant, list[TaskLine]]:
     """Return the lines of each who was asked."""
     return rows_by(lines, attrgetter("asked"))
 
@@ -216,16 +216,15 @@ def macro(figures: Sequence[Figure]) -> dict[str, Number | None]:
 
     Ours: the paper publishes no average over tasks.
     """
-    by_name = {"mean": [one.mean for one in figures]}
+    by_name = {"mean": [figure.mean for figure in figures]}
     by_name |= {
-        name: [one.ranges[name] for one in figures] for name in (figures[0].ranges if figures else ())
+        name: [figure.ranges[name] for figure in figures] for name in (figures[0].ranges if figures else ())
     }
-    return {name: _mean(values) for name, values in by_name.items()}
-
-
-def _mean(values: Iterable[Number | None]) -> Number | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    means = dict[str, Number | None]()
+    for name, values in by_name.items():
+        numbers = [value for value in values if value is not None]
+        means[name] = sum(numbers) / len(numbers) if numbers else None
+    return means
 
 
 def task_name(task: NupaTask) -> str:

@@ -108,16 +108,16 @@ def _drafts(file: Path, tasks: Fields, left_out: list[str]) -> Iterator[Draft]:
         for length, entries in mapping(lengths, f"what {shown(name)} holds, length → problems").items():
             if not isinstance(entries, list):
                 raise ValueError(f"{shown(entries)} is not a list of problems")
-            place = f"{file}, {name}, {length}"
-            cells.append([(f"{place}[{i}]", name, length, entry) for i, entry in enumerate(entries)])
-    for place, name, length, entry in filter(None, chain.from_iterable(zip_longest(*cells))):
+            origin = f"{file}, {name}, {length}"
+            cells.append([(f"{origin}[{i}]", name, length, entry) for i, entry in enumerate(entries)])
+    for origin, name, length, entry in filter(None, chain.from_iterable(zip_longest(*cells))):
         try:
             if not isinstance(entry, str) or "=" not in entry:
                 raise ValueError(f"{shown(entry)} is not a question with an answer behind its =")
             question, _, answer = entry.partition("=")
             yield _draft(_task(name), _length(length), f"{question}=", answer.strip())
         except ValueError as error:
-            left_out.append(f"{place}: {error}")
+            left_out.append(f"{origin}: {error}")
 
 
 def _task(name: str) -> NupaTask:
@@ -180,7 +180,7 @@ class HowAsked:
     condition: str = ""  # the name of the condition; empty: made of style and shots
     model: str = ""  # empty: that of the run
 
-    def as_condition(self, style: str) -> Condition:
+    def condition_in(self, style: str) -> Condition:
         """Return the condition of a reply in a style."""
         name = self.condition or (f"{self.shots}-shot" if self.shots else style)
         return Condition(name=name, style=style, described={"shots": self.shots} if self.shots else {})
@@ -193,8 +193,8 @@ def reader(options: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
         ConfigError: there is no such style, or something else was given.
     """
     style = options.get("style", STYLES[0])
-    if other := sorted(options.keys() - set(HowAsked.__slots__)):
-        raise ConfigError(f"import nupa: leave out {', '.join(other)}. The files hold their own plan.")
+    if unknown := sorted(options.keys() - set(HowAsked.__slots__)):
+        raise ConfigError(f"import nupa: leave out {', '.join(unknown)}. The files hold their own plan.")
     if style not in STYLES:
         raise ConfigError(f"import nupa: style {style!r} is unknown. Choose one of: {', '.join(STYLES)}")
     shots = whole_number(0, MOST)
@@ -212,16 +212,16 @@ def read(path: Path, *, how: HowAsked) -> RecordedRun:
     Raises:
         ConfigError: the file cannot be read.
     """
-    run, at = run_of(path, ENDING), path.stat().st_mtime
+    run = run_of(path, ENDING)
     how = replace(how, model=how.model or run)
-    trials, left_out = sifted(_entries(path), partial(_recorded, how=how, at=at))
+    trials, left_out = sifted(_entries(path), partial(_recorded, how=how, ended_at=path.stat().st_mtime))
     planned = counted((trial.model, trial.condition, trial.draft) for trial in trials)
     return RecordedRun(run=run, path=path, trials=trials, left_out=left_out, planned=planned)
 
 
 def _entries(path: Path) -> Iterator[tuple[str, tuple[object, int, int]]]:
     """Yield each reply: its line, or the complaint that it is no JSON; and which of how many it holds."""
-    for place, line in lines(path):
+    for origin, line in lines(path):
         value: object
         try:
             value = parsed(line)
@@ -230,10 +230,10 @@ def _entries(path: Path) -> Iterator[tuple[str, tuple[object, int, int]]]:
         replies = value.get("generated_text") if isinstance(value, dict) else None
         samples = max(1, len(replies)) if isinstance(replies, list) else 1
         for sample in range(samples):
-            yield place, (value, sample, samples)
+            yield origin, (value, sample, samples)
 
 
-def _recorded(entry: tuple[object, int, int], *, how: HowAsked, at: float) -> Recorded:
+def _recorded(entry: tuple[object, int, int], *, how: HowAsked, ended_at: float) -> Recorded:
     line, sample, samples = entry
     if isinstance(line, ValueError):
         raise line
@@ -252,10 +252,10 @@ def _recorded(entry: tuple[object, int, int], *, how: HowAsked, at: float) -> Re
     return Recorded(
         draft=_draft(task, _length(told(fields, "digit")), question, truth),
         model=model_of({"model": how.model}, simulated=flag(fields, "simulated")),
-        condition=how.as_condition(reply_style),
+        condition=how.condition_in(reply_style),
         reply=Reply(text=reply, http_status=None),
         accounting={"sample": sample, "samples": samples, "ours": ours},
-        at=at,
+        at=ended_at,
         timed=False,
     )
 

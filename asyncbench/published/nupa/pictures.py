@@ -20,7 +20,7 @@ from asyncbench.published.nupa.counts import (
     RANGES,
     SUITE,
     TaskLine,
-    by_asked,
+    entrant_lines,
     printed_digits,
     task_name,
 )
@@ -210,7 +210,7 @@ LETTERS: Final = {"integer": "I", "int": "i", "float": "Fl", "fraction": "Fr", "
 # ── tables ───────────────────────────────────────────────────────────────────────────────────
 
 
-def of_tables(shown: Shown) -> Iterator[PublishedPicture]:
+def table_pictures(shown: Shown) -> Iterator[PublishedPicture]:
     """Yield Tables 7 to 10 and 18: models × tasks."""
     for table, (figure, title) in DIGITS.items():
         yield picture(
@@ -222,7 +222,7 @@ def of_tables(shown: Shown) -> Iterator[PublishedPicture]:
             *("well_learned", "preserving"),
             x="model",
             y="task",
-            y_order=_in_paper_order(task_name(line.task) for line in shown.lines),
+            y_order=_paper_order(task_name(line.task) for line in shown.lines),
             text="digits",
             notes=shown.notes(
                 "Shaded: the well-learned digits as a share of the longest problems of the task."
@@ -238,12 +238,17 @@ def of_tables(shown: Shown) -> Iterator[PublishedPicture]:
         for row in published_table("nupa_table_10").to_pylist()
     ]
     yield _cells(shown, "table-10", "Exact match by range, with and without examples", OF_TABLE_10, printed)
-    columns = {f"exact_match_{of.lower()}": of for of in RANGES}
+    columns = {f"exact_match_{column_range.lower()}": column_range for column_range in RANGES}
     columns |= {"well_learned_digits": "well learned", "performance_preserving_digits": "preserving"}
     printed = [
-        (row["configuration"], (row["task"], row["variant"], row["representation"]), of, row[column])
+        (
+            row["configuration"],
+            (row["task"], row["variant"], row["representation"]),
+            column_range,
+            row[column],
+        )
         for row in published_table("nupa_table_18").to_pylist()
-        for column, of in columns.items()
+        for column, column_range in columns.items()
     ]
     yield _cells(
         shown, "table-18", "Configurations of a model: exact match by range, and digits", OF_TABLE_18, printed
@@ -277,7 +282,7 @@ def _cells(
     shown: Shown, name: str, title: str, kinds: Sequence[Kind], printed: Iterable[tuple[str, Kind, str, Any]]
 ) -> PublishedPicture:  # Any: a printed number
     """Return models × (task, range), and the digits of each task where the printed table has them."""
-    with_digits = any(of not in RANGES for _, _, of, _ in printed)
+    with_digits = any(column_range not in RANGES for _, _, column_range, _ in printed)
     rows = [
         _cell(row["model"], row["kind"], row["range"], row["exact_match"])
         for row in shown.ranges
@@ -286,35 +291,41 @@ def _cells(
     for line in shown.lines if with_digits else ():
         learned = line.by_grader["strict"]["exact_match"].digits
         if learned is not None and line.task.kind in kinds:
-            for of, digits in (("well learned", learned.well_learned), ("preserving", learned.preserving)):
+            for column_range, digits in (
+                ("well learned", learned.well_learned),
+                ("preserving", learned.preserving),
+            ):
                 if digits is not None:
-                    rows.append(_cell(shown.names[line.asked], line.task.kind, of, digits))
+                    rows.append(_cell(shown.names[line.asked], line.task.kind, column_range, digits))
     if shown.printed and rows:
-        rows += [_cell(f"{model} {MARK}", kind, of, value) for model, kind, of, value in printed]
+        rows += [
+            _cell(f"{model} {MARK}", kind, column_range, value)
+            for model, kind, column_range, value in printed
+        ]
     models = list(dict.fromkeys(row["model"] for row in rows))
     order = [*RANGES, "well learned", "preserving"]
     rows.sort(
         key=lambda row: (models.index(row["model"]), kinds.index(row["kind"]), order.index(row["range"]))
     )
-    columns = [_column(kind, of) for kind in kinds for of in order]
+    columns = [_column(kind, column_range) for kind in kinds for column_range in order]
     places = {"x": "column", "y": "model", "text": "figure"}
     return picture(name, title, "map", rows, "share", x_order=columns, notes=shown.notes(POOLED), **places)
 
 
-def _column(kind: Kind, of: str) -> str:
-    return f"{task_name(task_of(*kind))} {of}"
+def _column(kind: Kind, column_range: str) -> str:
+    return f"{task_name(task_of(*kind))} {column_range}"
 
 
-def _cell(model: str, kind: Kind, of: str, value: Any) -> Row:  # Any: a number
+def _cell(model: str, kind: Kind, column_range: str, value: Any) -> Row:  # Any: a number
     task = task_of(*kind)
-    digits = of not in RANGES
+    digits = column_range not in RANGES
     share = float(value) / task.length_class if digits else float(value)
     text = f"{value}" if digits else f"{float(value):.2f}"
     return {
         "model": model,
         "kind": kind,
-        "range": of,
-        "column": _column(kind, of),
+        "range": column_range,
+        "column": _column(kind, column_range),
         "share": share,
         "figure": text,
     }
@@ -323,7 +334,7 @@ def _cell(model: str, kind: Kind, of: str, value: Any) -> Row:  # Any: a number
 # ── the paper's frame: representations × tasks ───────────────────────────────────────────────
 
 
-def of_frames(shown: Shown) -> Iterator[PublishedPicture]:
+def frame_pictures(shown: Shown) -> Iterator[PublishedPicture]:
     """Yield Tables 1, 4, 5 and 6, and Table 19."""
     places: Mapping[str, Any] = {  # Any: of a picture
         "x": "task",
@@ -353,7 +364,7 @@ def of_frames(shown: Shown) -> Iterator[PublishedPicture]:
         "table-1",
         title,
         "map",
-        _in_frame(rows),
+        _frame_rows(rows),
         "exact_match",
         panel="model",
         text="mark",
@@ -368,7 +379,7 @@ def of_frames(shown: Shown) -> Iterator[PublishedPicture]:
     for name, (title, said) in told.items():
         rows = [_framed(task, longest=task.length_class, letter=said(task)) for task in paper]
         shape = {"scale": "number", "text": "letter", "of_folder": False}
-        yield picture(name, title, "map", _in_frame(rows), "longest", **shape, **places)
+        yield picture(name, title, "map", _frame_rows(rows), "longest", **shape, **places)
     traces = [{**row, "model": shown.named(row), "digits": str(row["longest"])} for row in shown.traces]
     if shown.printed and traces:
         for row in published_table("nupa_table_19").to_pylist():
@@ -387,7 +398,7 @@ def of_frames(shown: Shown) -> Iterator[PublishedPicture]:
         "table-19",
         title,
         "map",
-        _in_frame(traces),
+        _frame_rows(traces),
         "longest",
         scale="number",
         panel="model",
@@ -397,17 +408,17 @@ def of_frames(shown: Shown) -> Iterator[PublishedPicture]:
     )
 
 
-def _in_paper_order(names: Iterable[str]) -> list[str]:
+def _paper_order(names: Iterable[str]) -> list[str]:
     """Return names of tasks, each once, as the paper's tables have them."""
-    known = set(names)
-    return [name for name in map(task_name, TASKS.values()) if name in known]
+    asked = set(names)
+    return [name for name in map(task_name, TASKS.values()) if name in asked]
 
 
 def _framed(task: NupaTask, **figures: object) -> Row:
     return {"task": task.task, "representation": task.representation, **figures}
 
 
-def _in_frame(rows: Iterable[Row]) -> list[Row]:
+def _frame_rows(rows: Iterable[Row]) -> list[Row]:
     """Return rows in the order of the paper's frame, panel by panel."""
     rows = list(rows)
     models = list(dict.fromkeys(row.get("model") for row in rows))
@@ -452,28 +463,33 @@ def pictures_of(lines: Sequence[TaskLine], folder: Folders, *, printed: bool) ->
         folder: of which they are. Raises as `counts_of` does.
         printed: whether the paper's own figures stand beside the folder's.
     """
-    full = names_of(by_asked(lines))
+    full = names_of(entrant_lines(lines))
     short = distinct_names(full.values())
     names = {entrant: short[name] for entrant, name in full.items()}
     counts = counted_of(folder, [SUITE], _counted)
     shown = Shown(lines=lines, names=names, ranges=range_rows(lines, names), printed=printed, **counts)
-    for pictures in (_of_ranges, of_tables, of_frames, _of_counts):
-        yield from pictures(shown)
+    yield from _range_pictures(shown)
+    yield from table_pictures(shown)
+    yield from frame_pictures(shown)
+    yield from _examples(shown)
+    yield from _speeds(shown)
+    yield _single(shown)
 
 
 # ── by range of lengths ──────────────────────────────────────────────────────────────────────
 
 
-def _of_ranges(shown: Shown) -> Iterator[PublishedPicture]:
+def _range_pictures(shown: Shown) -> Iterator[PublishedPicture]:
     """Yield Figures 2, 5, 6, 7 and 8, and the same by model as maps."""
     rows = shown.ranges
     chosen = [row for row in rows if row["kind"] in CHOSEN]
-    order = _in_paper_order(row["task"] for row in rows)
+    order = _paper_order(row["task"] for row in rows)
     yield _bars("figure-2", "Parts of performance: exact match by range", chosen, "exact_match")
     for name, figure in BY_FIGURE.items():
-        title = f"{_title(figure)} by task and range"
-        for part, tasks in PARTS.items():
-            yield _bars(f"{name}-{part}", title, [row for row in rows if row["kind"][0] in tasks], figure)
+        names = {"exact_match": "Exact match", "digit_match": "Digit match"}
+        title = f"{names.get(figure, 'log2(dlength + 1)')} by task and range"
+        for group, tasks in PARTS.items():
+            yield _bars(f"{name}-{group}", title, [row for row in rows if row["kind"][0] in tasks], figure)
         places = {"x": "range", "y": "task", "panel": "model", "y_order": order}
         yield picture(
             f"{name}-map", title, "map", rows, figure, scale=SCALES[figure], notes=(POOLED,), **places
@@ -488,25 +504,14 @@ def _bars(name: str, title: str, rows: Iterable[Row], figure: str) -> PublishedP
     guide = {"guide": "guess"} if figure == "exact_match" else {}
     places = {"x": "range", "series": "model", "panel": "task", **guide}
     rows = list(rows)
-    order = {name: place for place, name in enumerate(_in_paper_order(row["task"] for row in rows))}
+    order = {name: rank for rank, name in enumerate(_paper_order(row["task"] for row in rows))}
     rows.sort(key=lambda row: order[row["task"]])
     return picture(
         name, title, "bars", rows, figure, "answers", scale=SCALES[figure], notes=(POOLED,), **places
     )
 
 
-def _title(figure: str) -> str:
-    return {"exact_match": "Exact match", "digit_match": "Digit match"}.get(figure, "log2(dlength + 1)")
-
-
 # ── with a count of their own ────────────────────────────────────────────────────────────────
-
-
-def _of_counts(shown: Shown) -> Iterator[PublishedPicture]:
-    """Yield Figure 1, and Tables 2 and 3."""
-    yield from _examples(shown)
-    yield from _speeds(shown)
-    yield _single(shown)
 
 
 def _examples(shown: Shown) -> Iterator[PublishedPicture]:
@@ -516,13 +521,13 @@ def _examples(shown: Shown) -> Iterator[PublishedPicture]:
         task = task_of(wrong["task"], wrong["variant"], wrong["representation"])
         truth, answer = laid(wrong["expected"], wrong["answer"], task.answer_type)
         panel = f"{task_name(task)}: {shown.named(wrong)}"
-        for place, pair in enumerate(zip(truth, answer, strict=True), 1):
+        for index, pair in enumerate(zip(truth, answer, strict=True), 1):
             for name, character in zip(("right answer", "answer"), pair, strict=True):
                 rows.append(
                     {
                         "example": panel,
                         "of": name,
-                        "place": place,
+                        "place": index,
                         "digit": character,
                         "right": int(eq(*pair)),
                     }
@@ -603,12 +608,12 @@ def _single(shown: Shown) -> PublishedPicture:
         means = [row["exact_match"] for row in its]
         error = stdev(means) / sqrt(len(means)) if len(means) > 1 else None
         counts = {"repeats": len(its), "truncated": sum(row["truncated"] for row in its)}
-        rows.append(_at_length(model, kind, length, fmean(means), error) | counts)
+        rows.append(_length_row(model, kind, length, fmean(means), error) | counts)
     for row in published_table("nupa_table_3").to_pylist() if shown.printed and rows else ():
         if row["exact_match"] is not None:
             error = None if row["standard_error"] is None else float(row["standard_error"])
-            of = (f"{row['model']} {MARK}", (row["task"], row["representation"]), row["digits"])
-            rows.append(_at_length(*of, float(row["exact_match"]), error))
+            bar = (f"{row['model']} {MARK}", (row["task"], row["representation"]), row["digits"])
+            rows.append(_length_row(*bar, float(row["exact_match"]), error))
     order = list(SINGLE)
     rows.sort(key=lambda row: (order.index(row["kind"]), row["length"]))
     places = {"x": "length", "series": "model", "panel": "task"}
@@ -618,7 +623,7 @@ def _single(shown: Shown) -> PublishedPicture:
     return picture("table-3", title, "bars", rows, "exact_match", *also, notes=shown.notes(note), **places)
 
 
-def _at_length(model: str, kind: Sequence[str], length: int, mean: float, error: float | None) -> Row:
+def _length_row(model: str, kind: Sequence[str], length: int, mean: float, error: float | None) -> Row:
     ends = {"low": None, "high": None} if error is None else {"low": mean - error, "high": mean + error}
     figures = {"exact_match": mean, "standard_error": error, **ends}
     return {"task": ", ".join(kind), "kind": tuple(kind), "length": length, "model": model, **figures}

@@ -17,9 +17,9 @@ from asyncbench.published.nupa.counts import (
     SUITE,
     Figure,
     TaskLine,
-    by_asked,
     counts_in,
     counts_of,
+    entrant_lines,
     macro,
     printed_digits,
     task_name,
@@ -63,10 +63,10 @@ class NupaReport(PublishedReport):
         data = {
             "folder": self.folder,
             "simulated": self.simulated,
-            "graders": [asdict(one) for one in self.graders],
+            "graders": [asdict(graded) for graded in self.graders],
             "left_out": self.left_out,
             "empty": self.empty,
-            "models": [self._model(entrant, lines) for entrant, lines in by_asked(self.lines).items()],
+            "models": [self._model(entrant, lines) for entrant, lines in entrant_lines(self.lines).items()],
             "lines": [_line(line) for line in self.lines],
         }
         return self._with_published(data)
@@ -74,7 +74,7 @@ class NupaReport(PublishedReport):
     def _sheets(self) -> Iterator[Sheet]:
         yield from _tables(self.lines)
         if self.published:
-            yield from beside_printed(self.lines, self.published)
+            yield from compare_with_printed(self.lines, self.published)
 
     def pictures(self) -> Iterator[PublishedPicture]:
         """Yield the pictures of the paper, and those that its tables ask for."""
@@ -104,7 +104,7 @@ class NupaReport(PublishedReport):
     def _outcomes(self) -> Iterator[str]:
         trials, failed = sum(line.trials for line in self.lines), sum(line.failed for line in self.lines)
         yield f"{trials:,} trials: {failed:,} failed, {self.empty:,} empty replies."
-        groups = by_asked(self.lines)
+        groups = entrant_lines(self.lines)
         named = names_of(groups)
         done = {entrant: sum(line.trials for line in lines) for entrant, lines in groups.items()}
         unfinished = [
@@ -138,7 +138,7 @@ class PaperFigures(Report):
 
     def _sheets(self) -> Iterator[Sheet]:
         yield next(_tables(self.lines))
-        yield from beside_printed(self.lines, self.published)
+        yield from compare_with_printed(self.lines, self.published)
 
     def _parts(self) -> Iterator[str | Sheet]:
         yield from Report._parts(self)
@@ -189,7 +189,7 @@ OfModel = tuple[str, Sequence[TaskLine]]  # what somebody is called, and the lin
 
 def _tables(lines: Sequence[TaskLine]) -> Iterator[Sheet]:
     """Yield the tables from top to bottom."""
-    groups = by_asked(lines)
+    groups = entrant_lines(lines)
     named = names_of(groups)
     of_models = [(named[entrant], its) for entrant, its in groups.items()]
     yield Sheet.of("Models: means over tasks (ours: the paper has none)", OVERVIEW, of_models)
@@ -226,42 +226,45 @@ def _decimal(value: Number | None) -> str:
     return MISSING if value is None else f"{float(value):.2f}"
 
 
-def _mean(figure: str, place: str, of: OfModel, *, grader: str = "strict") -> Number | None:
+def _mean(figure: str, column: str, model: OfModel, *, grader: str = "strict") -> Number | None:
     """Return the mean over tasks of a figure, over all answers or those of a range."""
-    return macro([line.by_grader[grader][figure] for line in of[1]])[place]
+    return macro([line.by_grader[grader][figure] for line in model[1]])[column]
 
 
-def _mean_share(place: str, of: OfModel) -> Cell:
-    return _share(_mean("exact_match", place, of))
+def _mean_share(column: str, model: OfModel) -> Cell:
+    return _share(_mean("exact_match", column, model))
 
 
-def _share_in(place: str, line: TaskLine) -> Cell:
-    return _share(line.by_grader["strict"]["exact_match"].ranges[place])
+def _range_share(column: str, line: TaskLine) -> Cell:
+    return _share(line.by_grader["strict"]["exact_match"].ranges[column])
 
 
 def _passed(figure: str, digits: str, line: TaskLine) -> str:
     """Return how many digits of a task are well learned, or kept, by a figure."""
-    of = line.by_grader["strict"][figure].digits or PassedLengths()
-    longest, contiguous = getattr(of, digits), getattr(of, f"{digits}_contiguous")
+    passed = line.by_grader["strict"][figure].digits or PassedLengths()
+    longest, contiguous = getattr(passed, digits), getattr(passed, f"{digits}_contiguous")
     return MISSING if longest is None else f"{longest} ({contiguous})"
 
 
 OVERVIEW: Final[Columns[OfModel]] = {
-    "model": lambda of: of[0],
-    "tasks": lambda of: f"{len(of[1]):,}",
-    "answers": lambda of: f"{sum(line.answers for line in of[1]):,}",
-    "failed": lambda of: f"{sum(line.failed for line in of[1]):,}",
+    "model": lambda model: model[0],
+    "tasks": lambda model: f"{len(model[1]):,}",
+    "answers": lambda model: f"{sum(line.answers for line in model[1]):,}",
+    "failed": lambda model: f"{sum(line.failed for line in model[1]):,}",
     "exact match": partial(_mean_share, "mean"),
-    **{place: partial(_mean_share, place) for place in RANGES},
-    "by search": lambda of: percent(_mean("exact_match", "mean", of, grader="search")),
-    "digit match": lambda of: percent(_mean("digit_match", "mean", of)),
-    "dlength": lambda of: _decimal(_mean("dlength", "mean", of)),
+    **{column: partial(_mean_share, column) for column in RANGES},
+    "by search": lambda model: percent(_mean("exact_match", "mean", model, grader="search")),
+    "digit match": lambda model: percent(_mean("digit_match", "mean", model)),
+    "dlength": lambda model: _decimal(_mean("dlength", "mean", model)),
 }
 TASKS: Final[Columns[TaskLine]] = {
     "task": lambda line: task_name(line.task),
     "answers": lambda line: f"{line.answers:,}",
     "exact match": lambda line: _share(line.by_grader["strict"]["exact_match"].mean),
-    **{place.replace("_", " "): partial(_share_in, place) for place in (*RANGES, "in_domain", "out_domain")},
+    **{
+        column.replace("_", " "): partial(_range_share, column)
+        for column in (*RANGES, "in_domain", "out_domain")
+    },
     "by search": lambda line: (
         f"{percent(line.by_grader['search']['exact_match'].mean)}{MARK if line.other_form else ''}"
     ),
@@ -285,21 +288,21 @@ def printed_tables() -> tuple[pa.Table, ...]:
     return tuple(map(published_table, (*DIGITS, "nupa_table_10")))
 
 
-def beside_printed(lines: Sequence[TaskLine], tables: Iterable[pa.Table]) -> Iterator[Sheet]:
+def compare_with_printed(lines: Sequence[TaskLine], tables: Iterable[pa.Table]) -> Iterator[Sheet]:
     """Yield a sheet for each table: the folder's models, then those of the paper, on the folder's tasks.
 
     Args:
         lines: of the folder.
         tables: as `printed_tables` has them.
     """
-    groups = by_asked(lines)
+    groups = entrant_lines(lines)
     names = names_of(groups)
-    own = {names[entrant]: {line.task.kind: line for line in its} for entrant, its in groups.items()}
+    folder_lines = {names[entrant]: {line.task.kind: line for line in its} for entrant, its in groups.items()}
     kinds = list(dict.fromkeys(line.task.kind for line in lines))
     *of_digits, by_range = tables
     for (figure, title), table in zip(DIGITS.values(), of_digits, strict=True):
-        yield _digits_sheet(table, figure, title, own=own, kinds=kinds)
-    yield _ranges_sheet(by_range, own=own)
+        yield _digits_sheet(table, figure, title, folder_lines=folder_lines, kinds=kinds)
+    yield _ranges_sheet(by_range, folder_lines=folder_lines)
 
 
 def _digits_sheet(
@@ -307,18 +310,18 @@ def _digits_sheet(
     figure: str,
     title: str,
     *,
-    own: Mapping[str, Mapping[Kind, TaskLine]],
+    folder_lines: Mapping[str, Mapping[Kind, TaskLine]],
     kinds: Iterable[Kind],
 ) -> Sheet:
     """Return tasks × models: the well-learned and the preserved digits."""
     printed = printed_digits(table)
     return Sheet(
         title=f"Well-learned / preserved digits by {title}, beside the published ones",
-        head=("task", *own, *(f"{model} {PUBLISHED}" for model in printed)),
+        head=("task", *folder_lines, *(f"{model} {PUBLISHED}" for model in printed)),
         rows=[
             [
                 f"{' '.join(filter(None, kind[:2]))}, {kind[2]}",
-                *(_passed_by(its.get(kind), figure) for its in own.values()),
+                *(_passed_by(its.get(kind), figure) for its in folder_lines.values()),
                 *("{} / {}".format(*its[kind]) if kind in its else MISSING for its in printed.values()),
             ]
             for kind in kinds
@@ -334,20 +337,29 @@ def _passed_by(line: TaskLine | None, figure: str) -> str:
     return f"{digits.well_learned} / {digits.preserving}"
 
 
-def _ranges_sheet(table: pa.Table, *, own: Mapping[str, Mapping[Kind, TaskLine]]) -> Sheet:
+def _ranges_sheet(table: pa.Table, *, folder_lines: Mapping[str, Mapping[Kind, TaskLine]]) -> Sheet:
     """Return models × ranges of the tasks that the paper asked with and without examples."""
     printed: dict[str, dict[tuple[Kind, str], str]] = {}
     for row in table.to_pylist():
         named = f"{row['model']}, {row['shots']} examples {PUBLISHED}"
         kind = (row["task"], "", row["representation"])
         printed.setdefault(named, {})[kind, row["range"]] = str(row["exact_match"])
-    own_kinds = {kind for its in own.values() for kind in its}
-    columns = [column for column in next(iter(printed.values())) if column[0] in own_kinds]
-    mine = [[name, *(_range_mean(its.get(kind), of) for kind, of in columns)] for name, its in own.items()]
+    folder_kinds = {kind for its in folder_lines.values() for kind in its}
+    columns = [column for column in next(iter(printed.values())) if column[0] in folder_kinds]
+    mine = [
+        [name, *(_range_mean(its.get(kind), column_range) for kind, column_range in columns)]
+        for name, its in folder_lines.items()
+    ]
     published = [[name, *(its[column] for column in columns)] for name, its in printed.items()]
     return Sheet(
         title="Exact match by range, beside the published ones with and without examples",
-        head=("model", *(f"{task} {representation} {of}" for (task, _, representation), of in columns)),
+        head=(
+            "model",
+            *(
+                f"{task} {representation} {column_range}"
+                for (task, _, representation), column_range in columns
+            ),
+        ),
         rows=[*mine, *published] if columns else [],
     )
 
