@@ -26,7 +26,7 @@ from asyncbench.analysis.served import note_of_simulated
 from asyncbench.analysis.views import counts_by
 from asyncbench.store.schema import CELL, ENTRANT
 from asyncbench.tables.data import HIDDEN, in_data
-from asyncbench.tables.numbers import counted_note, number_of, of_accuracy, shaded, whole_percent
+from asyncbench.tables.numbers import accuracy_goodness, counted_note, number_of, shaded, whole_percent
 from asyncbench.tables.report import Sheet
 from asyncbench.tables.screen import Cell
 
@@ -298,7 +298,7 @@ def _cell(square: Square | None, *, metric: Metric, marked: bool) -> Cell:
     mark = MARK if square.few else ""
     if not metric.share:
         return f"{mark}{square.value:.3g}"
-    return shaded(f"{mark}{whole_percent(square.value)}".rjust(4 if marked else 3), of_accuracy(square.value))
+    return shaded(f"{mark}{whole_percent(square.value)}".rjust(4 if marked else 3), accuracy_goodness(square.value))
 
 
 def range_text(lengths: Lengths | None) -> str:

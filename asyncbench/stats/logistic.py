@@ -71,7 +71,10 @@ def log_likelihood(points: Sequence[Point], intercept: float, slope: float) -> f
 def saturated(points: Sequence[Point]) -> float:
     """Return the log-likelihood of the observed shares themselves: more is not possible."""
     return sum(
-        part * log(part / trials) for _, right, trials in points for part in (right, trials - right) if part
+        count * log(count / trials)
+        for _, right, trials in points
+        for count in (right, trials - right)
+        if count
     )
 
 

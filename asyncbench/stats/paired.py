@@ -24,19 +24,19 @@ def quantile(sorted_values: Sequence[float], q: float) -> float | None:
     """Return the q-quantile (0 ≤ q ≤ 1) of ascending values, linear between neighbours; None of none."""
     if not sorted_values:
         return None
-    place = q * (len(sorted_values) - 1)
-    below = int(place)
+    position = q * (len(sorted_values) - 1)
+    below = int(position)
     above = min(below + 1, len(sorted_values) - 1)
-    return sorted_values[below] + (sorted_values[above] - sorted_values[below]) * (place - below)
+    return sorted_values[below] + (sorted_values[above] - sorted_values[below]) * (position - below)
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """Return the p values adjusted for all being looked at (Holm 1979), in the same order, at most 1."""
     adjusted = [0.0] * len(p_values)
     highest = 0.0
-    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
-        adjusted[place] = highest
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = highest
     return tuple(adjusted)
 
 

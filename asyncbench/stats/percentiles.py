@@ -39,10 +39,10 @@ def percentile(ordered: Sequence[float], share: float, *, endless: int = 0) -> P
         return None
     low, high = _ranks(n, share)
 
-    def at(rank: int) -> float:
+    def value_at(rank: int) -> float:
         return ordered[rank - 1] if rank <= len(ordered) else inf
 
-    return Percentile(value=at(rank_of(n, share)), low=at(low), high=at(high))
+    return Percentile(value=value_at(rank_of(n, share)), low=value_at(low), high=value_at(high))
 
 
 def rank_of(n: int, share: float) -> int:
@@ -107,7 +107,7 @@ def added_histograms(texts: Iterable[str]) -> Counter[int]:
     """
     counts = Counter[int]()
     for text in texts:
-        counts.update({int(place): count for place, count in orjson.loads(text).items()})
+        counts.update({int(bin_number): count for bin_number, count in orjson.loads(text).items()})
     return counts
 
 
@@ -116,5 +116,7 @@ def histogram_percentile(counts: Mapping[int, int], share: float) -> float | Non
     if (total := sum(counts.values())) < fewest_for(share):
         return None
     bins, rank = sorted(counts), rank_of(total, share)
-    place = next(n for n, upto in enumerate(accumulate(counts[one] for one in bins)) if upto >= rank)
-    return float(2 ** ((bins[place] + 0.5) / BINS))
+    index = next(
+        n for n, upto in enumerate(accumulate(counts[bin_number] for bin_number in bins)) if upto >= rank
+    )
+    return float(2 ** ((bins[index] + 0.5) / BINS))

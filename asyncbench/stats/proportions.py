@@ -60,9 +60,9 @@ def mean_interval(mean: float, squares: float, values: int, *, repeats: float = 
         values: how many they are, above 0.
         repeats: how often each independent one is among them.
     """
-    most = mean * (1 - mean)  # the variance of values that are 0 or 1
-    variance = (max(0.0, squares - values * mean * mean) + most) / (values + 1)
-    worth = values if not 0 < variance < most else values * most / variance
+    largest = mean * (1 - mean)  # the variance of values that are 0 or 1
+    variance = (max(0.0, squares - values * mean * mean) + largest) / (values + 1)
+    worth = values if not 0 < variance < largest else values * largest / variance
     return wilson(min(1.0, mean), worth / repeats)
 
 
@@ -169,13 +169,13 @@ class Moves:
 
         Where both were asked the same problems once, it is exact: McNemar's.
         """
-        most = max(map(abs, self.chance), default=0.0)
-        if not most:
+        largest = max(map(abs, self.chance), default=0.0)
+        if not largest:
             return 1.0
-        signs = Counter(round(LEVELS * move / most) for move in self.chance)
+        signs = Counter(round(LEVELS * move / largest) for move in self.chance)
         if self.chance == self.moves:
             return sign_flip(signs)
-        return sign_flip(signs, seen=round(LEVELS * sum(self.moves) / most))
+        return sign_flip(signs, seen=round(LEVELS * sum(self.moves) / largest))
 
     @property
     @in_data("interval")
@@ -201,7 +201,7 @@ def moves_of(kinds: Iterable[Mapping[str, Shares]]) -> Moves:
     """
     moves, chance, weight = defaultdict[str, float](float), defaultdict[str, float](float), 0.0
     for kind in kinds:
-        of_a, of_b = ([own for shares in kind.values() if (own := shares[n]) is not None] for n in (0, 1))
+        of_a, of_b = ([share for shares in kind.values() if (share := shares[n]) is not None] for n in (0, 1))
         if not (of_a and of_b):
             continue
         mean, total = fmean([*of_a, *of_b]), len(of_a) + len(of_b)

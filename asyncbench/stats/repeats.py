@@ -165,27 +165,30 @@ def majority_at_k(votes: Votes, k: int) -> float:
         rivals = tuple(times for times in votes.wrong if times >= drawn)
         rest = votes.trials - votes.right - sum(rivals)  # too few of each to tie
         won += comb(votes.right, drawn) * sum(
-            ways * comb(rest, k - drawn - wrong) / (1 + tied)
-            for (wrong, tied), ways in _draws(rivals, drawn).items()
+            choices * comb(rest, k - drawn - wrong) / (1 + tied)
+            for (wrong, tied), choices in _draws(rivals, drawn).items()
             if wrong <= k - drawn
         )
     return won / comb(votes.trials, k)
 
 
 @cache
-def _draws(rivals: tuple[int, ...], most: int) -> Mapping[tuple[int, int], int]:
-    """Return the ways to draw wrong answers, each at most `most` times: (how many, how many so often) → ways.
+def _draws(rivals: tuple[int, ...], limit: int) -> Mapping[tuple[int, int], int]:
+    """Return in how many ways wrong answers can be drawn, each `limit` times at most.
 
     Args:
         rivals: how often each of them was given.
-        most: above 0.
+        limit: above 0.
+
+    Returns:
+        (how many are drawn, how many of them so often) → ways.
     """
     draws = Counter({(0, 0): 1})
     for times in rivals:
         longer = Counter[tuple[int, int]]()
-        for (wrong, tied), ways in draws.items():
-            for drawn in range(min(times, most) + 1):
-                longer[wrong + drawn, tied + (drawn == most)] += ways * comb(times, drawn)
+        for (wrong, tied), choices in draws.items():
+            for drawn in range(min(times, limit) + 1):
+                longer[wrong + drawn, tied + (drawn == limit)] += choices * comb(times, drawn)
         draws = longer
     return draws
 
@@ -205,13 +208,17 @@ class AtK:
         return self.pass_at_k, self.majority_at_k, self.pass_hat_k
 
 
-def ks_up_to(most: int) -> list[int]:
-    """Return each k up to 10, then 20, 50, 100, 200 and so on, and `most`: a thousand rows tell no more."""
-    tens = (step * 10**power for power in range(1, len(str(most)) + 1) for step in (2, 5, 10))
-    return [*range(1, min(most, 10) + 1), *takewhile(lambda k: k < most, tens), *[most] * (most > 10)]
+def ks_up_to(highest: int) -> list[int]:
+    """Return each k up to 10, then 20, 50, 100 and so on, and `highest`: a thousand rows tell no more."""
+    tens = (step * 10**power for power in range(1, len(str(highest)) + 1) for step in (2, 5, 10))
+    return [
+        *range(1, min(highest, 10) + 1),
+        *takewhile(lambda k: k < highest, tens),
+        *[highest] * (highest > 10),
+    ]
 
 
-def at_each_k(problems: Mapping[Votes, int]) -> Iterator[AtK]:
+def worth_by_k(problems: Mapping[Votes, int]) -> Iterator[AtK]:
     """Yield pass@k, pass^k and majority@k up to the most repeats (`ks_up_to`), with intervals over problems.
 
     Each is a mean over the problems with at least k trials. Its interval is that of `clustered`, each of them
@@ -229,7 +236,8 @@ def at_each_k(problems: Mapping[Votes, int]) -> Iterator[AtK]:
             for n, c, _ in [votes]
         ]
         pass_at, pass_hat, majority = (
-            _mean(of, [problems[votes] for votes in enough], trials) for of in zip(*shares, strict=True)
+            _mean(column, [problems[votes] for votes in enough], trials)
+            for column in zip(*shares, strict=True)
         )
         yield AtK(k=k, pass_at_k=pass_at, pass_hat_k=pass_hat, majority_at_k=majority)
 

@@ -40,7 +40,7 @@ def data_of(value: Any) -> Any:  # Any: JSON
     if is_dataclass(value):
         return dict(_entries(value))
     if isinstance(value, Mapping):
-        return {name: data_of(part) for name, part in value.items()}
+        return {name: data_of(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple | Iterator):
         return list(map(data_of, value))
     return value
@@ -57,5 +57,5 @@ def _entries(record: Any) -> Iterator[tuple[str, Any]]:
         if isinstance(method, property) and method.fget in _KEYS:
             keys[name] = _KEYS[method.fget]
     for name, key in keys.items():
-        part = data_of(getattr(record, name))
-        yield from part.items() if key is None else [(key, part)]
+        entry = data_of(getattr(record, name))
+        yield from entry.items() if key is None else [(key, entry)]

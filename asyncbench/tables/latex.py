@@ -101,12 +101,12 @@ def document(parts: Iterable[str]) -> str:
     After every few tables the page is ended: TeX gives up where a hundred of them wait for their place.
     """
     texts, waiting = [NEEDS], 0
-    for part in parts:
-        waiting += part.count(_FLOAT)
+    for text in parts:
+        waiting += text.count(_FLOAT)
         if waiting > MOST_WAITING:
             texts.append("\\clearpage\n")
-            waiting = part.count(_FLOAT)
-        texts.append(part)
+            waiting = text.count(_FLOAT)
+        texts.append(text)
     return "\n".join(texts)
 
 
@@ -124,10 +124,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, labels: int, ti
     """
     parts = _parts_of(head, rows, min(labels, MOST_KEYS))
     made = []
-    for part, columns in enumerate(parts):
+    for number, columns in enumerate(parts):
         letters = "".join("l" if n < labels else "r" for n in columns)
         cells = [[row[n] for n in columns] for row in rows]
-        caption = f"{title}{', continued' if part else ''}"
+        caption = f"{title}{', continued' if number else ''}"
         made.append(_table([head[n] for n in columns], cells, letters=letters, title=caption))
     return "\n".join(made)
 
@@ -135,10 +135,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, labels: int, ti
 def _parts_of(head: Sequence[str], rows: Sequence[Sequence[str]], keys: int) -> list[list[int]]:
     """Return which columns stand in which table: the keys in each, of the others as many as are legible."""
     widths = _widths(head, rows)
-    most = WIDEST if len(rows) <= LONGEST_PAGE else SMALL
+    room = WIDEST if len(rows) <= LONGEST_PAGE else SMALL
     parts, taken = [list(range(keys))], sum(widths[:keys])
     for n in range(keys, len(head)):
-        if taken + widths[n] > most and len(parts[-1]) > keys:
+        if taken + widths[n] > room and len(parts[-1]) > keys:
             parts.append(list(range(keys)))
             taken = sum(widths[:keys])
         parts[-1].append(n)
@@ -152,7 +152,7 @@ def _widths(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _long(text: str) -> int:
-    return sum(len(shown) if (shown := _shown(one)).startswith("U+") else 1 for one in text)
+    return sum(len(shown) if (shown := _shown(character)).startswith("U+") else 1 for character in text)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, letters: str, title: str) -> str:

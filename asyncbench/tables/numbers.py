@@ -43,15 +43,15 @@ def count(value: int | None) -> str:
     return "unknown" if value is None else f"{value:,}"
 
 
-def number_of(value: int, thing: str) -> str:
+def number_of(value: int, noun: str) -> str:
     """Return a number with what it counts: `1 problem`, `2,000 problems`."""
-    return f"{value:,} {thing}{'' if value == 1 else 's'}"
+    return f"{value:,} {noun}{'' if value == 1 else 's'}"
 
 
-def first_of(names: Sequence[str], most: int) -> str:
+def first_of(names: Sequence[str], limit: int) -> str:
     """Return so many names at most, and how many more there are: `a, b and 3 more`."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def dollars(cost: float | None) -> str:
@@ -80,8 +80,8 @@ def known_cost(usd: float | None, *, unknown: int) -> float | None:
 def total_cost(costs: Iterable[float | None]) -> float | None:
     """Return the sum of the USD that are known; None: none is."""
     costs = [*costs]
-    known = [usd for usd in costs if usd is not None]
-    return sum(known) if known or not costs else None
+    known_costs = [usd for usd in costs if usd is not None]
+    return sum(known_costs) if known_costs or not costs else None
 
 
 def per_correct(cost: float | None, correct: int | None) -> float | None:
@@ -162,17 +162,17 @@ LIGHT = 0.3  # from this goodness on black is the easier to read
 Goodness = Callable[[float], float]  # a share in [0, 1] → 0 (bad) to 1 (as good as can be)
 
 
-def of_accuracy(share: float) -> float:
+def accuracy_goodness(share: float) -> float:
     """Return how good an accuracy is."""
     return share
 
 
-def of_deviate_rate(share: float) -> float:
+def deviate_rate_goodness(share: float) -> float:
     """Return how good a rate of wrong numbers is."""
     return 1 - share
 
 
-def of_nan_rate(share: float) -> float:
+def nan_rate_goodness(share: float) -> float:
     """Return how good a rate of unread replies is; steep near 0, where the published rates lie."""
     return 1.0 - float(share**0.3)
 
@@ -188,7 +188,7 @@ def shaded(text: str, goodness: float) -> Text:
 def colour(goodness: float) -> Color:
     """Return the published scale: hue 0° to 120°, lightness 0.3 to 0.7."""
     hue, lightness = goodness / 3, 0.3 + 0.4 * goodness  # hue: a share of the full circle
-    return Color.from_rgb(*(round(255 * part) for part in hls_to_rgb(hue, lightness, SATURATION)))
+    return Color.from_rgb(*(round(255 * level) for level in hls_to_rgb(hue, lightness, SATURATION)))
 
 
 def counted_note(number: int, words: str) -> list[str]:

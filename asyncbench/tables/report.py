@@ -43,16 +43,16 @@ _TAG, _ENTITY, _ADDRESS = re.compile(r"<(?=[A-Za-z/!?])"), re.compile(r"&(?=#?\w
 
 def safe_markdown(text: str, *, most: int = LONGEST_CELL) -> str:
     """Return the same with what Markdown or HTML would read as markup escaped."""
-    return _without_html(_MARKS.sub(r"\\\g<0>", safe(text, most=most)))
+    return _escape_html(_MARKS.sub(r"\\\g<0>", safe(text, most=most)))
 
 
 def safe_note_markdown(text: str) -> str:
     """Return the same for Markdown, with its `code` as it is."""
     marks = _MARKS.sub(lambda mark: mark[0] if mark[0] in "`\\" else f"\\{mark[0]}", safe_note(text))
-    return _without_html(marks)
+    return _escape_html(marks)
 
 
-def _without_html(text: str) -> str:
+def _escape_html(text: str) -> str:
     return _ADDRESS.sub("&#58;", _TAG.sub("&lt;", _ENTITY.sub("&amp;", text)))
 
 
@@ -126,10 +126,10 @@ def filled(sheet: Sheet) -> Sheet:
 def html_of(parts: Iterable[str | Sheet]) -> str:
     """Return notes and tables in HTML, one after the other, as notebooks show them."""
     return html.document(
-        html.table(part.head, part.rows, labels=part.labels, title=part.title)
-        if isinstance(part, Sheet)
-        else html.paragraph(part)
-        for part in parts
+        html.table(item.head, item.rows, labels=item.labels, title=item.title)
+        if isinstance(item, Sheet)
+        else html.paragraph(item)
+        for item in parts
     )
 
 
@@ -154,15 +154,15 @@ class Report:
     def as_markdown(self) -> str:
         """Return the same in Markdown."""
         return "\n".join(
-            f"**{safe_note_markdown(part)}**\n" if isinstance(part, str) else part.as_markdown()
-            for part in self._parts()
+            f"**{safe_note_markdown(item)}**\n" if isinstance(item, str) else item.as_markdown()
+            for item in self._parts()
         )
 
     def as_latex(self) -> str:
         """Return the same in LaTeX."""
         return latex.document(
-            part.as_latex() if isinstance(part, Sheet) else latex.paragraph(safe_note(part))
-            for part in self._parts()
+            item.as_latex() if isinstance(item, Sheet) else latex.paragraph(safe_note(item))
+            for item in self._parts()
         )
 
     def _repr_html_(self) -> str:
@@ -175,7 +175,7 @@ class Report:
 
     def _text(self, width: int | None, height: int | None) -> str:  # noqa: ARG002  of a style that fits a screen
         shown: list[str] = []
-        for of_notes, parts in groupby(self._parts(), key=lambda part: isinstance(part, str)):
+        for of_notes, parts in groupby(self._parts(), key=lambda item: isinstance(item, str)):
             if of_notes:
                 shown.append("\n".join(safe_notes(parts, width=width)))
             else:

@@ -37,7 +37,7 @@ def safe(text: str, *, most: int = LONGEST_CELL) -> str:
     """
     shown = text if len(text) <= most else text[:most]
     if not shown.isprintable():
-        shown = "".join(one if one.isprintable() else _visible(one) for one in shown)
+        shown = "".join(character if character.isprintable() else _visible(character) for character in shown)
     return shown if len(text) <= most else f"{shown}… ({len(text):,} characters)"
 
 
@@ -132,11 +132,11 @@ def columns(
         title: stands above it.
         gap: characters between columns.
     """
-    of = [
+    shown_columns = [
         Column(head=_safe_head(name), cells=[_safe_cell(row[n]) for row in rows], named=n < labels)
         for n, name in enumerate(head)
     ]
-    return _table_of(of, gap=gap, title=title and safe(title))
+    return _table_of(shown_columns, gap=gap, title=title and safe(title))
 
 
 # ── Fitting a width
@@ -151,7 +151,7 @@ def fits(
     width: int,
 ) -> bool:
     """Return whether a table needs no folding to fit into a width."""
-    return natural_width(columns(_in_two(head, rows, labels, gap), rows, labels=labels, gap=gap)) <= width
+    return natural_width(columns(_split_head(head, rows, labels, gap), rows, labels=labels, gap=gap)) <= width
 
 
 def fitted(
@@ -177,19 +177,21 @@ def fitted(
     """
     width = max(width or shown_width(), NARROWEST)
     if fits(head, rows, labels=labels, gap=gap, width=width):
-        return as_lines(columns(_in_two(head, rows, labels, gap), rows, labels=labels, gap=gap), width=width)
+        return as_lines(
+            columns(_split_head(head, rows, labels, gap), rows, labels=labels, gap=gap), width=width
+        )
     packed = [_packed(head[n], [_safe_cell(row[n]) for row in rows], n < labels) for n in range(len(head))]
     keys = min(labels, MOST_KEYS)
     parts, left_out = below_each_other(packed[:keys], packed[keys:], width)
-    texts = [as_lines(_table_of(part), width=width) for part in parts]
+    texts = [as_lines(_table_of(group), width=width) for group in parts]
     if left_out:
-        names = ", ".join(" ".join(one.head.split()) for one in left_out)
+        names = ", ".join(" ".join(column.head.split()) for column in left_out)
         note = f"Too wide for {width} characters: {names}. A wider terminal or --json has it."
         texts.append(as_lines(Text(note), width=width))
     return "\n\n".join(texts)
 
 
-def _in_two(head: Sequence[str], rows: Sequence[Sequence[Cell]], labels: int, gap: int) -> list[str]:
+def _split_head(head: Sequence[str], rows: Sequence[Sequence[Cell]], labels: int, gap: int) -> list[str]:
     """Return a head with breaks before brackets, and in the middle of what is longer than its figures.
 
     Where columns are close, names of tasks are broken, too.
@@ -204,8 +206,8 @@ def _in_two(head: Sequence[str], rows: Sequence[Sequence[Cell]], labels: int, ga
 
 def _halved(name: str) -> str:
     """Return a name on two lines, broken at the space that is nearest to its middle."""
-    spaces = [place for place, letter in enumerate(name) if letter == " "]
-    middle = min(spaces, key=lambda place: abs(2 * place - len(name) + 1), default=None)
+    spaces = [index for index, letter in enumerate(name) if letter == " "]
+    middle = min(spaces, key=lambda index: abs(2 * index - len(name) + 1), default=None)
     return name if middle is None else f"{name[:middle]}\n{name[middle + 1 :]}"
 
 
@@ -235,16 +237,16 @@ class Column:
         """Width when nothing more is folded, in characters."""
         return max(map(_cell_width, [self.head, *self.cells]))
 
-    def least(self, most: int) -> int:
+    def least(self, limit: int) -> int:
         """Return how wide it is at least: text may be folded to so many characters, figures may not."""
-        return min(self.width, most) if self.named else self.width
+        return min(self.width, limit) if self.named else self.width
 
-    def within(self, width: int) -> "Column":
+    def fold(self, width: int) -> "Column":
         """Return it folded: text between the parts of names, figures between words."""
         if self.width <= width:
             return self
-        fold = folded if self.named else _between_words
-        cells = [one if _cell_width(one) <= width else fold(str(one), width) for one in self.cells]
+        fold = folded if self.named else _break_words
+        cells = [cell if _cell_width(cell) <= width else fold(str(cell), width) for cell in self.cells]
         return replace(self, head=fold(self.head, width), cells=cells)
 
 
@@ -258,14 +260,16 @@ def below_each_other(
         others: each stands in one.
         width: of the tables, in characters, with a character between columns.
     """
-    usual = sum(allotted([one.width for one in keys], max(width // 2, _least(keys)))) + len(keys)
+    usual = sum(allotted([column.width for column in keys], max(width // 2, _least(keys)))) + len(keys)
     room = width - _least(keys) - len(keys)
     parts: list[list[Column]] = [[]]
     taken, left_out = usual, list[Column]()
-    for one in others:
-        fitting = one if one.named else one.within(room)  # text folds when all its neighbours are known
+    for column in others:
+        fitting = (
+            column if column.named else column.fold(room)
+        )  # text folds when all its neighbours are known
         if fitting.width > room and not fitting.named:
-            left_out.append(one)
+            left_out.append(column)
             continue
         needed = fitting.least(min(USUAL_TEXT, room)) + 1
         if parts[-1] and taken + needed > width + 1:
@@ -273,29 +277,29 @@ def below_each_other(
             taken = usual
         parts[-1].append(fitting)
         taken += needed
-    return [_spread([*keys, *part], width) for part in parts if part or not others], left_out
+    return [_spread([*keys, *group], width) for group in parts if group or not others], left_out
 
 
 def _least(columns: Iterable[Column]) -> int:
-    return sum(one.least(LEAST_NAME) for one in columns)
+    return sum(column.least(LEAST_NAME) for column in columns)
 
 
 def _spread(columns: Sequence[Column], width: int) -> list[Column]:
     """Return columns folded so that they fill a width: what figures do not need is for text."""
-    figures = sum(one.width for one in columns if not one.named)
-    texts = [one.width for one in columns if one.named]
+    figures = sum(column.width for column in columns if not column.named)
+    texts = [column.width for column in columns if column.named]
     room = iter(allotted(texts, width - figures - len(columns) + 1))
-    return [one.within(next(room)) if one.named else one for one in columns]
+    return [column.fold(next(room)) if column.named else column for column in columns]
 
 
-def allotted(wanted: Sequence[int], most: int) -> list[int]:
+def allotted(wanted: Sequence[int], total: int) -> list[int]:
     """Return how many of so many characters each gets: the widest give way first.
 
     >>> allotted([5, 30, 40], 45)
     [5, 20, 20]
     """
     widths = list(wanted)
-    while sum(widths) > most and max(widths) > 1:
+    while sum(widths) > total and max(widths) > 1:
         widths[widths.index(max(widths))] -= 1
     return widths
 
@@ -305,11 +309,11 @@ def folded(text: str, width: int) -> str:
 
     A number that is too long loses its middle; of other words, what has no parts is broken anywhere.
     """
-    lines, words = [""], (part for word in re.findall(r"\S+\s*", text) for part in _parts_of(word, width))
-    for part in words:
-        if cell_len(lines[-1]) + cell_len(part.rstrip()) > width:
+    lines, words = [""], (piece for word in re.findall(r"\S+\s*", text) for piece in _parts_of(word, width))
+    for piece in words:
+        if cell_len(lines[-1]) + cell_len(piece.rstrip()) > width:
             lines.append("")
-        lines[-1] += part
+        lines[-1] += piece
     return "\n".join(line.rstrip() for line in lines if line)
 
 
@@ -323,15 +327,15 @@ def _parts_of(word: str, width: int) -> Iterator[str]:
             yield from (piece,) if cell_len(piece.rstrip()) <= width else chop_cells(piece, width)
 
 
-def middle_cut(text: str, most: int) -> str:
+def middle_cut(text: str, limit: int) -> str:
     """Return a text without its middle where it is too long: what is alike differs at the end."""
-    if len(text) <= most:
+    if len(text) <= limit:
         return text
-    tail = (most - 1) // 2
-    return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
+    tail = (limit - 1) // 2
+    return f"{text[: limit - 1 - tail]}…{text[len(text) - tail :]}"
 
 
-def _between_words(text: str, width: int) -> str:
+def _break_words(text: str, width: int) -> str:
     """Return figures on lines, broken between words; a word that is longer stays as it is."""
     lines = [""]
     for word in re.findall(r"\S+\s*", text.replace("\n", " ")):
@@ -351,9 +355,9 @@ def _table_of(columns: Sequence[Column], *, gap: int = 1, title: str | None = No
         padding=(0, gap),
         collapse_padding=True,
     )
-    for one in columns:
-        justify: JustifyMethod = "left" if one.named else "right"
-        table.add_column(one.head, justify=justify, no_wrap=True, width=one.width)
-    for row in zip(*(one.cells for one in columns), strict=True):
+    for column in columns:
+        justify: JustifyMethod = "left" if column.named else "right"
+        table.add_column(column.head, justify=justify, no_wrap=True, width=column.width)
+    for row in zip(*(column.cells for column in columns), strict=True):
         table.add_row(*row)
     return table

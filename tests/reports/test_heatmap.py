@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.style import Style
 
-from asyncbench.tables.numbers import colour, of_accuracy, of_deviate_rate, of_nan_rate, shaded
+from asyncbench.tables.numbers import (
+    accuracy_goodness,
+    colour,
+    deviate_rate_goodness,
+    nan_rate_goodness,
+    shaded,
+)
 from asyncbench.tables.report import Sheet
 from asyncbench.tables.screen import as_lines, columns
 
@@ -20,9 +26,9 @@ def style_of(goodness):
 @pytest.mark.parametrize(
     ("goodness", "expected"),
     [
-        pytest.param(of_accuracy(0.25), 0.25, id="accuracy is good"),
-        pytest.param(of_deviate_rate(0.25), 0.75, id="a wrong number is not"),
-        pytest.param(of_nan_rate(0.25), 1 - 0.25**0.3, id="no number is worse"),
+        pytest.param(accuracy_goodness(0.25), 0.25, id="accuracy is good"),
+        pytest.param(deviate_rate_goodness(0.25), 0.75, id="a wrong number is not"),
+        pytest.param(nan_rate_goodness(0.25), 1 - 0.25**0.3, id="no number is worse"),
     ],
 )
 def test_each_rate_has_its_own_goodness(goodness, expected):
@@ -32,9 +38,9 @@ def test_each_rate_has_its_own_goodness(goodness, expected):
 @given(SHARES, SHARES)
 def test_more_of_a_rate_is_never_better_and_more_accuracy_never_worse(a, b):
     less, more = sorted((a, b))
-    assert of_accuracy(less) <= of_accuracy(more)
-    assert of_deviate_rate(less) >= of_deviate_rate(more)
-    assert of_nan_rate(less) >= of_nan_rate(more)
+    assert accuracy_goodness(less) <= accuracy_goodness(more)
+    assert deviate_rate_goodness(less) >= deviate_rate_goodness(more)
+    assert nan_rate_goodness(less) >= nan_rate_goodness(more)
 
 
 def test_the_scale_goes_from_dark_red_to_light_green():

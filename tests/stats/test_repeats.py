@@ -11,11 +11,11 @@ from asyncbench.stats.proportions import Proportion, wilson
 from asyncbench.stats.repeats import (
     Clustered,
     Votes,
-    at_each_k,
     clustered,
     majority_at_k,
     pass_at_k,
     pass_hat_k,
+    worth_by_k,
 )
 
 PROBLEMS = st.lists(
@@ -106,7 +106,7 @@ def test_thousands_of_answers_do_not_overflow():
     [(0, []), (3, []), (10, []), (12, [12]), (100, [20, 50, 100]), (201, [20, 50, 100, 200, 201])],
 )
 def test_each_k_is_told_up_to_ten_and_few_after_that(most, later):
-    told = [at.k for at in at_each_k({Votes(most, most // 2, (most // 3,)): 1} if most else {})]
+    told = [at.k for at in worth_by_k({Votes(most, most // 2, (most // 3,)): 1} if most else {})]
     assert told == [*range(1, min(most, 10) + 1), *later]
 
 
@@ -164,7 +164,7 @@ def test_a_majority_of_more_than_was_asked_is_refused():
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12))
 def test_of_one_answer_all_three_are_the_accuracy_with_its_interval(rights):
-    first = next(iter(at_each_k(Counter(Votes(3, right, (3 - right,)) for right in rights))))
+    first = next(iter(worth_by_k(Counter(Votes(3, right, (3 - right,)) for right in rights))))
     accuracy = clustered([(right, 3) for right in rights])
     for found in (first.pass_at_k, first.pass_hat_k, first.majority_at_k):
         assert found.share == pytest.approx(accuracy.share)
@@ -173,7 +173,7 @@ def test_of_one_answer_all_three_are_the_accuracy_with_its_interval(rights):
 
 def test_of_all_answers_they_are_shares_of_problems():
     problems = {Votes(3, 3, ()): 5, Votes(3, 1, (2,)): 4, Votes(3, 0, (1, 1, 1)): 1}
-    *_, last = at_each_k(problems)
+    *_, last = worth_by_k(problems)
     assert last.k == 3
     for found, right in ((last.pass_at_k, 9), (last.pass_hat_k, 5), (last.majority_at_k, 5)):
         assert found.share == pytest.approx(right / 10)
@@ -181,10 +181,10 @@ def test_of_all_answers_they_are_shares_of_problems():
 
 
 def test_of_unequal_repeats_each_k_is_over_the_problems_asked_so_often():
-    one, two = at_each_k({Votes(1, 1, ()): 3, Votes(2, 1, (1,)): 1})
+    one, two = worth_by_k({Votes(1, 1, ()): 3, Votes(2, 1, (1,)): 1})
     assert (one.pass_at_k.clusters, one.pass_at_k.share) == (4, pytest.approx(3.5 / 4))
     assert (two.pass_at_k.clusters, two.pass_at_k.share, two.pass_hat_k.share) == (1, 1.0, 0.0)
 
 
 def test_without_problems_there_is_no_k():
-    assert list(at_each_k({})) == []
+    assert list(worth_by_k({})) == []

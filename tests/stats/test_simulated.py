@@ -10,7 +10,7 @@ import pytest
 
 from asyncbench.stats.paired import bootstrap_difference, mcnemar, problems_needed, stratified
 from asyncbench.stats.proportions import Proportion
-from asyncbench.stats.repeats import Votes, at_each_k, clustered, majority_at_k
+from asyncbench.stats.repeats import Votes, clustered, majority_at_k, worth_by_k
 
 pytestmark = pytest.mark.long
 
@@ -128,7 +128,7 @@ def test_intervals_at_every_k_hold_the_truth_in_95_of_100(right, agreement):
     for _ in range(simulations):
         of_problems = rng.dirichlet(chances, int(rng.integers(15, 150)))
         asked = Counter(map(votes, rng.multinomial(repeats, of_problems)))
-        for at in at_each_k(asked):
+        for at in worth_by_k(asked):
             for name in FIGURES:
                 held[at.k, name] += holds(getattr(at, name).interval, true[at.k][name])
     assert len(held) == 3 * repeats

@@ -20,10 +20,10 @@ from asyncbench.published.reports import MARK
 from asyncbench.tables.numbers import (
     MISSING,
     Goodness,
+    accuracy_goodness,
     count,
-    of_accuracy,
-    of_deviate_rate,
-    of_nan_rate,
+    deviate_rate_goodness,
+    nan_rate_goodness,
     rounded,
     shaded,
 )
@@ -238,12 +238,12 @@ class Rate(NamedTuple):
     goodness: Goodness
 
 
-ACCURACY = Rate("Correct %", lambda figures: figures.accuracy, of_accuracy)
-FORMAT = Rate("Format %", lambda figures: figures.share("bare", "replies"), of_accuracy)
+ACCURACY = Rate("Correct %", lambda figures: figures.accuracy, accuracy_goodness)
+FORMAT = Rate("Format %", lambda figures: figures.share("bare", "replies"), accuracy_goodness)
 RATES = (
     ACCURACY,
-    Rate("Dev %", lambda figures: figures.share("deviate"), of_deviate_rate),
-    Rate("NaN %", lambda figures: figures.share("nan"), of_nan_rate),
+    Rate("Dev %", lambda figures: figures.share("deviate"), deviate_rate_goodness),
+    Rate("NaN %", lambda figures: figures.share("nan"), nan_rate_goodness),
 )
 
 

@@ -38,7 +38,7 @@ from asyncbench.suites.nupa.grading import GRADERS
 from asyncbench.suites.nupa.tasks import Number, PassedLengths, range_of
 from asyncbench.suites.suite import Kind
 from asyncbench.tables import numbers
-from asyncbench.tables.numbers import MISSING, of_accuracy, shaded
+from asyncbench.tables.numbers import MISSING, accuracy_goodness, shaded
 from asyncbench.tables.report import Columns, Report, Sheet
 from asyncbench.tables.screen import Cell
 
@@ -214,7 +214,7 @@ def _side_by_side(groups: Mapping[Entrant, Sequence[TaskLine]], named: Mapping[E
 
 
 def _share(value: Number | None) -> Cell:
-    return MISSING if value is None else shaded(percent(value), of_accuracy(float(value)))
+    return MISSING if value is None else shaded(percent(value), accuracy_goodness(float(value)))
 
 
 def percent(value: Number | None) -> str:

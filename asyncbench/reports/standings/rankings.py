@@ -34,7 +34,7 @@ from asyncbench.analysis.views import counts_by
 from asyncbench.records import Outcome
 from asyncbench.stats.paired import holm, sign_flip, stratified, tied
 from asyncbench.stats.proportions import Accuracy, Proportion
-from asyncbench.stats.repeats import AtK, at_each_k, clustered, pass_at_k, pass_hat_k
+from asyncbench.stats.repeats import AtK, clustered, pass_at_k, pass_hat_k, worth_by_k
 from asyncbench.store.manifest import Manifest
 from asyncbench.store.schema import CELL, ENTRANT
 from asyncbench.tables.data import INSIDE, in_data
@@ -375,7 +375,7 @@ class _Counts:
             return {}
         problems = reduce(or_, group.common)
         votes = votes_on(self._views, [problems] * len(group.common))
-        by_entrant = {who: tuple(at_each_k(votes[who])) for who in group.members}
+        by_entrant = {who: tuple(worth_by_k(votes[who])) for who in group.members}
         return {who: figures for who, figures in by_entrant.items() if len(figures) > 1}
 
     def row(

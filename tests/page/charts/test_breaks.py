@@ -73,7 +73,9 @@ def test_a_curve_has_its_points_a_line_within_them_and_a_mark_at_a_half():
     fitted = fit(FALLING)
     assert fitted
     for row in line:
-        assert (row["value"], row["low"], row["high"]) == pytest.approx(fitted.share_at(row["length"]), abs=1e-3)
+        assert (row["value"], row["low"], row["high"]) == pytest.approx(
+            fitted.share_at(row["length"]), abs=1e-3
+        )
     assert [(row["label"], row["value"]) for row in found["half"]] == [("3.0", 0.5)]
 
 
