@@ -227,8 +227,8 @@ def test_the_hardest_task_is_the_one_with_the_least_length():
     assert bad is not None
     assert simple is not None
     assert step.task == "step"
-    assert bad.in_short() == "< 3 digits (bad)"
-    assert simple.in_short() == "20 digits or more"
+    assert bad.brief() == "< 3 digits (bad)"
+    assert simple.brief() == "20 digits or more"
     assert hardest({"none": lengths["none"]}) is None
 
 
