@@ -7,7 +7,7 @@ import pytest
 
 from asyncbench import generate, read_grades, read_trials, run_sweep
 from asyncbench.planning.sweep_plan import plan
-from asyncbench.published.nupa.counts import by_asked
+from asyncbench.published.nupa.counts import entrant_lines
 from asyncbench.published.nupa.report import nupa_report_on
 from asyncbench.run.summary import Exit
 from asyncbench.suites.nupa.tasks import TASKS
@@ -57,7 +57,7 @@ def test_every_task_is_asked_of_every_model_under_every_condition(results):
 
 @pytest.mark.parametrize("folder", ["chat", "rules"])
 def test_who_knows_everything_is_right_everywhere_and_others_are_not(results, folder):
-    for (_, model, _), lines in by_asked(nupa_report_on(results / folder).lines).items():
+    for (_, model, _), lines in entrant_lines(nupa_report_on(results / folder).lines).items():
         shares = [line.by_grader["strict"]["exact_match"].mean for line in lines]
         assert (set(shares) == {1}) is (model == MODELS[0])
 

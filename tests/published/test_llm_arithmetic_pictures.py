@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from asyncbench import published_table
-from asyncbench.published.llm_arithmetic.names import facets_of, in_words
+from asyncbench.published.llm_arithmetic.names import facets_of, words_of
 from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
 from asyncbench.records import Condition, Usage
 from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
@@ -409,7 +409,7 @@ def test_one_model_id_under_two_aliases_has_two_lines(tmp_path):
 
 def test_options_are_words():
     options = {"stop": ["x", "y"], "a": {"b": 1, "c": {}}, "top_k": 5}
-    assert in_words(options) == "a.b 1, stop x y, top_k 5"
+    assert words_of(options) == "a.b 1, stop x y, top_k 5"
 
 
 @pytest.mark.long
