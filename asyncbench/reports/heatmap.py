@@ -298,7 +298,9 @@ def _cell(square: Square | None, *, metric: Metric, marked: bool) -> Cell:
     mark = MARK if square.few else ""
     if not metric.share:
         return f"{mark}{square.value:.3g}"
-    return shaded(f"{mark}{whole_percent(square.value)}".rjust(4 if marked else 3), accuracy_goodness(square.value))
+    return shaded(
+        f"{mark}{whole_percent(square.value)}".rjust(4 if marked else 3), accuracy_goodness(square.value)
+    )
 
 
 def range_text(lengths: Lengths | None) -> str:
