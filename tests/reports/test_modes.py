@@ -8,6 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from asyncbench.analysis.counting import counted
+from asyncbench.analysis.sql import sql
 from asyncbench.errors import ErrorKind
 from asyncbench.page.writing import contents_of
 from asyncbench.published.integer_addition.report import integer_addition_report_on
@@ -40,7 +41,7 @@ def folder(tmp_path):
 
 
 def rows_of(folder, query):
-    return counted(folder, lambda views: views.rows(query))
+    return sql(folder, query).to_pylist()
 
 
 def test_the_columns_tell_the_mode_and_the_batch(folder):
