@@ -81,18 +81,19 @@ class Metric:
         In that a problem counts once, however often it was asked: repeats of it are not independent.
         """
         over, under = (sum(sums[name] or 0 for name in side) for side in (self.over, self.under))
-        if not under or ("cost_usd" in self.over and _only_refusals_known(sums)):
+        if not under:
             return Value(value=None, trials=under)
+        # Where nothing is known of a cost but that refusals are free, it is unknown and not 0.
+        if "cost_usd" in self.over:
+            unpriced = sums["trials"] - sums["priced"]
+            if known_cost(sums["cost_usd"], unknown=unpriced) is None:
+                return Value(value=None, trials=under)
+
         value = self.scale * over / under
         if not self.interval:
             return Value(value=value, trials=under)
         low, high = wilson(over / under, under / repeats_of([sums]))
         return Value(value=value, low=low, high=high, trials=under)
-
-
-def _only_refusals_known(sums: Sums) -> bool:
-    """Return whether nothing is known of a cost but that refusals are free: then it is unknown, not 0."""
-    return known_cost(sums["cost_usd"], unknown=sums["trials"] - sums["priced"]) is None
 
 
 METRICS: Final[Mapping[str, Metric]] = {
@@ -258,9 +259,9 @@ def with_known_parts(
     """
     columns = dict.fromkeys(name for group in groups for name in group)
     parts = defaultdict[tuple[Any, ...], float](float)
-    for part in _known_parts(views):
+    for paid in _known_parts(views):
         for group in groups:
-            parts[tuple(part[name] if name in group else None for name in columns)] += part["usd"]
+            parts[tuple(paid[name] if name in group else None for name in columns)] += paid["usd"]
 
     spent: list[dict[str, Any]] = []
     for row in rows:
@@ -363,20 +364,20 @@ def keep_skips(views: FolderViews) -> Skips:
         ConfigError: the sweep.yaml of a folder cannot be read.
     """
     keys = ("folder", *_FIGURES) if views.chosen.several else _FIGURES
-    known = views.rows(f"SELECT {', '.join(keys)}, count(*) AS trials FROM skipped GROUP BY ALL")  # noqa: S608  our words
+    skipped = views.rows(f"SELECT {', '.join(keys)}, count(*) AS trials FROM skipped GROUP BY ALL")  # noqa: S608  our words
     holds = list[dict[str, Any]]()
     for label, path in views.folders:
-        own = [row for row in known if row.get("folder", label) == label]
-        those = cells_still_stopped(path, ((row["correct"], row["asked"]) for row in own))
-        holds += (row for row in own if (row["correct"], row["asked"]) in those)
+        folder_rows = [row for row in skipped if row.get("folder", label) == label]
+        stopped = cells_still_stopped(path, ((row["correct"], row["asked"]) for row in folder_rows))
+        holds += (row for row in folder_rows if (row["correct"], row["asked"]) in stopped)
     kinds = {name: pa.string() if name == "folder" else pa.int64() for name in keys}
     views.put("holds", pa.Table.from_pylist(holds, pa.schema(kinds)))
     views.keep("held_skips", f"SELECT * FROM skipped SEMI JOIN holds USING ({', '.join(keys)})")  # noqa: S608  our words
     trials = sum(row["trials"] for row in holds)
-    return Skips(trials=trials, lapsed=sum(row["trials"] for row in known) - trials)
+    return Skips(trials=trials, lapsed=sum(row["trials"] for row in skipped) - trials)
 
 
-def cells_still_stopped(folder: Path | str, known: Iterable[CellCounts]) -> frozenset[CellCounts]:
+def cells_still_stopped(folder: Path | str, cells: Iterable[CellCounts]) -> frozenset[CellCounts]:
     """Return those (correct, asked) of cells by which the rule in force stops them.
 
     In a folder without a sweep.yaml nothing speaks against any.
@@ -384,7 +385,7 @@ def cells_still_stopped(folder: Path | str, known: Iterable[CellCounts]) -> froz
     Raises:
         ConfigError: the folder's sweep.yaml cannot be read.
     """
-    different = set(known)
+    different = set(cells)
     if not different or (sweep_file := kept_sweep_file(Path(folder))) is None:
         return frozenset(different)
     from asyncbench.config.sweep import stop_rule_in  # 0.2 s, which a folder without skips need not wait for

@@ -62,27 +62,24 @@ class KeptCounts:
         """Keep a value; where the disk takes none, nothing is kept, and nobody is told."""
         if self.state is None or value is None:
             return
-        place = self._top / self.state
-        draft = place / f"{uuid4().hex}.new"
+        state_folder = self._top / self.state
+        draft = state_folder / f"{uuid4().hex}.new"
         with suppress(OSError):
             if not self._top.is_symlink():
-                self._make(place)
+                if not state_folder.is_dir():
+                    # Nobody will ask for the counts of other states again.
+                    for earlier in self._top.iterdir() if self._top.is_dir() else ():
+                        shutil.rmtree(earlier, ignore_errors=True)
+                    state_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 try:
                     draft.write_bytes(_digest(value) + value)
-                    draft.replace(place / name)
+                    draft.replace(state_folder / name)
                 finally:
                     draft.unlink(missing_ok=True)
 
     @property
     def _top(self) -> Path:
         return self.folder / COUNTS
-
-    def _make(self, place: Path) -> None:
-        """Make the place of this state, and drop those of others: no reader will ask for them again."""
-        if not place.is_dir():
-            for other in self._top.iterdir() if self._top.is_dir() else ():
-                shutil.rmtree(other, ignore_errors=True)
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def state_of(folder: Path, snapshot: Snapshot) -> str | None:
@@ -94,10 +91,10 @@ def state_of(folder: Path, snapshot: Snapshot) -> str | None:
         files = dict(_files(folder, snapshot))
     except (OSError, ValueError):  # replaced a moment ago, which whoever reads it is told, or elsewhere
         return None
-    known = [(path, (listed.get(path) or {}).get("digest"), stat) for path, stat in files.items()]
-    if any(digest is None and not path.startswith((PROBLEMS, EARLIER)) for path, digest, _ in known):
+    entries = [(path, (listed.get(path) or {}).get("digest"), stat) for path, stat in files.items()]
+    if any(digest is None and not path.startswith((PROBLEMS, EARLIER)) for path, digest, _ in entries):
         return None  # workers have folders of their own
-    return _digest(repr((_code(), sorted(known))).encode()).hex()
+    return _digest(repr((_code(), sorted(entries))).encode()).hex()
 
 
 def trials_in(listed: Mapping[str, Any]) -> int:
@@ -169,9 +166,8 @@ def unpacked(content: bytes) -> pa.Table:
 def packed_rows(rows: Sequence[Mapping[str, Any]]) -> bytes | None:
     """Return rows as bytes; None: they would not come back as they are."""
     try:
-        content = packed(
-            pa.table({name: _column([row[name] for row in rows]) for name in rows[0]} if rows else {})
-        )
+        columns = {name: _column([row[name] for row in rows]) for name in rows[0]} if rows else {}
+        content = packed(pa.table(columns))
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         return None
     if content is None or repr(unpacked_rows(content)) != repr(rows):

@@ -64,8 +64,8 @@ class Marks:
         """Return how many problems there are by (times right, times asked)."""
         counts = Counter[tuple[int, int]]()
         for times, problems in _split(_counted(self.asked), self.problems).items():
-            for right, those in _split(_counted(self.right), problems).items():
-                counts[right, times] += those.bit_count()
+            for right, asked_so_often in _split(_counted(self.right), problems).items():
+                counts[right, times] += asked_so_often.bit_count()
         return dict(counts)
 
 
@@ -196,8 +196,8 @@ def _by_problem(
     planes = _counted([*right_a, *(problems & ~bits for bits in right_b)])
     counts = {
         (value - len(right_b), times): bits.bit_count()
-        for times, those in _split(_counted(common), problems).items()
-        for value, bits in _split(planes, those).items()
+        for times, asked_so_often in _split(_counted(common), problems).items()
+        for value, bits in _split(planes, asked_so_often).items()
     }
     return dict(sorted(counts.items()))
 
@@ -228,7 +228,7 @@ def _split(planes: Sequence[Bits], problems: Bits) -> dict[int, Bits]:
 
 def places(bits: Bits) -> list[int]:
     """Return the places of the bits that are set, ascending."""
-    return [place for place, bit in enumerate(reversed(f"{bits:b}")) if bit == "1"]
+    return [index for index, bit in enumerate(reversed(f"{bits:b}")) if bit == "1"]
 
 
 # ── marks of a folder ────────────────────────────────────────────────────────────────────────────
@@ -257,8 +257,8 @@ def marked(views: FolderViews, more: Sequence[str] = (), *, trials: pa.Table | s
         """SELECT *, (dense_rank() OVER (ORDER BY problem_id) - 1)::INTEGER AS place
         FROM (SELECT DISTINCT problem_id, suite, task FROM answers)""",
     )
-    known = views.table("SELECT DISTINCT problem_id, place FROM places ORDER BY place")
-    problem_ids = cast("list[str]", known["problem_id"].to_pylist())
+    placed = views.table("SELECT DISTINCT problem_id, place FROM places ORDER BY place")
+    problem_ids = cast("list[str]", placed["problem_id"].to_pylist())
     turns = [row["repeat"] for row in views.rows("SELECT DISTINCT repeat FROM answers ORDER BY repeat")]
     ended: dict[Entrant, dict[str, list[Bits]]] = {}
     by_outcome = _bits_by(views, (*ENTRANT, "repeat", "outcome"), _PLACED, len(problem_ids))
@@ -321,8 +321,8 @@ def _bits_by(
     """Yield the values of some columns, and the places of their problems as bits: the last bit is place 0."""
     if not problems:
         return
-    most = problems - 1 + -problems % 8
-    query = f"""SELECT {", ".join(keys)}, bitstring_agg({most} - place, 0, {most})::BLOB AS bits
+    last_bit = problems - 1 + -problems % 8
+    query = f"""SELECT {", ".join(keys)}, bitstring_agg({last_bit} - place, 0, {last_bit})::BLOB AS bits
         FROM {source} GROUP BY ALL"""  # noqa: S608  made of our own words alone
     for row in views.rows(query):
         *values, bits = row.values()
@@ -336,19 +336,21 @@ def read_model(folder: Folders, model: str, columns: Sequence[str], filters: pc.
         ConfigError: the folder is not a results folder.
         StoreError: it cannot be read.
     """
-    of, wanted = chosen(folder), filters & (pc.field("model") == model) & pc.field("load").is_null()
-    if not of.plain:
+    choice, wanted = chosen(folder), filters & (pc.field("model") == model) & pc.field("load").is_null()
+    if not choice.plain:
         every = ", ".join(dict.fromkeys((*columns, "model", "run", "condition", "problem_id", "load")))
         query = f"SELECT {every} FROM trials WHERE model = $model"  # noqa: S608  names of ours
-        return counted(of, lambda views: views.table(query, {"model": model})).filter(wanted).select(columns)
+        return (
+            counted(choice, lambda views: views.table(query, {"model": model})).filter(wanted).select(columns)
+        )
 
     def read(seen: Snapshot) -> pa.Table:
-        own = [
+        paths = [
             path for path in seen.files["trials"] if unquote(path.parent.name.removeprefix("model=")) == model
         ]
-        return replace(seen, files={**seen.files, "trials": own}).read("trials", columns, wanted)
+        return replace(seen, files={**seen.files, "trials": paths}).read("trials", columns, wanted)
 
-    return steady(of.paths[0], read)
+    return steady(choice.paths[0], read)
 
 
 # ── votes of repeats ─────────────────────────────────────────────────────────────────────────────
@@ -387,7 +389,7 @@ def votes_on(views: FolderViews, problems_by_turn: Sequence[Bits]) -> Mapping[En
 
     `problems_by_turn`: bits, as `marked` has them.
     """
-    chosen = [(place, turn) for turn, bits in enumerate(problems_by_turn) for place in places(bits)]
+    chosen = [(index, turn) for turn, bits in enumerate(problems_by_turn) for index in places(bits)]
     columns = zip(*chosen, strict=True) if chosen else ([], [])
     views.put("chosen", pa.table(dict(zip(("place", "turn"), map(pa.array, columns), strict=True))))
     by_entrant = defaultdict[Entrant, Counter[Votes]](Counter)
