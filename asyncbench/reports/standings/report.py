@@ -10,12 +10,10 @@ from asyncbench.analysis.batch_use import OTHER_LATENCY, BatchUse, batch_notes, 
 from asyncbench.analysis.cells import keep_skips, lapsed_notes, score_text
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, KindKey
-from asyncbench.analysis.batch_use import BatchUse, OTHER_LATENCY, batch_notes, batch_uses
 from asyncbench.analysis.folder_report import FolderReport, no_trials
 from asyncbench.analysis.lost_trials import lost_notes
-from asyncbench.analysis.served import note_of_simulated
-from asyncbench.tables.numbers import counted_note
 from asyncbench.analysis.pairing import Bits, Marked, in_common, kind_bits, marks_in
+from asyncbench.analysis.served import note_of_simulated
 from asyncbench.reports.outgraded import outgraded_in
 from asyncbench.reports.standings.rankings import (
     Ranking,
