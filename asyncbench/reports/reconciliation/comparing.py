@@ -22,7 +22,7 @@ from asyncbench.reports.reconciliation.reading import (
     FolderUse,
     Ours,
     added,
-    by_model,
+    pairs_by_model,
     read_export,
     share_of,
     together,
@@ -41,35 +41,35 @@ _BETWEEN_WORDS: Final = re.compile(r"[^a-z0-9]+")
 _NO_MATCH: Final = 9
 
 
-# What each model is called in the comparison: by its name in the file (who is missing was never asked here),
-# and by those in the folder.
+# The names of models in the comparison: by their names in the file (a name that is missing was never asked
+# here), and by their names in the folder.
 MatchedNames = tuple[Mapping[str | None, str], Mapping[BillNames, str]]
 
 
 def matched(
-    providers: Mapping[BillNames, str], billed: Collection[str], options: Collection[str], *, place: str
+    providers: Mapping[BillNames, str], billed: Collection[str], options: Collection[str], *, file: str
 ) -> MatchedNames:
-    """Return which model of the file is which of the folder.
+    """Match the models of the file with those of the folder.
 
-    Those of whom no reply came go with the commonest of their alias. Of a provider that the file names
-    models of, those in no line of it are compared by their own names.
+    A model without a reply goes with a model of the same alias that has one. If the file names some models of
+    a provider, the provider's other models are compared under their own names.
 
     Args:
-        providers: whose model each of those asked is.
-        told: the names in the file.
-        given: `NAME=ALIAS`, the name in the file and the model of the folder.
-        place: the file, for messages.
+        providers: the provider of each model of the folder.
+        billed: the names in the file.
+        options: `NAME=ALIAS`, a name in the file and a model of the folder.
+        file: the file, for messages.
 
     Raises:
-        ConfigError: a name that was given is in neither, or no model of the file was asked here.
+        ConfigError: a name of `options` is in neither, or no model of the file was asked here.
     """
     if not billed:
         if options:
             raise ConfigError(
-                f"--model: {place} names no models. Remove the option, and only days are compared."
+                f"--model: {file} names no models. Remove the option, and only days are compared."
             )
         return {None: ALL_MODELS}, dict.fromkeys(providers, ALL_MODELS)
-    aliases = _aliases_of(options, billed, providers, place)
+    aliases = _aliases_of(options, billed, providers, file)
     best = {
         ours_names: min((_rank(ours_names, name, aliases), name) for name in billed)
         for ours_names in providers
@@ -78,7 +78,7 @@ def matched(
     if not matches:
         here = _names_listed({ours_names.model_id or ours_names.alias for ours_names in providers})
         raise ConfigError(
-            f"{place}: none of its models was asked here. Match them with --model NAME=ALIAS. The file has: "
+            f"{file}: none of its models was asked here. Match them with --model NAME=ALIAS. The file has: "
             f"{_names_listed(billed)}; the folder has: {here}."
         )
     by_alias: dict[str, str] = {}
@@ -97,7 +97,7 @@ def matched(
 
 
 def _aliases_of(
-    options: Collection[str], billed: Collection[str], ours: Collection[BillNames], place: str
+    options: Collection[str], billed: Collection[str], ours: Collection[BillNames], file: str
 ) -> dict[str, str]:
     aliases: dict[str, str] = {}
     for text in options:
@@ -107,7 +107,7 @@ def _aliases_of(
         if name in aliases:
             raise ConfigError(f"--model: {name!r} is there twice. Give it once.")
         if name not in billed:
-            raise ConfigError(f"--model {text}: {place} has no {name!r}. It has: {_names_listed(billed)}.")
+            raise ConfigError(f"--model {text}: {file} has no {name!r}. It has: {_names_listed(billed)}.")
         if not any(alias in names for names in ours):
             here = _names_listed({names.alias for names in ours})
             raise ConfigError(f"--model {text}: the folder has no model {alias!r}. It has: {here}.")
@@ -132,7 +132,7 @@ def _rank(names: BillNames, name: str, aliases: Mapping[str, str]) -> int:
 
 
 def _words(name: str) -> str:
-    """Return a name as a person may have written it: `Claude Haiku 4.5` for claude-haiku-4-5."""
+    """Return a form that is the same for `Claude Haiku 4.5`, as a person writes it, and claude-haiku-4-5."""
     undated = re.sub(r"[-@]20\d{6}$", "", name.lower())
     return _BETWEEN_WORDS.sub("-", undated).strip("-")
 
@@ -141,21 +141,21 @@ def _names_listed(names: Collection[str]) -> str:
     return ", ".join(map(repr, sorted(names))) or "none"
 
 
-# ── A folder beside a bill
+# ── The comparison of a folder with a bill
 
 
-TOLERANCE: Final = 0.01  # of the larger side
+TOLERANCE: Final = 0.01  # a gap of this share of the larger side is accepted
 NO_MODEL: Final = "(no model named)"
 NEVER_ASKED: Final = "never asked here"
 NOT_THEIRS: Final = "asked here, but the file has no model of its provider"
 OTHER_DAYS: Final = "no call of this folder within a day of it"
-Key = tuple[str, Any]  # of a model in the comparison: its day, or why it is left out
-MOST_NAMED: Final = 6  # columns that a line names
+Key = tuple[str, Any]  # a model's name in the comparison, and its day or why it is left out
+MOST_NAMED: Final = 6  # a line names at most so many columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """What is not compared: lines of the export, or calls of the folder."""
+    """Lines of the export or calls of the folder that are not compared."""
 
     model: str
     why: str
@@ -170,15 +170,15 @@ class Reconciled(Report):
     file: str
     simulated_note: str = field(metadata=HIDDEN)  # empty: no results are simulated
     export: Export = field(metadata=INSIDE)
-    utc_offset_h: float  # whose days they are
+    utc_offset_h: float  # the time zone of the bill's days
     tolerance: float
     days: tuple[BillPair, ...] = field(metadata=HIDDEN)  # by model and day
     left_out: tuple[LeftOut, ...]
 
     @property
     def models(self) -> list[BillPair]:
-        """Each model over all days."""
-        return by_model(self.days)
+        """One pair for each model, over all days."""
+        return pairs_by_model(self.days)
 
     @property
     def whole(self) -> BillPair:
@@ -186,10 +186,10 @@ class Reconciled(Report):
         return together(self.days, model="all")
 
     def gap_share(self, measure: str) -> float | None:
-        """The gap in dollars or tokens as a part of the larger side; None where the bill does not say.
+        """Return the largest gap in dollars or tokens, as a share of the larger side; None: not in the bill.
 
-        The largest of the whole's and each model's, all as parts of the whole: gaps of two models do not
-        cancel out, and days do, for a call near midnight may be billed on either.
+        It is the largest of the gap of all models and that of each model, all as shares of the whole. So gaps
+        of two models do not cancel out. Gaps of two days do: a call near midnight may be billed on either.
         """
         whole = self.whole
         theirs = getattr(whole.theirs, measure)
@@ -201,7 +201,7 @@ class Reconciled(Report):
     @property
     @in_data("close")
     def close(self) -> bool:
-        """Whether no gap is above the tolerance."""
+        """True if no gap is above the tolerance."""
         shares = [self.gap_share(measure) for measure in MEASURES]
         return all(share is None or share <= self.tolerance for share in shares)
 
@@ -241,7 +241,7 @@ class Reconciled(Report):
             f"{name} {percent(share, decimals=2)}" for name, share in shares.items() if share is not None
         )
         uncompared = sum(
-            part.told.usd or 0.0 for part in self.left_out if part.why != NOT_THEIRS
+            entry.told.usd or 0.0 for entry in self.left_out if entry.why != NOT_THEIRS
         )  # of the bill
         yield (
             f"Gap: {gaps}. This is {'within' if self.close else 'ABOVE'} the tolerance of "
@@ -255,9 +255,9 @@ class Reconciled(Report):
         if any(pair.day for pair in self.days):
             yield _pairs("By day", self.days, by_day=True)
         others: Columns[LeftOut] = {
-            "model": lambda part: part.model,
-            "why": lambda part: part.why,
-            "lines": lambda part: count(part.told.lines),
+            "model": lambda entry: entry.model,
+            "why": lambda entry: entry.why,
+            "lines": lambda entry: count(entry.told.lines),
             **{name: partial(_amount, measure) for measure, name in MEASURES.items()},
         }
         yield Sheet.of("Not compared", others, self.left_out, labels=2)
@@ -301,7 +301,7 @@ def reconcile(
     if not use.by_day:
         raise ConfigError(f"{folder} has no calls to compare {file} with. Name another folder.")
     billed_models = {line.model for line in export.lines if line.model}
-    names = matched(use.providers, billed_models, models, place=str(file))
+    names = matched(use.providers, billed_models, models, file=str(file))
     days, left_out = _compared(export, use, names)
     if all(pair.gap(measure) is None for pair in days for measure in MEASURES):
         raise ConfigError(
@@ -322,19 +322,19 @@ def reconcile(
 
 
 def _period(days: Iterable[date | None]) -> str:
-    known = sorted({day for day in days if day is not None})
-    return f"{known[0]} to {known[-1]}" if known else "no day"
+    dates = sorted({day for day in days if day is not None})
+    return f"{dates[0]} to {dates[-1]}" if dates else "no day"
 
 
-# ── which of theirs is which of ours ─────────────────────────────────────────────────────────
+# ── pairs of lines of the bill and calls of the folder ───────────────────────────────────────
 
 
 def _compared(
     export: Export, use: FolderUse, names: MatchedNames
 ) -> tuple[tuple[BillPair, ...], tuple[LeftOut, ...]]:
-    """Return theirs and ours by model and day, and what is left out.
+    """Return both sides by model and day, and what is left out.
 
-    What either side does not have on a day is 0 there, if the export tells it of any day.
+    What one side lacks on a day is 0 there, if the export has it for any day.
     """
     their_names, our_names = names
     near = {day + timedelta(days=by) for _, day in use.by_day for by in (-1, 0, 1)}
@@ -368,7 +368,7 @@ def _compared(
     return days, tuple(left_out)
 
 
-# ── how it is shown ──────────────────────────────────────────────────────────────────────────
+# ── the tables ───────────────────────────────────────────────────────────────────────────────
 
 
 def _pair_data(pair: BillPair) -> dict[str, object]:
@@ -402,8 +402,8 @@ def _pairs(title: str, pairs: Sequence[BillPair], *, by_day: bool) -> Sheet:
     return Sheet(title=title, head=head, rows=rows, labels=1 + by_day)
 
 
-def _amount(measure: str, part: LeftOut) -> str:
-    return _shown(measure, getattr(part.told, measure))
+def _amount(measure: str, entry: LeftOut) -> str:
+    return _shown(measure, getattr(entry.told, measure))
 
 
 def _shown(measure: str, amount: float | None) -> str:

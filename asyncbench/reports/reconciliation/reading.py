@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import orjson
 
@@ -27,7 +27,7 @@ from asyncbench.tables.data import HIDDEN
 # ── Columns of usage exports by their content: those of known exports, and those that a person names
 
 
-# What a column may hold. Several columns of one kind are added up.
+# The kinds of columns, and what each holds. Several columns of one kind are added up.
 FIELDS: Final[Mapping[str, str]] = {
     "day": "the day, or the start of the period",
     "model": "the model's name",
@@ -43,7 +43,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "reasoning": "reasoning tokens (part of the output)",
     "requests": "calls",
 }
-Columns = Mapping[str, tuple[str, ...]]  # what it is → names of columns
+Columns = Mapping[str, tuple[str, ...]]  # kind → names of columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class BillFormat:
 
     name: str
     verified: str  # where its columns are described
-    has_all: tuple[str, ...]  # a file with all of these is one
+    has_all: tuple[str, ...]  # a file with all of these columns is of this format
     columns: Columns
 
 
@@ -178,7 +178,7 @@ FORMATS: Final = (
     ),
 )
 
-# Exports that name no model: whose they are, and some of their columns, in small letters.
+# Exports that name no model: what they are, and some of their columns in small letters.
 _WITHOUT_MODELS: Final[Mapping[str, tuple[str, ...]]] = {
     "the billing export of Google Cloud": ("service description", "sku description"),
     "the cost export of Azure": ("metercategory", "costinbillingcurrency"),
@@ -188,7 +188,7 @@ _WITHOUT_MODELS: Final[Mapping[str, tuple[str, ...]]] = {
     "a FOCUS cost export": ("billedcost", "chargeperiodstart"),
 }
 
-# Names that say by themselves what a column holds, for files of no known export; so do those of FIELDS.
+# Names of columns by kind, for files of no known format. The names of `FIELDS` are understood as well.
 _PLAIN_NAMES: Final[Columns] = {
     "day": (
         *("day", "date", "usage_date_utc", "usage_date", "start_time_iso", "start_time", "starting_at"),
@@ -202,36 +202,36 @@ _PLAIN_NAMES: Final[Columns] = {
     "reasoning": ("reasoning_tokens",),
     "requests": ("requests", "calls"),
 }
-_COUNTED: Final = ("cost", "cost_cents", "input", "uncached_input", "output")
+_COMPARABLE: Final = ("cost", "cost_cents", "input", "uncached_input", "output")
 
 
-def columns_of(head: Collection[str], named: str | None, *, place: str) -> tuple[str, str | None, Columns]:
-    """Return what a file is, where its columns are described, and which column holds what.
+def columns_of(head: Collection[str], named: str | None, *, file: str) -> tuple[str, str | None, Columns]:
+    """Return the format of a file, where its columns are described, and the columns by kind.
 
     Args:
-        head: the names of its columns.
-        given: `day=date,model=model_id,cost=amount+fee`; None: what is known of such exports.
-        place: the file, for messages.
+        head: the names of the file's columns.
+        named: `day=date,model=model_id,cost=amount+fee`; None: find them by the known formats.
+        file: the file, for messages.
 
     Raises:
-        ConfigError: a column is named that is not there, or the columns cannot be told.
+        ConfigError: a named column is not in the file, or the format is unknown.
     """
     if named is not None:
-        return "as --columns says", None, _given(head, named, place)
-    for known in FORMATS:
-        if set(known.has_all) <= set(head):
-            return known.name, known.verified, _present(known.columns, head)
+        return "as --columns says", None, _named_columns(head, named, file)
+    for export in FORMATS:
+        if set(export.has_all) <= set(head):
+            return export.name, export.verified, _present(export.columns, head)
     small = {name.lower() for name in head}
-    if whose := next((whose for whose, names in _WITHOUT_MODELS.items() if small.issuperset(names)), None):
+    if vendor := next((vendor for vendor, names in _WITHOUT_MODELS.items() if small.issuperset(names)), None):
         raise ConfigError(
-            f"{place}: this is {whose}. It bills by meter, not by model. Sum it by day and model, and "
+            f"{file}: this is {vendor}. It bills by meter, not by model. Sum it by day and model, and "
             f"name the columns: --columns day=…,model=…,cost=…. Its columns: {', '.join(map(repr, head))}."
         )
     by_name = _present({kind: (*_PLAIN_NAMES.get(kind, ()), kind) for kind in FIELDS}, head)
     by_kind = {kind: names[:1] for kind, names in by_name.items()}
-    if not by_kind.keys() & set(_COUNTED):
+    if not by_kind.keys() & set(_COMPARABLE):
         raise ConfigError(
-            f"{place}: this format is not known. Name the columns: --columns "
+            f"{file}: this format is not known. Name the columns: --columns "
             f"day=…,model=…,cost=…,input=…,output=…. Its columns: {', '.join(map(repr, head))}."
         )
     return "columns by their names", None, by_kind
@@ -242,22 +242,24 @@ def _present(columns: Columns, head: Collection[str]) -> Columns:
     return {kind: names for kind, names in there.items() if names}
 
 
-def _given(head: Collection[str], named: str, place: str) -> Columns:
+def _named_columns(head: Collection[str], named: str, file: str) -> Columns:
     columns: dict[str, tuple[str, ...]] = {}
-    for part in named.split(","):
-        kind, _, names = part.partition("=")
+    for entry in named.split(","):
+        kind, _, names = entry.partition("=")
         kind = kind.strip()
         if kind not in FIELDS or not names.strip():
-            raise ConfigError(f"--columns: {part!r} is not WHAT=COLUMN. WHAT is one of: {', '.join(FIELDS)}.")
+            raise ConfigError(
+                f"--columns: {entry!r} is not WHAT=COLUMN. WHAT is one of: {', '.join(FIELDS)}."
+            )
         if kind in columns:
             raise ConfigError(f"--columns: {kind} is there twice. Join columns to add with +: {kind}=a+b.")
         columns[kind] = tuple(name.strip() for name in names.split("+"))
         if missing := [name for name in columns[kind] if name not in head]:
             has = ", ".join(map(repr, head))
-            raise ConfigError(f"{place}: there is no column {missing[0]!r}. Its columns: {has}.")
-    if not columns.keys() & set(_COUNTED):
+            raise ConfigError(f"{file}: there is no column {missing[0]!r}. Its columns: {has}.")
+    if not columns.keys() & set(_COMPARABLE):
         raise ConfigError(
-            f"--columns: there is nothing to compare. Name at least one of: {', '.join(_COUNTED)}."
+            f"--columns: there is nothing to compare. Name at least one of: {', '.join(_COMPARABLE)}."
         )
     return columns
 
@@ -266,7 +268,7 @@ def _given(head: Collection[str], named: str, place: str) -> Columns:
 
 
 _UNKNOWN: Final = "cost_usd IS NULL"
-# What `Ours` is made of. Nobody knows the cost of a lost call, or of one that timed out or could not be read.
+# The fields of `Ours`. The cost is unknown of lost calls, and of those that timed out or could not be read.
 _SUMS: Final = f"""
 SELECT model AS alias, model_id, model_served AS served,
     make_timestamp(epoch_us(started_at) + $shift_us)::DATE AS day,
@@ -282,16 +284,16 @@ FROM calls WHERE coalesce(provider = $provider, true) GROUP BY ALL ORDER BY ALL
 
 
 class BillNames(NamedTuple):
-    """Of whom calls were made, in the three ways in which a bill may name it."""
+    """The three names by which a bill may call a model."""
 
     alias: str
-    model_id: str | None  # None: of none of its trials is there a result
-    served: str | None  # None: no reply, or it does not say
+    model_id: str | None  # None: no trial has a result
+    served: str | None  # None: there is no reply, or it names no model
 
 
 @dataclass(slots=True, kw_only=True)
 class Ours:
-    """What calls used and cost, as the folder has it."""
+    """What calls used and cost, by the records of the folder."""
 
     calls: int = 0
     usd: float = 0.0
@@ -304,19 +306,19 @@ class Ours:
     lost_calls: int = 0
     cut_calls: int = 0
 
-    def add(self, other: "Ours") -> None:
-        """Count another's calls as well."""
+    def add(self, others: "Ours") -> None:
+        """Add the calls of another record."""
         for name in Ours.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+            setattr(self, name, getattr(self, name) + getattr(others, name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderUse:
-    """What the calls of a folder used, by whom was asked and when a call began."""
+    """What the calls of a folder used, by model and by the day on which a call began."""
 
     by_day: Mapping[tuple[BillNames, date], Ours]
     providers: Mapping[BillNames, str]
-    simulated_note: str  # what to say if the simulator answered any of them; empty: it did not
+    simulated_note: str  # empty: no results are simulated
 
 
 def use_of(folder: Path, provider: str | None, *, shift_h: float = 0.0) -> FolderUse:
@@ -324,12 +326,12 @@ def use_of(folder: Path, provider: str | None, *, shift_h: float = 0.0) -> Folde
 
     Args:
         folder: the results folder.
-        provider: only the calls that this one answers for; None: all.
+        provider: only calls to this provider; None: all calls.
         shift_h: hours to add to UTC before the day is taken.
 
     Raises:
-        ConfigError: no call is of that provider; names those that are in the folder.
-        StoreError: what the folder holds cannot be read.
+        ConfigError: there is no call to that provider; the message names the folder's providers.
+        StoreError: the folder cannot be read.
     """
     return counted(chosen(folder, loaded=True), lambda views: _use(views, provider, shift_h))
 
@@ -342,8 +344,11 @@ def _use(views: FolderViews, provider: str | None, shift_h: float) -> FolderUse:
             f"--provider {provider}: the folder has no calls to it. It has: {', '.join(here) or 'none'}."
         )
     sums = views.rows(_SUMS, {"shift_us": round(shift_h * 3.6e9), "provider": provider})
-    by_day = {_key(row, "day"): _of(row) for row in sums}
-    providers = dict(_key(row, "provider") for row in sums)
+    by_day, providers = dict[tuple[BillNames, date], Ours](), dict[BillNames, str]()
+    for row in sums:
+        names = BillNames(row["alias"], row["model_id"], row["served"])
+        by_day[names, row["day"]] = Ours(**{name: row[name] or 0 for name in Ours.__slots__ if name in row})
+        providers[names] = row["provider"]
     for sent in views.unended:
         if provider in (None, sent.provider):
             day = datetime.fromtimestamp(sent.started_at + shift_h * 3600, UTC).date()
@@ -353,14 +358,6 @@ def _use(views: FolderViews, provider: str | None, shift_h: float) -> FolderUse:
     return FolderUse(by_day=by_day, providers=providers, simulated_note=simulated_note)
 
 
-def _key(row: dict[str, Any], when: str) -> tuple[BillNames, Any]:
-    return BillNames(row["alias"], row["model_id"], row["served"]), row[when]
-
-
-def _of(row: dict[str, Any]) -> Ours:
-    return Ours(**{name: row[name] or 0 for name in Ours.__slots__ if name in row})
-
-
 # ── Cells of a usage export: days, counts and dollars; an ambiguous one is refused
 
 
@@ -368,8 +365,8 @@ _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SECONDS: Final = re.compile(r"[0-9]{9,10}(?:\.[0-9]+)?")  # since 1970, of the years 1973 to 2286
 _PLAIN: Final = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,3})?|[+-]?\.\d+", re.ASCII)
 _GROUPED: Final = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
-MOST: Final = 10**15  # tokens, or dollars; more is a fault of who wrote it
-_MOST_CHARACTERS: Final = 64  # of a number; a longer one is none
+MOST: Final = 10**15  # tokens or dollars; more is an error of the file
+_MOST_CHARACTERS: Final = 64  # a longer text is not a number
 
 DAY_RULE: Final = "write YYYY-MM-DD, a time in ISO 8601, or seconds since 1970"
 COUNT_RULE: Final = "write a whole number of tokens, such as 12345 or 12,345"
@@ -379,9 +376,9 @@ USD_RULE: Final = (
 
 
 def day_of(value: object, shift_h: float = 0.0) -> date:
-    """Return the day that a cell names, `shift_h` hours east of UTC; raises ValueError with the rule.
+    """Return the day of a cell, `shift_h` hours east of UTC; raises ValueError with the rule.
 
-    A day, and a time without a zone, are of those days already; a moment belongs to the one that it falls on.
+    A day and a time without a zone are already in that time zone; a time with a zone is converted.
     """
     text, zone = str(value).strip(), timezone(timedelta(hours=shift_h))
     if _SECONDS.fullmatch(text):
@@ -389,8 +386,8 @@ def day_of(value: object, shift_h: float = 0.0) -> date:
     if not _DAY.match(text):
         raise ValueError(DAY_RULE)
     try:
-        at = datetime.fromisoformat(text)
-        return (at.astimezone(zone) if at.tzinfo else at).date()
+        moment = datetime.fromisoformat(text)
+        return (moment.astimezone(zone) if moment.tzinfo else moment).date()
     except (ValueError, OverflowError):  # the first and the last days there are
         raise ValueError(DAY_RULE) from None
 
@@ -438,12 +435,12 @@ def _number(text: str, rule: str) -> Decimal:
 
 
 MEASURES: Final[Mapping[str, str]] = {"usd": "dollars", "input_tokens": "input", "output": "output"}
-DUST: Final = 1e-9  # a gap of less is none: sums of floats
+DUST: Final = 1e-9  # a smaller gap is an error of adding floats, and counts as 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillSide:
-    """What a bill says of some calls; None: it does not say."""
+    """The figures of some calls in a bill; None: the bill does not have the figure."""
 
     usd: float | None = None
     input_tokens: int | None = None
@@ -455,15 +452,15 @@ class BillSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillPair:
-    """Theirs and ours, of one model."""
+    """The figures of one model in the bill and in the folder."""
 
     model: str
-    day: date | None  # None: of all days
+    day: date | None  # None: all days
     theirs: BillSide
     ours: Ours
 
     def gap(self, measure: str) -> float | None:
-        """What they have beyond ours; None where the bill does not say."""
+        """Return the bill's figure minus the folder's; None: the bill does not have it."""
         theirs = getattr(self.theirs, measure)
         if theirs is None:
             return None
@@ -472,7 +469,7 @@ class BillPair:
 
 
 def together(pairs: Iterable[BillPair], *, model: str) -> BillPair:
-    """Return all of them as one."""
+    """Return the sum of pairs as one pair."""
     ours, sides = Ours(), list[BillSide]()
     for pair in pairs:
         ours.add(pair.ours)
@@ -480,14 +477,14 @@ def together(pairs: Iterable[BillPair], *, model: str) -> BillPair:
     return BillPair(model=model, day=None, theirs=added(sides), ours=ours)
 
 
-def by_model(days: Sequence[BillPair]) -> list[BillPair]:
-    """Return each model over all its days."""
+def pairs_by_model(days: Sequence[BillPair]) -> list[BillPair]:
+    """Return one pair for each model, over all its days."""
     models = sorted({pair.model for pair in days})
     return [together((pair for pair in days if pair.model == model), model=model) for model in models]
 
 
 def added(sides: Iterable[BillSide]) -> BillSide:
-    """Return the sum of what they tell; None where none of them does."""
+    """Return the sum of each figure; None where no side has it."""
     sums: dict[str, float] = {}
     for side in sides:
         for name in BillSide.__slots__:
@@ -497,7 +494,7 @@ def added(sides: Iterable[BillSide]) -> BillSide:
 
 
 def share_of(gap: float, theirs: float, ours: float) -> float:
-    """Return a gap as a part of the larger side, 1 is all."""
+    """Return a gap as a share of the larger side; 1 is all of it."""
     whole = max(abs(theirs), abs(ours))
     return abs(gap) / whole if whole else 0.0
 
@@ -508,66 +505,66 @@ def share_of(gap: float, theirs: float, ours: float) -> float:
 T = TypeVar("T")
 
 MOST_BYTES: Final = 200_000_000  # an export of days and models has far fewer
-DEEPEST: Final = 4  # keys within keys; what lies deeper is no figure
+DEEPEST: Final = 4  # levels of keys within keys that are read
 SEPARATORS: Final = ",;\t"
 _COUNTS: Final = ("cached_input", "cache_write", "output", "reasoning", "requests")
 _Line = tuple[str, Mapping[str, object]]  # where it stands, and its cells by column
 
 
 class BillLine(NamedTuple):
-    """What one line of an export tells."""
+    """One line of an export."""
 
-    day: date | None  # None: it does not say
+    day: date | None  # None: the line names no day
     model: str | None
-    usd: Decimal | None  # as it was written
+    usd: Decimal | None  # exactly as it is written
     told: BillSide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """A usage export, read."""
+    """A usage export that was read."""
 
     format: str
-    verified: str | None  # where its columns are described; None: nowhere that was looked at
+    verified: str | None  # where its columns are described; None: the format is not a known one
     lines: tuple[BillLine, ...] = field(metadata=HIDDEN)
-    columns: Columns  # what was read, by what it is taken to hold
+    columns: Columns  # the columns that were read, by kind
     unread: tuple[str, ...]  # the other columns
 
     @property
     def kinds(self) -> frozenset[str]:
-        """What it has columns for, as FIELDS names them."""
+        """The kinds of its columns, which are keys of `FIELDS`."""
         return frozenset(self.columns)
 
 
 def read_export(path: Path, *, columns: str | None = None, shift_h: float = 0.0) -> Export:
-    """Return what a file says was used.
+    """Read a usage export.
 
     Args:
-        path: CSV with a head (`,`, `;` or tab between cells), or JSON: objects in a list or a line each, or
+        path: CSV with a header (`,`, `;` or tab between cells), or JSON: objects in a list or a line each, or
             pages of `data`, whose buckets may hold `results`.
-        columns: which column holds what (`day=date,cost=usd`); None: known exports tell by theirs.
-        shift_h: whose days are meant, in hours east of UTC, where lines tell moments.
+        columns: the columns by kind (`day=date,cost=usd`); None: find them by the known formats.
+        shift_h: the time zone of the days, in hours east of UTC, where lines have times.
 
     Raises:
-        ConfigError: it cannot be read; names line, column, value, and what would do.
+        ConfigError: the file cannot be read; the message names line, column, value, and the way out.
     """
     try:
         text = text_in(path, most=MOST_BYTES, way_out="Export it by day and model, as CSV or JSON")
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}. Name a file that can be read.") from None
-    lines = list(_json(path, text) if text.lstrip()[:1] in ("{", "[") else _csv(path, text))
+    lines = list(_json_lines(path, text) if text.lstrip()[:1] in ("{", "[") else _csv_lines(path, text))
     head = list(dict.fromkeys(name for _, cells in lines for name in cells))
     if not lines:
         raise ConfigError(f"{path}: the file has no lines of usage. Export a period with some.")
-    name, verified, known = columns_of(head, columns, place=str(path))
-    read_lines = (_told(_Cells(place, cells, known), shift_h) for place, cells in lines)
+    name, verified, kinds = columns_of(head, columns, file=str(path))
+    read_lines = (_bill_line(_Cells(where, cells, kinds), shift_h) for where, cells in lines)
     bill_lines = [line for line in read_lines if line is not None]
-    read = {name for names in known.values() for name in names}
+    read = {name for names in kinds.values() for name in names}
     return Export(
         format=name,
         verified=verified,
         lines=tuple(bill_lines),
-        columns=known,
+        columns=kinds,
         unread=tuple(name for name in head if name not in read),
     )
 
@@ -575,7 +572,7 @@ def read_export(path: Path, *, columns: str | None = None, shift_h: float = 0.0)
 # ── CSV ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _csv(path: Path, text: str) -> Iterator[_Line]:
+def _csv_lines(path: Path, text: str) -> Iterator[_Line]:
     first = text.split("\n", 1)[0]
     separator = max(SEPARATORS, key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
@@ -586,13 +583,13 @@ def _csv(path: Path, text: str) -> Iterator[_Line]:
         for cells in reader:
             if not any(cell.strip() for cell in cells):
                 continue
-            place = f"{path}, line {reader.line_num:,}"
+            where = f"{path}, line {reader.line_num:,}"
             if len(cells) != len(head):
                 raise ConfigError(
-                    f"{place}: {len(cells)} cells, but the head has {len(head)}. Quote cells that hold "
+                    f"{where}: {len(cells)} cells, but the head has {len(head)}. Quote cells that hold "
                     f"{separator!r}, or remove the line."
                 )
-            yield place, dict(zip(head, cells, strict=True))
+            yield where, dict(zip(head, cells, strict=True))
     except csv.Error as error:
         raise ConfigError(f"{path}, line {reader.line_num:,}: {error}. Save it as CSV again.") from None
 
@@ -600,8 +597,8 @@ def _csv(path: Path, text: str) -> Iterator[_Line]:
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _json(path: Path, text: str) -> Iterator[_Line]:
-    whole = _one_or_lines(path, text)
+def _json_lines(path: Path, text: str) -> Iterator[_Line]:
+    whole = _parsed_values(path, text)
     if isinstance(whole, list) and all(isinstance(page, dict) and "data" in page for page in whole):
         pages = [(f"{path}: [{n}]", page) for n, page in enumerate(whole)]
     else:
@@ -611,25 +608,25 @@ def _json(path: Path, text: str) -> Iterator[_Line]:
         raise ConfigError(
             f"{path}: has_more is true, so pages are missing. Fetch them, and put all in a list: [{{…}}, …]."
         )
-    for place, page in pages:
-        for where, item in _objects(page.get("data"), f"{place}data"):
+    for page_place, page in pages:
+        for where, item in _objects(page.get("data"), f"{page_place}data"):
             if "results" not in item:
                 yield where, _flat(item)
                 continue
-            # a bucket: what it says of itself is said of all its results
+            # The item is a bucket: its own keys hold for all its results.
             shared = {name: value for name, value in item.items() if name != "results"}
             for nested, result in _objects(item["results"], f"{where}.results"):
                 yield nested, _flat(shared | result)
 
 
-def _one_or_lines(path: Path, text: str) -> object:
-    """Return what a file of JSON holds; JSON lines, whose first line is whole by itself, as a list."""
+def _parsed_values(path: Path, text: str) -> object:
+    """Return the value of a JSON file; of JSON lines, whose first line is a whole object, return a list."""
     first, _, others = text.strip().partition("\n")
     try:
         if others and isinstance(orjson.loads(first), dict):
             return [_parsed(path, line, n) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
     except orjson.JSONDecodeError:
-        pass  # it goes on in the next line
+        pass  # the first value goes on in the next line
     return _parsed(path, text, 1)
 
 
@@ -637,21 +634,21 @@ def _parsed(path: Path, text: str, line: int) -> object:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        place = f"{path}, line {line + error.lineno - 1:,}"
-        raise ConfigError(f"{place}: {error.msg}. Give JSON, JSON lines or CSV.") from None
+        where = f"{path}, line {line + error.lineno - 1:,}"
+        raise ConfigError(f"{where}: {error.msg}. Give JSON, JSON lines or CSV.") from None
 
 
-def _objects(items: object, place: str) -> Iterator[tuple[str, dict[str, object]]]:
+def _objects(items: object, where: str) -> Iterator[tuple[str, dict[str, object]]]:
     if not isinstance(items, list):
-        raise ConfigError(f"{place} is not a list. Give a list of objects, or pages of `data`.")
+        raise ConfigError(f"{where} is not a list. Give a list of objects, or pages of `data`.")
     for n, item in enumerate(items):
         if not isinstance(item, dict):
-            raise ConfigError(f"{place}[{n}] is {item!r:.60}, not an object. Give a list of objects.")
-        yield f"{place}[{n}]", item
+            raise ConfigError(f"{where}[{n}] is {item!r:.60}, not an object. Give a list of objects.")
+        yield f"{where}[{n}]", item
 
 
 def _flat(item: Mapping[str, object], before: str = "") -> dict[str, object]:
-    """Return an object's values by their keys, a key within a key behind a point; null is no value."""
+    """Return the values of an object by key: a key within a key follows a point, and null becomes empty."""
     flat: dict[str, object] = {}
     for name, value in item.items():
         if isinstance(value, dict) and before.count(".") < DEEPEST:
@@ -661,7 +658,7 @@ def _flat(item: Mapping[str, object], before: str = "") -> dict[str, object]:
     return flat
 
 
-# ── what a line tells ────────────────────────────────────────────────────────────────────────
+# ── the figures of a line ────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -673,7 +670,7 @@ class _Cells:
     columns: Columns
 
     def values(self, kind: str, read: Callable[[object], T]) -> list[T]:
-        """Return what stands in the columns of a kind; empty cells are left out."""
+        """Return the values in the columns of a kind, without empty cells."""
         read_values = []
         for name in self.columns.get(kind, ()):
             cell = self.cells.get(name, "")
@@ -686,12 +683,12 @@ class _Cells:
         return read_values
 
     def whole(self, kind: str, read: Callable[[object], T]) -> T | None:
-        """Return their sum; None where all are empty."""
+        """Return the sum of the columns of a kind; None where all are empty."""
         return reduce(add, values) if (values := self.values(kind, read)) else None
 
 
-def _told(line: _Cells, shift_h: float) -> BillLine | None:
-    """Return what a line tells; None where it counts nothing, as the buckets of idle days do."""
+def _bill_line(line: _Cells, shift_h: float) -> BillLine | None:
+    """Return the figures of a line; None where it has no figure, as the buckets of idle days."""
     for currency in line.values("currency", str):
         if currency.lower() != "usd":
             raise ConfigError(
