@@ -77,9 +77,9 @@ def regrade_report(folder: Path, *, write: bool = False, grader: str | None = No
         ConfigError: no suite has such a grader; it is not a results folder.
         ProblemSetError, StoreError: as `regrade_folder` does.
     """
-    known = sorted({*ADDED_GRADERS, *(name for suite in SUITES.values() for name in suite.graders)})
-    if grader is not None and grader not in known and not is_in_file(grader):  # before anything is written
-        raise ConfigError(f"--grader {grader}: no suite has this grader. Choose one of: {', '.join(known)}")
+    choices = sorted({*ADDED_GRADERS, *(name for suite in SUITES.values() for name in suite.graders)})
+    if grader is not None and grader not in choices and not is_in_file(grader):  # before anything is written
+        raise ConfigError(f"--grader {grader}: no suite has this grader. Choose one of: {', '.join(choices)}")
     regraded = regrade_folder(folder, write=write)
     note = simulated_note_of(folder, simulated=regraded.simulated)
     moves = [move for move in regraded.moves if (move.headline if grader is None else move.grader == grader)]

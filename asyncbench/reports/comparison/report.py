@@ -47,11 +47,24 @@ class Comparison(Report):
         )
 
     def _data(self) -> dict[str, object]:
+        rows = [
+            {
+                "suite": row.suite,
+                "task": row.task,
+                **(data_of(row.found) if row.found.trials else {"problems": 0, "trials": 0}),
+                "interval": row.interval,
+                "p": row.p,
+                "p_holm": row.p_holm,
+                "smallest_detectable": row.detectable,
+                "unpaired": data_of(row.unpaired),
+            }
+            for row in self.found.rows
+        ]
         return {
             **({"chosen": self.said} if self.said else {}),
             **data_of(self.found),
             "simulated": bool(self.found.simulated_notes),
-            "rows": list(map(_row_data, self.found.rows)),
+            "rows": rows,
         }
 
     def _notes(self) -> Iterator[str]:
@@ -263,19 +276,6 @@ UNPAIRED_COLUMNS: Final[Columns[Labelled]] = {
     "A − B": lambda row: points(row[1].unpaired.difference),
     "p (unpaired)": lambda row: p_text(row[1].unpaired.p),
 }
-
-
-def _row_data(row: ComparisonRow) -> dict[str, object]:
-    return {
-        "suite": row.suite,
-        "task": row.task,
-        **(data_of(row.found) if row.found.trials else {"problems": 0, "trials": 0}),
-        "interval": row.interval,
-        "p": row.p,
-        "p_holm": row.p_holm,
-        "smallest_detectable": row.detectable,
-        "unpaired": data_of(row.unpaired),
-    }
 
 
 # ── the questions ────────────────────────────────────────────────────────────────────────────

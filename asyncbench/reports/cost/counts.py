@@ -165,8 +165,8 @@ _BY_RATES: Final = " + ".join(f"tokens_{kind} * rates.{kind}" for kind in TOKEN_
 
 
 def _part(usd: str) -> str:
-    part = f"CASE WHEN split AND cost_usd <> 0 THEN coalesce({usd}, 0) ELSE 0 END"
-    return f"CASE WHEN cost_usd IS NOT NULL THEN {part} END"
+    amount = f"CASE WHEN split AND cost_usd <> 0 THEN coalesce({usd}, 0) ELSE 0 END"
+    return f"CASE WHEN cost_usd IS NOT NULL THEN {amount} END"
 
 
 # The calls with `usd_…` of each kind of token, `usd_reasoning` (of output) and `usd_not_split`.

@@ -309,14 +309,14 @@ class CostReport(FolderReport):
         costs = [spending.known_usd for spending in failed]
         usd = fsum(cost for cost in costs if cost is not None)
         unknown = calls and all(cost is None for cost in costs)
-        parts = {
+        notes = {
             f"Input read from caches: {percent(spent.cached_share)}.": spent.cached_share,
             f"Failed or lost calls: {_share(calls, spent.calls)} of the calls, "
             f"{_share_of_cost(_share(None if unknown else usd, spent.usd))}.": calls,
             f"Retries: {_share(spent.calls_again, spent.calls)} of the calls, "
             f"{_share_of_cost(_share(spent.usd_again, spent.usd))}.": spent.calls_again,
         }
-        if sentence := " ".join(part for part, count in parts.items() if count):
+        if sentence := " ".join(note for note, count in notes.items() if count):
             yield sentence
         if self.price_sources:
             yield f"Prices from: {', '.join(self.price_sources)}."
@@ -437,16 +437,13 @@ def _cost_sheet(title: str, names: Sequence[str], groups: Iterable[Group], whole
         "input from cache": lambda group: percent(group.spent.cached_share),
         "spent on retries": lambda group: _share(group.spent.usd_again, group.spent.usd),
         "correct answers": lambda group: count(group.correct or 0),
-        PER_CORRECT: _cost_per_correct,
+        PER_CORRECT: lambda group: at_least(
+            per_correct_text(group.spent.known_usd, group.usd_a_correct), partial=group.spent.unknown
+        ),
     }
     if names[0] in ("outcome", "status", "mode"):
         del columns["correct answers"], columns[PER_CORRECT]
     return filled(Sheet.of(title, columns, groups, labels=len(names)))
-
-
-def _cost_per_correct(group: Group) -> str:
-    text = per_correct_text(group.spent.known_usd, group.usd_a_correct)
-    return at_least(text, partial=group.spent.unknown)
 
 
 def _kind_sheets(title: str, groups: Sequence[Group], which: str) -> Iterator[Sheet]:

@@ -382,13 +382,13 @@ def _limits(
     limits = dict[str, Row]()
     for model in models:
         minute, steps = minutes.get(model, {}), by_model.get(model, ())
-        most = [minute.get("most"), *(60 * step.answered_per_s for step in steps)]
+        answers = [minute.get("most"), *(60 * step.answered_per_s for step in steps)]
         found = [minute.get("found"), *(60 * step.answered_per_s for step in steps if step.refused)]
         limits[model] = {
             "promised": promised.get(model, {}),
             "told": _set_limits(in_force.get(model, {})),
             "found": max(filter(None, found), default=None),
-            "most": max(filter(None, most), default=None),
+            "most": max(filter(None, answers), default=None),
         }
     return limits
 

@@ -206,11 +206,11 @@ def notes_under_load(steps: Sequence[StepAnswers]) -> Iterator[str]:
 
         shares = {step.load: step.cached_share for step in model_steps if step.cached_share is not None}
         if shares and max(shares.values()) - min(shares.values()) >= OTHER_CACHE:
-            least, most = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+            lowest, highest = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
             yield (
-                f"{model}: the share of input tokens read from a cache differs: {percent(shares[least])} at "
-                f"{least}, {percent(shares[most])} at {most}. So times and costs are not of the same work. "
-                "Set `same_problems: false` to compare them, in a load of its own."
+                f"{model}: the share of input tokens read from a cache differs: {percent(shares[lowest])} at "
+                f"{lowest}, {percent(shares[highest])} at {highest}. So times and costs are not of the same "
+                "work. Set `same_problems: false` to compare them, in a load of its own."
             )
 
         for column, noun in SERVED.items():

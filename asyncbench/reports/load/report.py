@@ -237,8 +237,8 @@ def spent_models(views: FolderViews) -> set[str]:
     return {
         row["model"]
         for row in views.rows(_DEAREST)
-        for (kind, of), usd in remaining_usd.items()
-        if of == row.get(kind, of) and row["usd"] is not None and usd < row["usd"]
+        for (kind, name), usd in remaining_usd.items()
+        if name == row.get(kind, name) and row["usd"] is not None and usd < row["usd"]
     }
 
 

@@ -143,13 +143,13 @@ class CallTimes:
     @in_data(None)
     def percentiles(self) -> Mapping[str, object]:
         """All percentiles with their intervals; None: there is no percentile, or it is infinite."""
-        return {name: _percentile_data(self.percentile(name), self.why(name)) for name in PERCENTILES}
-
-
-def _percentile_data(percentile: Percentile | None, why: str) -> dict[str, object]:
-    ends = (inf, inf, inf) if percentile is None else percentile
-    seconds = (None if isinf(end) else end for end in ends)
-    return dict(zip(("s", "low_s", "high_s"), seconds, strict=True)) | {"why": why or None}
+        percentiles = dict[str, object]()
+        for name in PERCENTILES:
+            ends = self.percentile(name) or (inf, inf, inf)
+            seconds = (None if isinf(end) else end for end in ends)
+            data: dict[str, object] = dict(zip(("s", "low_s", "high_s"), seconds, strict=True))
+            percentiles[name] = data | {"why": self.why(name) or None}
+        return percentiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
