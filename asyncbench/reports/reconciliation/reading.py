@@ -306,10 +306,10 @@ class Ours:
     lost_calls: int = 0
     cut_calls: int = 0
 
-    def add(self, others: "Ours") -> None:
+    def add(self, other: "Ours") -> None:
         """Add the calls of another record."""
         for name in Ours.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(others, name))
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
