@@ -31,8 +31,8 @@ FORMS = (Problem, Trial, Request, PendingTrial)
 STATIONS = [
     "ProblemRows.problem",
     "trials_of",
-    "TrialQueue.feed",
     "request_for",
+    "TrialQueue.feed",
     "Lane._dispatch",
     "Lane._attempt",
     "SdkProvider.ask",

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from typing import Final
 
@@ -21,7 +22,7 @@ from asyncbench.cluster.messages import (
 )
 from asyncbench.engine.budget import Account, Cap, CostBound, Hold, Ledger
 from asyncbench.engine.lane import Lane
-from asyncbench.engine.model_client import ModelClient
+from asyncbench.engine.model_client import ModelClient, TrialFeed, TrialRecords
 from asyncbench.engine.stopping import Stopping
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import AsyncbenchError, ProviderError, UnsentError
@@ -96,7 +97,7 @@ FEW: Final = CHUNK // 4  # trials that were not begun: more are asked for at onc
 
 
 @dataclass(slots=True, kw_only=True)
-class TrialBuffer:
+class TrialBuffer(TrialFeed):
     """The trials of one model of a lane."""
 
     waiting: deque[DealtTrial] = field(default_factory=deque)  # not read yet
@@ -134,6 +135,10 @@ class TrialBuffer:
         trials = [dealt.trial for dealt in self.waiting]
         self.waiting.clear()
         return trials
+
+    def history_of(self, trial: Trial) -> History:
+        """Return what the coordinator knows of a trial."""
+        return self.dealt[trial.trial_id].history
 
 
 class WorkerLane:
@@ -183,32 +188,29 @@ class WorkerLane:
         account: LeasedAccount | None,
         on_failure: Callable[[str, ProviderError], None],
     ) -> None:
-        alias, keep = client.model.alias, client.keep
-        buffer = self._buffers[alias]
+        alias = client.model.alias
         client.counters = Counters(done_before=int(alias in start.answered_before))
-        client.read, client.history_of = buffer.read, lambda trial: buffer.dealt[trial.trial_id].history
+        client.feed = self._buffers[alias]
         client.account = account if alias in start.budgeted else None
-        client.on_failure = lambda error: on_failure(alias, error)
-        client.on_suspension = lambda _: self._wake()
-
-        def keep_and_note(event: Event) -> None:
-            if isinstance(event, Sent) and self._silent():
-                raise UnsentError("the coordinator was not heard for too long")
-            keep(event)
-            self._note(buffer, event)
-
-        client.keep = keep_and_note
+        client.records = LaneRecords(
+            client.records,
+            note=partial(self._note, alias),
+            on_failure=partial(on_failure, alias),
+            silent=self._silent,
+            wake=self._wake,
+        )
         client.stopping = None
         if alias in start.stoppable:
             client.stopping = Stopping(
                 when=StopWhen(),
-                keep=keep_and_note,
+                keep=client.records.keep,
                 counters=client.counters,
                 now=lambda: client.epoch_s + client.now_s(),
             )
 
-    def _note(self, buffer: TrialBuffer, event: Event) -> None:
+    def _note(self, alias: str, event: Event) -> None:
         """Take in what was written down."""
+        buffer = self._buffers[alias]
         if isinstance(event, Sent):
             buffer.begin(event)
             if buffer.unbegun <= FEW and not buffer.dry:
@@ -313,6 +315,34 @@ class WorkerLane:
             yield from (
                 (buffer.dealt[trial_id].number, history) for trial_id, history in buffer.begun.items()
             )
+
+
+class LaneRecords:
+    """Records of a model in a lane of a worker, which tells the lane what becomes of each trial."""
+
+    def __init__(
+        self,
+        records: TrialRecords,
+        *,
+        note: Callable[[Event], None],
+        on_failure: Callable[[ProviderError], None],
+        silent: Callable[[], bool],
+        wake: Callable[[], None],
+    ) -> None:
+        self._records, self._note, self._silent, self._wake = records, note, silent, wake
+        self.grade, self.is_slow, self.note_fault = records.grade, records.is_slow, records.note_fault
+        self.note_failure = on_failure
+
+    def keep(self, event: Event) -> None:
+        """Write an event down; raises UnsentError: nobody has heard of the coordinator for too long."""
+        if isinstance(event, Sent) and self._silent():
+            raise UnsentError("the coordinator was not heard for too long")
+        self._records.keep(event)
+        self._note(event)
+
+    def note_suspension(self, _: str) -> None:
+        """Have the coordinator hear soon that the model is asked no more."""
+        self._wake()
 
 
 # ── The worker

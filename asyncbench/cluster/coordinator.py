@@ -329,7 +329,7 @@ class Coordinator:
             if lane.worker == report.worker and lane.name in report.lanes:
                 lane.take(report.lanes[lane.name], leaving=report.leaving)
         for alias, error in report.failed:
-            self._client_of(alias).on_failure(error)
+            self._client_of(alias).records.note_failure(error)
         for message in report.messages:
             self._notify(message)
 

@@ -1,6 +1,6 @@
 """The time of each call: lanes, limits, budgets and retries. Pure of files, providers and suites.
 
-In: trials, and three functions that ask, grade and keep. Out: events.
+In: for each model a `ModelClient`, whose objects feed trials, make calls and keep records. Out: events.
 """
 
 PUBLIC = (

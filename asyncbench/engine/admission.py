@@ -334,7 +334,7 @@ class Admission:
         for message in model.messages():
             self.notify(f"{model.alias}: {message}")
         if error is not None and not model.warm_up.passed:
-            model.client.on_failure(error)
+            model.client.records.note_failure(error)
         if error is not None and kind in ONE_TOO_MANY:
             self.minutes.refused += 1
             self.slots.refused()

@@ -70,7 +70,8 @@ class Money:
     def note_bounds(self, pending: PendingTrial) -> None:
         """Note what a call that is made now may cost: a budget that is set later counts it with that."""
         if self._account is None:
-            pending.most_usd = self._client.most_usd(pending.request, self._client.epoch_s + pending.sent_s)
+            sent_at = self._client.epoch_s + pending.sent_s
+            pending.most_usd = self._client.calls.most_usd(pending.request, sent_at)
         else:
             pending.most_usd, pending.reserved_usd = (
                 dollars_of(pending.hold.most),
@@ -99,7 +100,7 @@ class Money:
 
     def charge_for(self, reply: Reply, at_s: float) -> Charge:
         """Return what a reply to a call costs that was sent then, UTC."""
-        return charge(reply, self._client.rates, at_s=at_s, provider=self._client.model.provider)
+        return charge(reply, self._client.calls.rates, at_s=at_s, provider=self._client.model.provider)
 
     def message(self) -> str | None:
         """Return, once, a warning of a bill above the price in the sweep; None: there is none."""
@@ -137,7 +138,7 @@ class Attempts:
     def __init__(self, client: ModelClient, money: Money) -> None:
         self._client, self._model, self._money = client, client.model, money
         # No call takes longer; None: others see to that.
-        self.within_s = client.model.timeouts.total + GRACE_S if client.times_calls else None
+        self.within_s = client.model.timeouts.total + GRACE_S if client.calls.timed_here else None
 
     def begin(self, pending: PendingTrial) -> None:
         """Write down that a call is about to be made.
@@ -153,7 +154,7 @@ class Attempts:
         self._money.note_bounds(pending)
         of_step = pending.extra_columns(pending, None)
         try:
-            self._client.keep(
+            self._client.records.keep(
                 Sent(
                     trial_id=pending.request.trial.trial_id,
                     attempt=pending.attempts,
@@ -229,7 +230,7 @@ class Attempts:
             batch_id=batch.id,
             batch_ended_at=batch.ended_at,
         )
-        self._client.keep(Ended(attempt=attempt, reply=reply))
+        self._client.records.keep(Ended(attempt=attempt, reply=reply))
         self._money.settle(pending, attempt.cost_usd)
         self._client.counters.count(attempt)
         return attempt
@@ -242,7 +243,7 @@ class Attempts:
         elif not isinstance(error, AsyncbenchError):
             # Its text is not repeated: it may hold a key.
             self._client.counters.faults += 1
-            self._client.on_fault(error)
+            self._client.records.note_fault(error)
             message = f"asyncbench could not read the reply ({type(error).__name__}): a bug of asyncbench"
             worker = getattr(error, "worker", None)
             error = ProviderError(ErrorKind.BAD_REPLY, message)
@@ -304,7 +305,7 @@ class Attempts:
             **pending.extra_columns(pending, ended),
         )
         graded_next = reply is not None and not self._client.grades_long(pending.request.trial.problem, reply)
-        self._client.keep(Ended(attempt=attempt, reply=reply, graded_next=graded_next))
+        self._client.records.keep(Ended(attempt=attempt, reply=reply, graded_next=graded_next))
         self._money.settle(pending, attempt.cost_usd)
         self._client.counters.count(attempt)
         return attempt

@@ -41,11 +41,12 @@ class Closing:
                 self.accept()
         trial = pending.request.trial
         reply.max_tokens = attempt.max_tokens
+        grade = self._client.records.grade
         if self._client.grades_long(trial.problem, reply):
             async with self._client.grading:
-                grades = await asyncio.to_thread(self._client.grade, trial.problem, reply, trial.condition)
+                grades = await asyncio.to_thread(grade, trial.problem, reply, trial.condition)
         else:
-            grades = self._client.grade(trial.problem, reply, trial.condition)
+            grades = grade(trial.problem, reply, trial.condition)
         self._write(pending, attempt, reply, grades)
 
     def accept(self) -> None:
@@ -115,7 +116,8 @@ class Closing:
         return pending.same_words >= SAME_WORDS and answers >= WELL * max(1, others)
 
     def _close_failed(self, pending: PendingTrial, error: ProviderError) -> None:
-        grades = self._client.grade(pending.request.trial.problem, None, pending.request.trial.condition)
+        trial = pending.request.trial
+        grades = self._client.records.grade(trial.problem, None, trial.condition)
         self._write(pending, None, error, grades)
 
     def _write(
@@ -127,7 +129,7 @@ class Closing:
     ) -> None:
         """Close a trial; its times are those of the attempt that was answered."""
         trial, reply = pending.request.trial, ended if isinstance(ended, Reply) else None
-        self._client.keep(
+        self._client.records.keep(
             Result(
                 trial=trial,
                 reply=reply,

@@ -70,7 +70,9 @@ class Lane:
         self._ramp = AsyncLimiter(RAMP_PER_S / 10, 0.1)
         self._models = [LaneModel(client) for client in self.clients]
         client = self.clients[0]
-        self._minutes = Minutes(self.name, epoch_s=client.epoch_s, at_s=self._now_s(), keep=client.keep)
+        self._minutes = Minutes(
+            self.name, epoch_s=client.epoch_s, at_s=self._now_s(), keep=client.records.keep
+        )
         self.admission = Admission(
             name=self.name,
             models=self._models,
@@ -172,7 +174,7 @@ class Lane:
             attempts.begin(pending)
             try:
                 async with asyncio.timeout(attempts.within_s):
-                    ended = await model.client.ask(pending.request)
+                    ended = await model.client.calls.ask(pending.request)
             except asyncio.CancelledError:
                 attempts.end(pending, None)
                 raise

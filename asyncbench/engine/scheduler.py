@@ -58,7 +58,7 @@ def note_change(lane: AnyLane, change: str) -> None:
 def note_alone(lane: AnyLane, change: str) -> None:
     """Write down what a person changes in a lane, in a row of its own that holds nothing else."""
     client = lane.clients[0]
-    client.keep(
+    client.records.keep(
         LaneMinute(
             lane=lane.name,
             started_at=client.epoch_s + asyncio.get_running_loop().time(),

@@ -3,15 +3,10 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from functools import partial
-from itertools import islice
-from typing import Final
 
 from asyncbench.engine.model_client import ModelClient
 from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.records import Stop
-
-READ_AT_ONCE: Final = 256  # trials
 
 
 class TrialQueue:
@@ -29,22 +24,22 @@ class TrialQueue:
     async def feed(self, depth: Callable[[], int], changed: Callable[[], None]) -> None:
         """Keep up to `depth()` trials waiting: memory does not grow with the set."""
         client, counters = self._client, self._counters
-        read = client.read or partial(asyncio.to_thread, lambda: [*islice(client.trials, READ_AT_ONCE)])
+        feed, calls = client.feed, client.calls
         self._changed = changed
-        while not counters.over and (batch := await read()):
-            client.on_read()
+        while not counters.over and (batch := await feed.read()):
+            feed.note_read()
             for trial in batch:
                 if counters.over:
                     break
-                if (history := client.history_of(trial)) is None:
+                if (history := feed.history_of(trial)) is None:
                     continue
-                request = client.request_for(trial)
+                request = calls.request_for(trial)
                 self.pending.append(
                     PendingTrial(
                         request=request,
                         history=history,
-                        characters=client.characters(request),
-                        longest=client.longest(request),
+                        characters=calls.characters(request),
+                        longest=calls.longest(request),
                         taken_s=client.now_s(),
                         attempts=history.attempts,
                         cost_usd=history.cost_usd,
@@ -54,7 +49,7 @@ class TrialQueue:
                 if len(self.pending) >= depth():
                     self.hungry.clear()
                     await self.hungry.wait()
-        client.on_read()
+        feed.note_read()
         self.dry = True
         self._tell_others()
 

@@ -1,11 +1,7 @@
-"""Lanes of a run: one for each model or group, its batches or its load; and the clients of their models."""
+"""Lanes of a run: one for each model or group, its batches or its load."""
 
-import asyncio
-import os
-import random
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -17,10 +13,9 @@ from asyncbench.cluster.coordinator import Coordinator
 from asyncbench.config.loading import Find, Load
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.lane import Lane
-from asyncbench.engine.limits import Counting
-from asyncbench.engine.model_client import ModelClient, MostUsd
+from asyncbench.engine.model_client import ModelClient, TrialFeed
 from asyncbench.engine.scheduler import AnyLane
-from asyncbench.engine.telemetry import Counters, LoopLag
+from asyncbench.engine.telemetry import LoopLag
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.batches.context import BatchAccount, BatchClock, BatchContext, EnqueuedPool
 from asyncbench.lanes.batches.harvest import Harvest
@@ -32,195 +27,11 @@ from asyncbench.lanes.load.open_lane import LoadLane
 from asyncbench.lanes.load.searching import RateSearch
 from asyncbench.lanes.load.steps import CLOSED_LOOP, StepsBefore, listed, steps_to_measure
 from asyncbench.planning.belonging import questions_of_steps
-from asyncbench.planning.budget_bounds import most_usd_of
-from asyncbench.planning.preflight import secret_variables
-from asyncbench.planning.skipping import Needed, stopping_of
 from asyncbench.planning.trials import trials_of
-from asyncbench.providers.credentials import Credentials, secrets_of
-from asyncbench.providers.params import longest_reply_of
-from asyncbench.providers.prices import rates_of
-from asyncbench.providers.provider import Provider, makes_own_calls, open_batches, open_provider
-from asyncbench.providers.workers.process import without_keys
-from asyncbench.providers.workers.workers import WorkerProvider, Workers
-from asyncbench.records import BATCH, REALTIME, Event, History, Model, Reply, Request, RetryPolicy, Trial
+from asyncbench.providers.provider import open_batches
+from asyncbench.records import BATCH, REALTIME, Model, RetryPolicy, Trial
+from asyncbench.run.model_clients import client_of
 from asyncbench.run.state import Run
-from asyncbench.store.spending import KnownCosts
-from asyncbench.suites.custom import is_slow
-from asyncbench.suites.requests import characters, request_for
-from asyncbench.suites.table import graded
-
-# ── Clients: the trials of each model, and how they are sent, graded and kept
-
-
-UNKNOWN = History()  # of a trial that no earlier run knows
-
-
-def client_of(
-    run: Run,
-    model: Model,
-    *,
-    simulator_url: str | None,
-    lag: LoopLag,
-    stack: AsyncExitStack,
-) -> ModelClient:
-    """Return the client of a model; `stack` closes its connections."""
-    provider = None
-    if not run.is_dealt(model):
-        key, workers = run.keys[model.alias], run.workers.processes
-        provider = opened_provider(model, key, simulator_url=simulator_url, workers=workers, stack=stack)
-    before = run.money.costs_before.get(model.alias, KnownCosts())
-    counters = Counters(
-        planned=run.questions.planned(model),
-        cost_before_usd=before.usd,
-        unpriced_before=before.unknown_calls,
-    )
-    met = Counters()  # what earlier runs closed, as far as that is known
-    if (closed := run.earlier.closed.get(model.alias)) is not None:
-        met.done_before, met.failed_before = closed.done, closed.failed
-        _show_met(counters, met)
-    needed = _needed(run, model, counters)
-    return replace(
-        client_through(
-            provider,
-            model,
-            most_usd=most_usd_of(run.sweep, model),
-            counters=counters,
-            lag=lag,
-            keep=run.salvage.keep,
-            tell_fault=partial(run.faults.note, model.alias),
-        ),
-        trials=open_trials(run, model, needed, met),
-        history_of=partial(_history_of, run, needed),
-        on_read=partial(_show_met, counters, met),
-        grading=run.grading,
-        on_failure=partial(run.refusals.failed, model),
-        on_suspension=partial(_note_suspension, run, model),
-        account=None if run.money.ledger is None else run.money.ledger.account_of(model.alias),
-        stopping=None if needed is None else needed.stopping,
-    )
-
-
-def opened_provider(
-    model: Model,
-    key: Credentials,
-    *,
-    simulator_url: str | None,
-    workers: Workers | None,
-    stack: AsyncExitStack,
-) -> Provider:
-    """Return what calls a model, in this process or in `workers`; `stack` closes its connections."""
-    opening = open_provider if workers is None or makes_own_calls(model) else workers.provider
-    provider = opening(model, key=key, simulator_url=simulator_url)
-    stack.push_async_callback(provider.aclose)
-    return provider
-
-
-async def started_workers(
-    count: int,
-    sweep: Sweep,
-    models: Sequence[Model],
-    keys: Mapping[str, Credentials],
-    *,
-    notify: Callable[[str], None],
-    stack: AsyncExitStack,
-) -> Workers | None:
-    """Begin so many processes that make calls, which `stack` ends; None: this process makes them."""
-    if not count:
-        return None
-    environment = without_keys(os.environ, keys=secrets_of(keys.values()), named=secret_variables(sweep))
-    workers = Workers(count, models, environment, notify=notify)
-    return await stack.enter_async_context(workers.running())
-
-
-async def _elsewhere(_: Request) -> Reply:
-    """Be what asks a model that others ask: nobody calls it."""
-    raise NotImplementedError
-
-
-def client_through(
-    provider: Provider | None,
-    model: Model,
-    *,
-    most_usd: MostUsd,
-    counters: Counters,
-    lag: LoopLag,
-    keep: Callable[[Event], None],
-    tell_fault: Callable[[Exception], None],
-) -> ModelClient:
-    """Return the client of a model; it has no trials yet, and no budget. Without a provider others call."""
-    return ModelClient(
-        model=model,
-        trials=iter(()),
-        history_of=lambda _: UNKNOWN,
-        request_for=request_for,
-        ask=_elsewhere if provider is None else provider.ask,
-        times_calls=not isinstance(provider, WorkerProvider),
-        grade=partial(graded, tell_fault=tell_fault),
-        slow=is_slow,
-        on_fault=tell_fault,
-        keep=keep,
-        characters=characters,
-        longest=lambda request: longest_reply_of(request.trial.model, request.trial.condition),
-        rates=rates_of(model),
-        counters=counters,
-        lag=lag,
-        epoch_s=time.time() - asyncio.get_running_loop().time(),
-        jitter=random.Random(),  # noqa: S311  spreads retries in time; guards nothing
-        counting=Counting(model.limits.counts),
-        most_usd=most_usd,
-    )
-
-
-def _note_suspension(run: Run, model: Model, reason: str) -> None:
-    run.refusals.stopped(model, reason)
-    run.notifier.suspended(model.alias, reason)
-
-
-def _needed(run: Run, model: Model, counters: Counters) -> Needed | None:
-    when = run.sweep.stop_when
-    if when is None or run.earlier.before is None:
-        return None
-    stopping = stopping_of(when, run.earlier.before, run.salvage.keep, counters, time.time)
-    run.earlier.needed[model.alias] = Needed(before=run.earlier.before, stopping=stopping)
-    return run.earlier.needed[model.alias]
-
-
-def open_trials(run: Run, model: Model, needed: Needed | None, met: Counters) -> Iterator[Trial]:
-    """Return a model's unfinished trials; those that earlier runs closed are counted in `met`."""
-    closed = run.earlier.closed.get(model.alias)
-    skip = partial(is_finished, run, met) if closed is None else lambda _: False
-    return trials_of(
-        run.sweep,
-        model,
-        run.questions.sets[model.alias],
-        limit=run.options.limit,
-        per_cell=run.options.pilot,
-        closed=closed,
-        skip=skip if needed is None else partial(needed.passes, skip),
-        left_out=None if needed is None else needed.left_out,
-        model_of=run.questions.room.model_of,
-    )
-
-
-def _history_of(run: Run, needed: Needed | None, trial: Trial) -> History | None:
-    """Return what earlier runs know of a trial; None: it need not be asked."""
-    history = run.store.histories.get(trial.trial_id, UNKNOWN)
-    return history if needed is None or needed.holds(trial, history) else None
-
-
-def _show_met(counters: Counters, met: Counters) -> None:
-    """Show what was left out: a thread that a run leaves behind changes `met` alone."""
-    counters.done_before, counters.failed_before = met.done_before, met.failed_before
-
-
-def is_finished(run: Run, counters: Counters, trial_id: str) -> bool:
-    """Return whether a trial needs no call, and count it."""
-    if trial_id not in run.store.finished:
-        return False
-    counters.done_before += 1
-    counters.failed_before += trial_id in run.store.failed
-    return True
-
 
 # ── Lanes of a load
 
@@ -281,7 +92,7 @@ def load_lane(run: Run, client: ModelClient, load: Load) -> LoadLane:
     model = client.model
     folder, before = run.store.folder, steps_of(run, model, load)
     for step in killed_steps(folder, model.alias, before):
-        client.keep(step)
+        client.records.keep(step)
     finding = None
     if load.find is not None:
         finding = RateSearch(load=load, find=_within(load.find, model, load, folder), before=before)
@@ -355,30 +166,21 @@ def lanes_of(
     accounts: defaultdict[object, BatchAccount] = defaultdict(BatchAccount)
     for model in run.models:
         url, leftover = urls.get(model.alias), run.batches.left_open[model.alias]
-        client = client_of(run, model, simulator_url=url, lag=lag, stack=stack)
+        client = client_of(run, model, in_batches=out, simulator_url=url, lag=lag, stack=stack)
         if run.options.load is not None and run.sweep.load is not None:
             lanes.append(load_lane(run, client, run.sweep.load))
             continue
         account = accounts[model.provider, model.base_url, run.keys[model.alias].key]
-        if out:
-            client.history_of = partial(_unless_out, out, client.history_of)
         ends, in_batches = run.options.ends, model.mode == BATCH
         if not ends and not in_batches:
             grouped.setdefault(model.limits.group or model.alias, []).append(client)
         if ends or in_batches or leftover.done:
             # Where the mode was another one, what is out is collected, and asked in no other way.
-            batched = client if in_batches and not ends else replace(client, trials=iter(()))
+            batched = client if in_batches and not ends else replace(client, feed=TrialFeed())
             lanes.append(_batches(run, batched, leftover, account, url, stack))
     if coordinator is not None:
         return [*(coordinator.lane(name, clients) for name, clients in grouped.items()), *lanes]
     return [*(_own_lane(run, name, clients) for name, clients in grouped.items()), *lanes]
-
-
-def _unless_out(
-    out: Collection[str], history_of: Callable[[Trial], History | None], trial: Trial
-) -> History | None:
-    """Return what earlier runs know of a trial; None: it need not be asked, or is in a batch."""
-    return None if trial.trial_id in out else history_of(trial)
 
 
 def _own_lane(run: Run, name: str, clients: list[ModelClient]) -> Lane:

@@ -26,7 +26,8 @@ from asyncbench.records import Outcome
 from asyncbench.run.copying import finished_copy, give_up_copy
 from asyncbench.run.driving import Driven, drivable, drive
 from asyncbench.run.forecasting import rest_usd_of
-from asyncbench.run.lanes import is_finished, is_unfinished, loads_in, started_workers
+from asyncbench.run.lanes import is_unfinished, loads_in
+from asyncbench.run.model_clients import is_finished, started_workers
 from asyncbench.run.opening import open_run
 from asyncbench.run.options import RunOptions
 from asyncbench.run.preparing import prepare

@@ -21,13 +21,18 @@ from asyncbench.engine.awake import deadlines_put_off
 from asyncbench.engine.model_client import ModelClient
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
-from asyncbench.planning.budget_bounds import most_of, most_usd_of
+from asyncbench.planning.budget_bounds import most_of
 from asyncbench.planning.preflight import check_environment, keys_for, raise_file_limit
 from asyncbench.providers.credentials import secrets_of
 from asyncbench.providers.garbage import rare_garbage_collection
 from asyncbench.providers.provider import Provider
 from asyncbench.records import Model
-from asyncbench.run.lanes import client_through, opened_provider, started_workers
+from asyncbench.run.model_clients import (
+    GradedRecords,
+    client_through,
+    opened_provider,
+    started_workers,
+)
 from asyncbench.run.refusals import Faults
 from asyncbench.store.bucket.fetching import WORKERS
 from asyncbench.store.bucket.objects import journal_folder
@@ -214,12 +219,11 @@ class SweepWorker:
     def _client(self, model: Model) -> ModelClient:
         return client_through(
             self._providers[model.alias],
+            self._brief.sweep,
             model,
-            most_usd=most_usd_of(self._brief.sweep, model),
             counters=Counters(),
             lag=self._lag,
-            keep=self._salvage.keep,
-            tell_fault=partial(self._faults.note, model.alias),
+            records=GradedRecords(model, self._salvage, self._faults),
         )
 
     def _stop_for_the_disk(self, error: StoreError) -> None:

@@ -15,7 +15,7 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Ended, History, Limits, Model, Reply, Request, Result, RetryPolicy, Sent
 from tests.world.clock import virtually
 from tests.world.fleets import news_of
-from tests.world.night import MODEL, Desk, known_of, requests
+from tests.world.night import MODEL, Desk, NightClient, known_of, requests
 from tests.world.small_fleet import Beside, SmallFleet, now_s
 
 
@@ -163,7 +163,9 @@ def test_a_key_that_is_refused_at_a_worker_suspends_its_model_everywhere():
     told: list[str] = []
 
     async def listen(fleet: SmallFleet) -> None:
-        fleet.lanes[0].clients[0].on_suspension = told.append
+        client = fleet.lanes[0].clients[0]
+        assert isinstance(client, NightClient)
+        client.records.note_suspension = told.append
 
     fleet = played(SmallFleet(ask=ask), asked("a", 500, Limits(rpm=600)), beside=listen)
     assert told == ["auth: no such key"]

@@ -242,7 +242,7 @@ def test_field_lesson_17_streams_that_never_send_data_hold_up_nothing():
             if isinstance(event, Result):
                 kept_s[event.trial.trial_id] = asyncio.get_running_loop().time()
 
-        client.keep = keep
+        client.records.keep = keep
         return await told.go()
 
     told = virtually(night())

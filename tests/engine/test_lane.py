@@ -41,7 +41,7 @@ def test_what_an_adapter_stumbles_over_is_a_bad_reply_of_its_call(fault):
     """And its words, which may hold a key, are told to whoever writes them down."""
     told: list[Exception] = []
 
-    kept = night_of(Desk(q3=[fault("sk-secret")]).ask, 10, on_fault=told.append)
+    kept = night_of(Desk(q3=[fault("sk-secret")]).ask, 10, note_fault=told.append)
 
     assert kept.lanes[0].clients[0].counters.faults == 1
     assert {result.grades[0].outcome for result in kept.results.values()} == {Outcome.CORRECT}
@@ -412,7 +412,7 @@ def test_a_call_that_cannot_be_written_down_is_not_made_and_its_trial_stays_open
                 told.lanes[0].stop()
                 raise UnwrittenError("disk full")
 
-        client.keep = keep
+        client.records.keep = keep
         await told.go()
         return desk, told
 

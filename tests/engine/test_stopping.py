@@ -313,7 +313,7 @@ def one_model(asked, ask, *, account=None):
     client.stopping = Stopping(when=ALIKE, keep=kept.append, counters=client.counters, now=lambda: 0.0)
     before = Before(right=frozenset(), again={}, skipped={})
     stopping_nights.spare(client, asked, {}, Needed(before=before, stopping=client.stopping))
-    client.rates = lambda _, __: None  # every call of unknown cost: it costs what was set aside
+    client.calls.rates = lambda _, __: None  # every call of unknown cost: it costs what was set aside
     night.group([client])
     return night, client
 

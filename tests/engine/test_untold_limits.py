@@ -102,7 +102,7 @@ def played(plan: Untold) -> Provider:
         (request,) = requests(1, model)
         lanes, calls = Forgetful(), plan.rpm * (MINUTES + 3) + 5_000
         client = lanes.lane(provider.ask, [(request, History())], model)
-        client.trials, client.counters.planned = iter([request.trial] * calls), calls
+        client.feed.trials, client.counters.planned = iter([request.trial] * calls), calls
         await lanes.live(stop_s=MINUTES * 60.0)
 
     virtually(night())

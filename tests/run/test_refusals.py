@@ -102,7 +102,7 @@ def test_it_is_known_within_two_seconds(kind):
     wide = replace(MODEL, retry=RetryPolicy(attempts=2, total_s=5))
     found = Refusals([wide], lambda _: heard_s.append(asyncio.get_running_loop().time()))
     failed, stopped = partial(found.failed, wide), partial(found.stopped, wide)
-    night_of(ask, 50, wide, on_failure=failed, on_suspension=stopped)
+    night_of(ask, 50, wide, note_failure=failed, note_suspension=stopped)
     assert heard_s[0] < 2
 
 

@@ -300,7 +300,7 @@ async def _start(
         left = [one for one in asked[model.alias] if one.trial.trial_id not in closed]
         known = [(one, histories.get(one.trial.trial_id, History())) for one in left]
         client = night.client(biller.ask, known, model)
-        client.longest = longest
+        client.calls.longest = longest
         client.account = ledger.account_of(model.alias)
         lanes[model.limits.group or model.alias].append(client)
     for some in lanes.values():

@@ -22,7 +22,7 @@ from asyncbench.cluster.coordinator import Coordinator
 from asyncbench.cluster.messages import JournalSummary, LeaseUse, Orders, WorkerReport
 from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.limits import HEADROOM, REQUEST_BURST_S
-from asyncbench.engine.model_client import ModelClient
+from asyncbench.engine.model_client import ModelClient, TrialFeed
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.stopping import Stopping, right_of
 from asyncbench.engine.telemetry import Counters, LoopLag
@@ -430,9 +430,8 @@ class Reign:
         model = _model(lane)
         client = night.client(self.fleet.never, [], model)
         left = [one for one in _asked(lane) if one.trial.trial_id not in known.closed.keys() | known.skipped]
-        client.trials = iter([one.trial for one in left])
-        client.request_for = _request_of
-        client.history_of = lambda trial: known.histories.get(trial.trial_id, NEW)
+        client.calls.request_for = _request_of
+        client.feed = TrialFeed(trials=iter([one.trial for one in left]), histories=known.histories)
         client.counters = Counters(planned=lane.trials)
         client.counters.done_before = sum(one.trial.trial_id in known.closed for one in _asked(lane))
         client.counters.skipped = sum(one.trial.trial_id in known.skipped for one in _asked(lane))
@@ -444,7 +443,7 @@ class Reign:
     def _stopping(self, client: ModelClient, lane: PlannedLane, known: JournalSummary) -> Stopping:
         assert self.plan.stop_when is not None
         stopping = Stopping(
-            when=self.plan.stop_when, keep=client.keep, counters=client.counters, now=lambda: 0.0
+            when=self.plan.stop_when, keep=client.records.keep, counters=client.counters, now=lambda: 0.0
         )
         for one in _asked(lane):
             stopping.plan(one.trial)
@@ -466,7 +465,7 @@ class Reign:
 
         def client_for(model: Model) -> ModelClient:
             client = night.client(partial(self.fleet.provider.ask, process), [], model)
-            client.request_for = _request_of
+            client.calls.request_for = _request_of
             return client
 
         self.workers_by_name[name] = worker = ClusterWorker(

@@ -13,7 +13,6 @@ from asyncbench.lanes.load.steps import Steps, StepsBefore, listed, steps_to_mea
 from asyncbench.records import (
     Attempt,
     Ended,
-    History,
     Limits,
     Model,
     Reply,
@@ -61,10 +60,8 @@ class Loaded(Night):
         **keys: Any,
     ) -> LoadLane:
         client = self.client(ask, [], model)
-        client.history_of = lambda _: History()
-        client.request_for = lambda trial: replace(requests(1, model)[0], trial=trial)
-        for name, value in keys.items():
-            setattr(client, name, value)
+        client.calls.request_for = lambda trial: replace(requests(1, model)[0], trial=trial)
+        client.change(**keys)
         before = measured or StepsBefore(model=model.alias)
         listing = steps_to_measure(load, repeats, before)
         lane = LoadLane(

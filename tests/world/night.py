@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from asyncbench.engine.lane import Lane
-from asyncbench.engine.model_client import ModelClient
+from asyncbench.engine.model_client import ModelClient, MostUsd, TrialFeed
 from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.errors import UnwrittenError
-from asyncbench.pricing import rates_at
+from asyncbench.errors import ProviderError, UnwrittenError
+from asyncbench.pricing import RatesAt, rates_at
 from asyncbench.records import (
     Condition,
     Ended,
@@ -105,14 +105,13 @@ def night_of(
         asked: so many fresh trials, or these.
         beside: what goes on beside its lane.
         stop_s: when it is stopped, with half a minute for calls in flight.
-        keys: are set on its client.
+        keys: are set on its client, or on its calls or records.
     """
 
     async def play() -> Night:
         night = Night()
         client = night.lane(ask, fresh(asked, model) if isinstance(asked, int) else asked, model)
-        for name, value in keys.items():
-            setattr(client, name, value)
+        client.change(**keys)
         others = [] if beside is None else [beside(night.lanes[0])]
         return await night.live(*others, stop_s=stop_s, drain_s=30.0)
 
@@ -161,6 +160,45 @@ def waiting(request: Request) -> PendingTrial:
 
 
 @dataclass(slots=True, kw_only=True)
+class NightCalls:
+    """The calls of a model, each as a test wants it."""
+
+    ask: Answer
+    request_for: Callable[[Trial], Request]
+    rates: RatesAt
+    characters: Callable[[Request], int] = lambda request: len(request.messages[0].content)
+    longest: Callable[[Request], int | None] = lambda request: request.trial.model.max_tokens
+    most_usd: MostUsd = lambda _, __: None
+    timed_here: bool = True
+
+
+@dataclass(slots=True, kw_only=True)
+class NightRecords:
+    """The records of a model, each as a test wants it."""
+
+    keep: Callable[[Event], None]
+    grade: Callable[[Problem, Reply | None, Condition], tuple[Grade, ...]]
+    is_slow: Callable[[Problem], bool] = lambda _: False
+    note_failure: Callable[[ProviderError], None] = lambda _: None
+    note_suspension: Callable[[str], None] = lambda _: None
+    note_fault: Callable[[Exception], None] = lambda _: None
+
+
+@dataclass(slots=True, kw_only=True)
+class NightClient(ModelClient):
+    """A client whose calls and records a test may change."""
+
+    calls: NightCalls
+    records: NightRecords
+
+    def change(self, **keys: Any) -> None:
+        """Set each field of it, or of its calls or records."""
+        for name, value in keys.items():
+            owner = next(owner for owner in (self, self.calls, self.records) if hasattr(owner, name))
+            setattr(owner, name, value)
+
+
+@dataclass(slots=True, kw_only=True)
 class Night:
     """A run of the engine and all that it kept."""
 
@@ -198,17 +236,17 @@ class Night:
 
     def lane(
         self, ask: Answer, asked: Iterable[tuple[Request, History]], model: Model = MODEL
-    ) -> ModelClient:
+    ) -> NightClient:
         """Add a lane of one model; return that model."""
         client = self.client(ask, asked, model)
         self.group([client])
         return client
 
-    def group(self, clients: list[ModelClient]) -> Lane:
+    def group(self, clients: Sequence[ModelClient]) -> Lane:
         """Add a lane of several models."""
         lane = Lane(
             name=clients[0].model.limits.group or clients[0].model.alias,
-            clients=clients,
+            clients=[*clients],
             limits=clients[0].model.limits,
             notify=self.said.append,
         )
@@ -217,21 +255,22 @@ class Night:
 
     def client(
         self, ask: Answer, asked: Iterable[tuple[Request, History]], model: Model = MODEL
-    ) -> ModelClient:
+    ) -> NightClient:
         """Return a model that is asked; of no lane yet."""
         asked = list(asked)
         by_trial = {request.trial.trial_id: (request, history) for request, history in asked}
-        return ModelClient(
+        return NightClient(
             model=model,
-            trials=iter([request.trial for request, _ in asked]),
-            history_of=lambda trial: by_trial[trial.trial_id][1],
-            request_for=lambda trial: by_trial[trial.trial_id][0],
-            ask=ask,
-            grade=_grade,
-            keep=self.keep,
-            characters=lambda request: len(request.messages[0].content),
-            longest=lambda request: request.trial.model.max_tokens,
-            rates=rates_at(model.model_id, price=model.price, vendor=None),
+            feed=TrialFeed(
+                trials=iter([request.trial for request, _ in asked]),
+                histories={trial_id: history for trial_id, (_, history) in by_trial.items()},
+            ),
+            calls=NightCalls(
+                ask=ask,
+                request_for=lambda trial: by_trial[trial.trial_id][0],
+                rates=rates_at(model.model_id, price=model.price, vendor=None),
+            ),
+            records=NightRecords(keep=self.keep, grade=_grade),
             counters=Counters(planned=len(asked)),
             lag=self.lag,
             epoch_s=EPOCH_S,

@@ -522,7 +522,7 @@ async def _night(
     service, night = Service(plan, began_s=began_s), Night()
     clients = [night.client(service.ask, asked[model.alias], model) for model in models]
     for client in clients:
-        client.counting, client.characters = plan.counting, service.characters
+        client.counting, client.calls.characters = plan.counting, service.characters
         closed = [one for one in done if one.trial.model.alias == client.model.alias]
         client.counters.done_before = len(closed)
         client.counters.failed_before = sum(one.error is not None for one in closed)

@@ -113,7 +113,7 @@ class SmallFleet:
 
         def client_for(model: Model) -> ModelClient:
             client = night.client(self.ask, [], model)
-            client.request_for = request_of
+            client.calls.request_for = request_of
             return client
 
         return ClusterWorker(

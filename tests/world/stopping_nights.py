@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from asyncbench.engine.model_client import ModelClient
+from asyncbench.engine.model_client import ModelClient, TrialFeed
 from asyncbench.engine.stopping import ConditionCell, cell_of, stop_at
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.planning.skipping import Before, Needed, stopping_of
@@ -161,7 +161,7 @@ async def _start(
     known_trials = [(one, histories.get(one.trial.trial_id, History())) for one in asked]
     client = night.client(oracle.ask, known_trials, asked[0].trial.model)
     if when is None:
-        client.trials = (one.trial for one in asked if one.trial.trial_id not in closed)
+        client.feed.trials = (one.trial for one in asked if one.trial.trial_id not in closed)
     else:
         skipped = {one.trial.trial_id: said(one.stop) for one in before if isinstance(one, Skipped)}
         right = frozenset(one for one, is_right in closed.items() if is_right)
@@ -197,13 +197,12 @@ def spare(client: ModelClient, asked: Sequence[Request], closed: Container[str],
             elif not trial.repeat:
                 needed.left_out(*cell_of(trial), trial.trial_id)
 
-    known = client.history_of
+    class SpareFeed(TrialFeed):
+        def history_of(self, trial: Trial) -> History | None:
+            history = super().history_of(trial)
+            return history if history is not None and needed.holds(trial, history) else None
 
-    def history_of(trial: Trial) -> History | None:
-        history = known(trial)
-        return history if history is not None and needed.holds(trial, history) else None
-
-    client.trials, client.history_of = open_trials(), history_of
+    client.feed = SpareFeed(trials=open_trials(), histories=client.feed.histories)
 
 
 # ── what holds ───────────────────────────────────────────────────────────────────────────────

@@ -213,11 +213,11 @@ class Harvest:
     def _pending_trial(self, row: ManifestRow, trial: Trial, *, sent_at: float) -> PendingTrial:
         """Return a trial as it was when it went into its part."""
         client = self.model.client
-        request = client.request_for(trial)
+        request = client.calls.request_for(trial)
         return PendingTrial(
             request=request,
             history=History(attempts=row["attempt"], cost_usd=row["cost_usd"]),
-            characters=client.characters(request),
+            characters=client.calls.characters(request),
             longest=row["max_tokens"],
             taken_s=client.now_s(),
             tries=row["tries"],
@@ -259,7 +259,7 @@ class Harvest:
             batch_id=batch.id,
             batch_ended_at=batch.ended_at,
         )
-        client.keep(Ended(attempt=attempt, reply=reply))
+        client.records.keep(Ended(attempt=attempt, reply=reply))
         client.counters.count(attempt)
         if client.account is not None:
             client.account.settle(hold_of(row), cost)

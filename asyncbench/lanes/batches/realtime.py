@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from asyncbench.engine.lane import Lane
-from asyncbench.engine.model_client import ModelClient
+from asyncbench.engine.model_client import ModelClient, TrialFeed
 from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.lanes.batches.context import BatchContext
 from asyncbench.lanes.batches.switching import Switching
@@ -68,8 +68,10 @@ class RealtimeFallback:
         }
         client = replace(
             self._client,
-            trials=iter([replace(trial, model=realtime_models[id(trial.model)]) for trial in trials]),
-            history_of=lambda trial: histories[trial.trial_id],
+            feed=TrialFeed(
+                trials=iter([replace(trial, model=realtime_models[id(trial.model)]) for trial in trials]),
+                histories=histories,
+            ),
         )
         self._trials.clear()
 

@@ -171,7 +171,7 @@ class LoadLane:
                 self.results.append(result := measuring.result())
                 if result.offered or result.verdict != INCOMPLETE:  # else it ended before any call counted
                     with suppress(UnwrittenError):  # whoever keeps the events has stopped the lanes
-                        model.client.keep(result)
+                        model.client.records.keep(result)
             model.queue.pending.clear()
 
     def _counts(self, step: LoadStep, measuring: Measuring) -> StepCounts:
@@ -196,10 +196,10 @@ class LoadLane:
         client, trials = self.clients[0], partial(self.trials, step.name)
         first = 0 if self.load.same_problems else self.begun
         if due is None:
-            client.trials = islice(trials(), first, None)
+            client.feed.trials = islice(trials(), first, None)
         else:
             end = first + len(due) - bisect_left(due, self.load.warmup)  # of those that count
-            client.trials = chain(islice(trials(), end, first + len(due)), islice(trials(), first, end))
+            client.feed.trials = chain(islice(trials(), end, first + len(due)), islice(trials(), first, end))
         client.counters.planned += len(due or ()) - (0 if self.planned_steps is None else step.calls)
         self._depth = max(LEAST_AHEAD, math.ceil(AHEAD_S * step.rate))
         await self._model.queue.feed(lambda: self._depth, self._changed.set)
@@ -305,7 +305,7 @@ class LoadLane:
             attempts.begin(pending)
             try:
                 async with asyncio.timeout(attempts.within_s):
-                    ended = await model.client.ask(pending.request)
+                    ended = await model.client.calls.ask(pending.request)
             except asyncio.CancelledError:
                 status, why = (UNFINISHED, NOT_WAITED) if self._giving_up else (LOST, INTERRUPTED)
                 measuring.ended(call, attempts.end(pending, None, status=status, why=why), self._now_s())
@@ -329,7 +329,7 @@ class LoadLane:
             await model.closing.close(pending, attempt, ended)
         else:
             if not model.warm_up.passed:
-                model.client.on_failure(ended)
+                model.client.records.note_failure(ended)
             model.closing.failed(pending, ended, paused=False)
         for message in model.messages():
             self.notify(f"{model.alias}: {message}")

@@ -165,7 +165,7 @@ def test_a_call_that_could_not_be_written_down_was_not_made_and_holds_no_money()
         night = Night()
         asker = night.client(Desk().ask, [], MODEL)
         cap, asker.account = held_by(lambda *_: 100)
-        asker.keep = full
+        asker.records.keep = full
         model = LaneModel(asker)
         turn = waiting(requests(1)[0])
         assert model.money.affords(turn)
