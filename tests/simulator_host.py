@@ -12,6 +12,7 @@ import orjson
 from asyncbench.errors import AsyncbenchError
 from asyncbench.simulator.server import listening
 from asyncbench.simulator.settings import parse_settings
+from tests.servers.vendor_batches import VendorServer
 
 
 async def _serve() -> None:
@@ -35,7 +36,7 @@ async def _obey(order: Mapping[str, str], servers: dict[str, AsyncExitStack]) ->
         return order["stop"]
     os.chdir(order["folder"])  # where the names of its files count from
     server = AsyncExitStack()
-    url = await server.enter_async_context(listening(parse_settings(order["start"])))
+    url = await server.enter_async_context(listening(parse_settings(order["start"]), VendorServer))
     servers[url] = server
     return url
 

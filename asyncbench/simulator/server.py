@@ -24,7 +24,7 @@ from asyncbench.simulator.anthropic_wire import ANTHROPIC
 from asyncbench.simulator.batches.anthropic_api import AnthropicBatchApi
 from asyncbench.simulator.batches.openai_api import OpenAIBatchApi
 from asyncbench.simulator.batches.pages import body_of, dialect_of, handler_of, read_dialect, send_pieces
-from asyncbench.simulator.batches.service import BatchService, DroppedError
+from asyncbench.simulator.batches.service import BatchService
 from asyncbench.simulator.counts import (
     LAST_CALLS,
     Arrival,
@@ -34,7 +34,7 @@ from asyncbench.simulator.counts import (
     no_calls,
     ordered_stats,
 )
-from asyncbench.simulator.delivery import HEADERS, PAGES, STREAMS, Broadcast, Page, reset, whole, whole_stream
+from asyncbench.simulator.delivery import HEADERS, PAGES, STREAMS, Broadcast, Page, whole, whole_stream
 from asyncbench.simulator.limits import ServiceLine
 from asyncbench.simulator.openai_wire import CHAT
 from asyncbench.simulator.questions import Questions
@@ -106,14 +106,19 @@ class ServedCall:
 class Server:
     """Answers HTTP requests, whatever connection they come from: the handler of `web.Server`."""
 
+    service_type: type[BatchService] = BatchService
+    openai_type: type[OpenAIBatchApi] = OpenAIBatchApi
+    anthropic_type: type[AnthropicBatchApi] = AnthropicBatchApi
+
     def __init__(
         self, settings: Settings, questions: Questions, recordings: Mapping[str, Sequence[Recording]]
     ) -> None:
         self._questions = questions
         self._models = ServedModels(settings, questions, recordings)
         self._keys = frozenset(settings.keys)
-        self._service = BatchService(settings, self._models)
-        self._routes = (*OpenAIBatchApi(self._service).routes, *AnthropicBatchApi(self._service).routes)
+        self._service = self.service_type(settings, self._models)
+        openai, anthropic = self.openai_type(self._service), self.anthropic_type(self._service)
+        self._routes = (*openai.routes, *anthropic.routes)
         self._total = no_calls()
         self._arrivals = deque[Arrival](maxlen=LAST_CALLS)
         start = secrets.token_hex(4)  # two starts of a server give no request the same id
@@ -212,8 +217,6 @@ class Server:
                 return await handler(request, *ids)
             except RefusedError as refused:
                 return await whole(request, call.refusal(refused))
-            except DroppedError:
-                return await reset(request, _page(None))
         if request.path == "/stats/batches/executed":
             return await send_pieces(request, self._service.executed())
         if request.path == "/stats/batches":
@@ -276,7 +279,7 @@ GRACE_S = 0.1  # for answers on their way out when the server stops
 
 
 @asynccontextmanager
-async def listening(settings: Settings) -> AsyncIterator[str]:
+async def listening(settings: Settings, server_type: type[Server] = Server) -> AsyncIterator[str]:
     """Serve on this event loop for as long as the block lasts; yields the base URL.
 
     Raises:
@@ -284,7 +287,7 @@ async def listening(settings: Settings) -> AsyncIterator[str]:
         ProblemSetError: a problem set cannot be read.
         StoreError: a results folder cannot be read.
     """
-    server = Server(
+    server = server_type(
         settings, Questions(settings.problems), recordings_by_name(read_recordings(settings.replay))
     )
     # A client that leaves cancels its call: a call without a client is not in flight.

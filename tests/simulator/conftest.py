@@ -18,6 +18,7 @@ import pytest
 from asyncbench.simulator.counts import ServerStats
 from asyncbench.simulator.server import listening
 from asyncbench.simulator.settings import Settings
+from tests.servers.vendor_batches import VendorServer
 
 ANSWERS = {f"What is {n} + {n}?": str(2 * n) for n in range(10, 60)} | {"What is 12345678 + 1?": "12345679"}
 PATHS = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
@@ -115,7 +116,8 @@ async def simulator(problems) -> AsyncIterator[Callable[..., Awaitable[Client]]]
     async with AsyncExitStack() as stack:
 
         async def start(*, keep_alive=True, **settings) -> Client:
-            url = await stack.enter_async_context(listening(Settings(problems=(problems,), **settings)))
+            parsed = Settings(problems=(problems,), **settings)
+            url = await stack.enter_async_context(listening(parsed, VendorServer))
             connector = aiohttp.TCPConnector(limit=0, force_close=not keep_alive)
             session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
             return Client(url, session)

@@ -108,7 +108,7 @@ def test_a_number_that_makes_no_sense_is_refused(field, value):
         (["--batch", "3600"], "batch must be a mapping, such as"),
         (["--batch", "{"], "batch is '{', which is no JSON"),
         (["--batch", '{"speed": 2}'], "batch.speed: .*keys: speedup, latency_s"),
-        (["--batch", '{"faults": ["rain=1"]}'], "no kind 'rain'; kinds: upload_dropped"),
+        (["--batch", '{"faults": ["rain=1"]}'], "no kind 'rain'; kinds: failed, slow_start"),
     ],
 )
 def test_the_command_s_options_are_held_to_the_same_rules(options, complaint):

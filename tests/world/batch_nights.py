@@ -26,8 +26,9 @@ from asyncbench.run import opening, preparing
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import run_with_options
-from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, BatchSettings
+from asyncbench.simulator.batches.settings import KINDS, BatchFaultKind as Kind, BatchSettings, FaultName
 from asyncbench.store import salvage
+from tests.servers.vendor_batches import VendorFault
 from tests.sweep_files import Said, entry
 from tests.world.batches import answers_in
 from tests.world.cuts import CutError, cutting
@@ -54,32 +55,49 @@ LINES = (
     *("collected", "cleaning", "cleaned", "fencing", "fenced", "never_created", "struck"),
 )
 OTHER_VALUES = {
-    Kind.CREATE_LATE: ("5", "200", "850"),
-    Kind.CREATE_400: ("billing_hard_limit_reached", "something_odd"),
+    VendorFault.CREATE_LATE: ("5", "200", "850"),
+    VendorFault.CREATE_400: ("billing_hard_limit_reached", "something_odd"),
     Kind.FAILED: ("model_not_found", "invalid_json_line@2", "duplicate_custom_id@1", "empty_file"),
-    Kind.UNLISTED: ("30", "120", "700"),
-    Kind.UNKNOWN: ("30", "120", "3000"),
+    VendorFault.UNLISTED: ("30", "120", "700"),
+    VendorFault.UNKNOWN: ("30", "120", "3000"),
     Kind.EXPIRES: ("0", "0.3", "0.9"),
     Kind.SLOW_START: ("14400", "90000"),
-    Kind.LINE_LONG: ("20000",),
+    VendorFault.LINE_LONG: ("20000",),
 }
 OPENAIS = frozenset(  # faults that Anthropic's batches cannot have
     {
-        *(
-            Kind.UPLOAD_DROPPED,
-            Kind.UPLOAD_REPLY_DROPPED,
-            Kind.UPLOAD_500,
-            Kind.FAILED,
-            Kind.FAILED_UNEXPLAINED,
-        ),
-        *(Kind.POOL_FULL, Kind.POOL_HELD, Kind.POOL_COUNTS_REPLIES, Kind.TOKEN_LIMIT_AT_CREATE),
-        *(Kind.LINE_MISSING, Kind.LINE_LOST),  # each has one line
-        *(Kind.WITHOUT_COMMAS, Kind.INPUT_NEEDED, Kind.EMPTY_IDS, Kind.OUTPUT_LATE),
+        VendorFault.UPLOAD_DROPPED,
+        VendorFault.UPLOAD_REPLY_DROPPED,
+        VendorFault.UPLOAD_500,
+        Kind.FAILED,
+        VendorFault.FAILED_UNEXPLAINED,
+        VendorFault.POOL_FULL,
+        VendorFault.POOL_HELD,
+        VendorFault.POOL_COUNTS_REPLIES,
+        VendorFault.TOKEN_LIMIT_AT_CREATE,
+        VendorFault.LINE_MISSING,  # each request has one line
+        VendorFault.LINE_LOST,
+        VendorFault.WITHOUT_COMMAS,
+        VendorFault.INPUT_NEEDED,
+        Kind.EMPTY_IDS,
+        VendorFault.OUTPUT_LATE,
     }
 )
-KINDS: dict[str, list[Kind]] = {
-    "simulated": [kind for kind in Kind if kind is not Kind.RESULTS_ELSEWHERE],
-    "simulated-anthropic": [kind for kind in Kind if kind not in OPENAIS],
+# All faults, in the order from which nights are drawn.
+ORDER = """
+upload_dropped upload_reply_dropped upload_500 create_dropped create_reply_dropped create_late create_500
+create_429 create_400 create_twice cancel_500 unlisted unknown unknown_again results_unknown skipped
+list_behind failed failed_unexplained pool_full pool_held pool_counts_replies token_limit_at_create
+without_commas slow_start stuck_validating stuck_finalizing expires never_expires input_needed cancel_slow
+cancel_completes shuffled empty_ids empty_error_file output_late file_expired results_elsewhere
+content_502 content_cut content_cut_in_line content_reset content_wrong_length line_too_long line_400
+line_429 line_no_quota line_500 line_504 line_expired line_canceled line_status_0 line_error_200
+line_missing line_lost line_twice line_foreign line_broken line_separators line_long
+"""
+FAULTS = [KINDS[name] for name in ORDER.split()]
+FAULTS_OF: dict[str, list[FaultName]] = {
+    "simulated": [kind for kind in FAULTS if kind is not VendorFault.RESULTS_ELSEWHERE],
+    "simulated-anthropic": [kind for kind in FAULTS if kind not in OPENAIS],
 }
 ENDED = frozenset({Step.CLEANED, Step.NEVER_CREATED, Step.GIVEN_UP})
 PRICE = {"input": 1.0, "output": 5.0, "batch": 0.5}
@@ -119,7 +137,7 @@ def drawn(seed):
     draw = random.Random(f"batches/{seed}")
     vendor, api = draw.choice(WAYS)
     many = draw.choice(SIZES)
-    kinds = draw.sample(KINDS[vendor], draw.choice((0, 1, 1, 2, 2, 3, 4, 6)))
+    kinds = draw.sample(FAULTS_OF[vendor], draw.choice((0, 1, 1, 2, 2, 3, 4, 6)))
     budget_usd = draw.choice((None, None, 0.0015, 0.004, 1.0))
     return Plan(
         seed=seed,
@@ -159,7 +177,7 @@ def _fault(draw, kind):
     places = ",".join(map(str, sorted(draw.sample(range(1, 7), draw.randint(1, 3)))))
     rate = f"{draw.uniform(0, 0.5):.3f}"
     which = (
-        f"#{places}" if kind is Kind.SKIPPED or draw.random() < 0.5 else rate
+        f"#{places}" if kind is VendorFault.SKIPPED or draw.random() < 0.5 else rate
     )  # a list skips an entry once
     return f"{kind}={which}:{value}" if value else f"{kind}={which}"
 
@@ -336,8 +354,8 @@ class DrawnNight:
         service.settings = replace(service.settings, batch=quiet)
         for batch in [*service.storage.batches.values()]:
             settings = replace(batch.settings, faults=())
-            met: dict[Kind, str] = {**batch.met}
-            met.pop(Kind.INPUT_NEEDED, None)
+            met: dict[str, str] = {**batch.met}
+            met.pop(VendorFault.INPUT_NEEDED, None)
             service.storage.keep(replace(batch, settings=settings, met=met))
         if self.plan.budget_usd is not None:
             self.raw["budget_usd"] = 10.0

@@ -28,10 +28,9 @@ from asyncbench.providers.anthropic import client as anthropic_client
 from asyncbench.providers.calls import under_way
 from asyncbench.providers.openai import client as openai_client
 from asyncbench.simulator.batches.results import executed_path
-from asyncbench.simulator.batches.settings import BatchFaultKind as Kind
 from asyncbench.simulator.questions import Questions
-from asyncbench.simulator.server import Server
 from asyncbench.simulator.settings import Settings
+from tests.servers.vendor_batches import VendorFault, VendorServer
 
 HOST = "simulator.invalid"
 BEGIN_S = 1_800_000_000.0  # of every night, Unix seconds
@@ -160,7 +159,7 @@ class Simulated:
 
     def __init__(self, problems, folder, **settings):
         self.problems, self.url = problems, f"http://{HOST}"
-        self._server = Server(
+        self._server = VendorServer(
             Settings(problems=(problems,), folder=folder, **settings), _questions(problems), {}
         )
         self.service = self._server._service
@@ -218,7 +217,11 @@ class Simulated:
 
     def told(self, batch):
         """Return the custom ids of which a line can be read."""
-        files = batch.outcome.files.values() if batch.outcome and Kind.FILE_EXPIRED not in batch.met else ()
+        files = (
+            batch.outcome.files.values()
+            if batch.outcome and VendorFault.FILE_EXPIRED not in batch.met
+            else ()
+        )
         return {told for file in files for told in _custom_ids(self.service.storage.path(file))}
 
     def key_of(self, batch):

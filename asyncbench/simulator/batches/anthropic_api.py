@@ -8,16 +8,15 @@ from aiohttp import web
 from asyncbench.simulator.batches.pages import (
     PIECE,
     Routes,
+    ServedBatchApi,
     answer,
     page_of,
-    send_file,
     settings_asked,
     split_requests,
     workspace_of,
 )
 from asyncbench.simulator.batches.records import DAY_S, Course, ServedBatch, new_id
-from asyncbench.simulator.batches.service import BatchService, look_in_list
-from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, dealt
+from asyncbench.simulator.batches.service import BatchService
 from asyncbench.simulator.wire import Json, RefusedError, Why
 
 MOST_REQUESTS, MOST_BYTES = 100_000, 256_000_000
@@ -25,13 +24,13 @@ ARCHIVED_S = 29 * DAY_S  # after its creation
 COME_AGAIN_S = 10  # told with a batch that has not ended
 
 
-class AnthropicBatchApi:
+class AnthropicBatchApi(ServedBatchApi):
     """Answers what is asked of `/v1/messages/batches`."""
 
     vendor = "anthropic"
 
     def __init__(self, service: BatchService) -> None:
-        self._service = service
+        super().__init__(service)
         self.routes: Routes = (
             ("POST", "/messages/batches", self.create),
             ("GET", "/messages/batches", self.batches),
@@ -74,8 +73,8 @@ class AnthropicBatchApi:
     async def batches(self, request: web.BaseRequest) -> web.StreamResponse:
         listed = self._service.listed(self.vendor, workspace_of(request))
         page, more = page_of(listed, request, lambda batch: batch.id, after="after_id", max_limit=1_000)
-        shown = [await look_in_list(self._service, batch) for batch in self._service.drop_skipped(page)]
-        entries = [_batch(batch, course, request.host) for batch, course in shown]
+        shown = [await self._service.look_in_list(batch) for batch in page]
+        entries = [self._written(batch, course, request.host) for batch, course in shown]
         ids = [batch["id"] for batch in entries] or [None]
         body = {"data": entries, "has_more": more, "first_id": ids[0], "last_id": ids[-1]}
         return await answer(request, body, self._headers(request))
@@ -85,7 +84,7 @@ class AnthropicBatchApi:
 
     async def cancel(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
         batch, course = await self._service.cancel(self._find(request, batch_id))
-        return await answer(request, _batch(batch, course, request.host), self._headers(request))
+        return await answer(request, self._written(batch, course, request.host), self._headers(request))
 
     async def delete(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
         batch, course = await self._service.look(self._find(request, batch_id))
@@ -97,19 +96,20 @@ class AnthropicBatchApi:
 
     async def results(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
         batch, course = await self._service.look(self._find(request, batch_id))
-        late = course.at_s - course.ends_s < batch.seconds(Kind.RESULTS_UNKNOWN)
-        gone = course.at_s >= ARCHIVED_S or Kind.FILE_EXPIRED in batch.met
-        if not course.ended or batch.outcome is None or late or gone:
+        if not course.ended or batch.outcome is None or course.at_s >= ARCHIVED_S:
             raise RefusedError(Why.NO_SUCH_OBJECT, f"Batch {batch_id} has no available results.")
-        met = self._service.dealer.deal(dealt(batch.settings.faults), "content", batch.model)
         headers = {**self._headers(request), "content-type": "application/x-jsonl"}
         path = self._service.storage.path(batch.outcome.files["output"])
-        return await send_file(request, path, headers, met, with_length=Kind.CONTENT_WRONG_LENGTH in met)
+        return await self._send_results(batch, request, path, headers, with_length=False)
 
     async def _told(self, request: web.BaseRequest, batch: ServedBatch) -> web.StreamResponse:
         batch, course = await self._service.look(batch)
         again = {} if course.ended else {"retry-after": str(COME_AGAIN_S)}
-        return await answer(request, _batch(batch, course, request.host), self._headers(request) | again)
+        body = self._written(batch, course, request.host)
+        return await answer(request, body, self._headers(request) | again)
+
+    def _written(self, batch: ServedBatch, course: Course, host: str) -> Json:
+        return self._adapt(_batch(batch, course, host), batch, course)
 
     def _find(self, request: web.BaseRequest, batch_id: str) -> ServedBatch:
         return self._service.find(self.vendor, workspace_of(request), batch_id)
@@ -136,7 +136,6 @@ def _batch(batch: ServedBatch, course: Course, host: str) -> Json:
             "canceled": outcome.cancelled,
             "expired": outcome.expired,
         }
-    base = batch.met.get(Kind.RESULTS_ELSEWHERE, f"http://{host}")
     status = "ended" if course.ended else "canceling" if course.cancelling else "in_progress"
     return {
         "id": batch.id,
@@ -148,7 +147,9 @@ def _batch(batch: ServedBatch, course: Course, host: str) -> Json:
         "ended_at": _moment(batch, course.ends_s) if course.ended else None,
         "cancel_initiated_at": _moment(batch, course.began_s.get("cancelling")),
         "archived_at": _moment(batch, ARCHIVED_S) if archived else None,
-        "results_url": f"{base}/v1/messages/batches/{batch.id}/results" if outcome and not archived else None,
+        "results_url": (
+            f"http://{host}/v1/messages/batches/{batch.id}/results" if outcome and not archived else None
+        ),
     }
 
 

@@ -13,19 +13,19 @@ from asyncbench.simulator.batches.pages import (
     Anything,
     Dialect,
     Routes,
+    ServedBatchApi,
     answer,
     body_of,
     carried_out,
     check_file,
     dialect_of,
     page_of,
-    send_file,
     settings_asked,
     workspace_of,
 )
 from asyncbench.simulator.batches.records import MONTH_S, Course, ServedBatch, StoredFile, new_id
-from asyncbench.simulator.batches.service import BatchService, DroppedError, look_in_list
-from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, Met, dealt
+from asyncbench.simulator.batches.service import BatchService
+from asyncbench.simulator.batches.settings import BatchFaultKind as Kind
 from asyncbench.simulator.wire import Json, RefusedError, Why
 
 MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
@@ -35,13 +35,13 @@ ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/responses")
 _STAMPED = ("in_progress", "finalizing", "completed", "failed", "expired", "cancelling", "cancelled")
 
 
-class OpenAIBatchApi:
+class OpenAIBatchApi(ServedBatchApi):
     """Answers what is asked of `/v1/files` and `/v1/batches`."""
 
     vendor = "openai"
 
     def __init__(self, service: BatchService) -> None:
-        self._service = service
+        super().__init__(service)
         self.routes: Routes = (
             ("POST", "/files", self.upload),
             ("GET", "/files", self.files),
@@ -60,20 +60,14 @@ class OpenAIBatchApi:
         file_id = new_id("file-")
         path = self._service.storage.path(file_id)
         try:
-            file, call = await self._received(request, file_id, path)
-            if Kind.UPLOAD_DROPPED in call:
-                raise DroppedError
-            self._service.storage.keep_file(file)
+            file = await self._receive(request, file_id, path)
+            self._keep_upload(file)
         finally:
             if file_id not in self._service.storage.files:
                 path.unlink(missing_ok=True)
-        if Kind.UPLOAD_REPLY_DROPPED in call:
-            raise DroppedError
-        if Kind.UPLOAD_500 in call:
-            raise RefusedError(Why.SERVER_ERROR, "The server had an error.")
         return await answer(request, _file(file), self._headers(request))
 
-    async def _received(self, request: web.BaseRequest, file_id: str, path: Path) -> tuple[StoredFile, Met]:
+    async def _receive(self, request: web.BaseRequest, file_id: str, path: Path) -> StoredFile:
         fields, size, now = {"name": ""}, 0, self._service.clock.now()
         async for field in await request.multipart():
             if not isinstance(field, aiohttp.BodyPartReader):
@@ -93,7 +87,7 @@ class OpenAIBatchApi:
         max_bytes = settings.max_bytes or MOST_BYTES
         if size > max_bytes and for_batches:
             raise RefusedError(Why.TOO_LARGE, f"A file for batches has at most {max_bytes:,} bytes.")
-        stored = StoredFile(
+        return StoredFile(
             id=file_id,
             name=fields["name"],
             purpose=fields["purpose"],
@@ -103,7 +97,6 @@ class OpenAIBatchApi:
             keep_s=_kept_s(fields.get("expires_after[seconds]", MONTH_S), dialect.kept_s),
             speedup=settings.speedup,
         )
-        return stored, self._service.dealer.deal(dealt(settings.faults), "upload")
 
     async def files(self, request: web.BaseRequest) -> web.StreamResponse:
         now, purpose = self._service.clock.now(), request.query.get("purpose")
@@ -127,20 +120,15 @@ class OpenAIBatchApi:
         return await answer(request, deleted, self._headers(request))
 
     async def content(self, request: web.BaseRequest, file_id: str) -> web.StreamResponse:
-        file, settings, met = self._find(request, file_id), self._service.settings.batch, {}
-        batch = self._service.storage.batches.get(file.name.rpartition("_")[0])
-        if batch is not None:
-            settings = batch.settings
-            late_s = (self._service.clock.now() - file.created_at) * file.speedup
-            if late_s < batch.seconds(Kind.RESULTS_UNKNOWN):
-                raise RefusedError(Why.NO_SUCH_OBJECT, f"No such File object: {file_id}.")
-            met = dict(self._service.dealer.deal(dealt(settings.faults), "content", batch.model))
+        file = self._find(request, file_id)
         headers = {
             **self._headers(request),
             "content-type": "application/octet-stream",
             "content-disposition": f'attachment; filename="{file.name}"',
         }
-        return await send_file(request, self._service.storage.path(file_id), headers, met, with_length=True)
+        batch = self._service.storage.batches.get(file.name.rpartition("_")[0])
+        path = self._service.storage.path(file_id)
+        return await self._send_results(batch, request, path, headers, with_length=True)
 
     async def create(self, request: web.BaseRequest) -> web.StreamResponse:
         dialect = dialect_of(request)
@@ -177,16 +165,13 @@ class OpenAIBatchApi:
             settings=settings,
             latency_s=0,
         )
-        return self._service.create(draft, reply_tokens=handed.reply_tokens)
+        return self._service.create(draft)
 
     async def batches(self, request: web.BaseRequest) -> web.StreamResponse:
         listed = self._service.listed(self.vendor, workspace_of(request))
         page, more = _page(request, listed, lambda batch: batch.id, max_limit=100)
         dialect = dialect_of(request)
-        entries = [
-            dialect.told(_batch(*await look_in_list(self._service, batch)))
-            for batch in self._service.drop_skipped(page)
-        ]
+        entries = [dialect.told(self._written(*await self._service.look_in_list(batch))) for batch in page]
         return await answer(request, _list(entries, more), self._headers(request))
 
     async def batch(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
@@ -194,12 +179,15 @@ class OpenAIBatchApi:
 
     async def cancel(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
         batch = self._service.find(self.vendor, workspace_of(request), batch_id)
-        body = dialect_of(request).told(_batch(*await self._service.cancel(batch)))
+        body = dialect_of(request).told(self._written(*await self._service.cancel(batch)))
         return await answer(request, body, self._headers(request))
 
     async def _told(self, request: web.BaseRequest, batch: ServedBatch) -> web.StreamResponse:
-        body = dialect_of(request).told(_batch(*await self._service.look(batch)))
+        body = dialect_of(request).told(self._written(*await self._service.look(batch)))
         return await answer(request, body, self._headers(request))
+
+    def _written(self, batch: ServedBatch, course: Course) -> Json:
+        return self._adapt(_batch(batch, course), batch, course)
 
     def _find(self, request: web.BaseRequest, file_id: str) -> StoredFile:
         file = self._service.storage.files.get(file_id)
@@ -269,12 +257,8 @@ def _file(file: StoredFile) -> Json:
 def _file_ids(batch: ServedBatch, course: Course) -> Json:
     """Return the ids of the files of results: there are none before the end."""
     none = "" if Kind.EMPTY_IDS in batch.met else None
-    late = course.at_s - course.ends_s < batch.seconds(Kind.OUTPUT_LATE)
     ids = batch.outcome.files if batch.outcome is not None and course.ended else {}
-    return {
-        "output_file_id": none if late else ids.get("output", none),
-        "error_file_id": ids.get("error", none),
-    }
+    return {"output_file_id": ids.get("output", none), "error_file_id": ids.get("error", none)}
 
 
 def _batch(batch: ServedBatch, course: Course) -> Json:

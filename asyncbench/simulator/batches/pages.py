@@ -3,6 +3,7 @@
 import asyncio
 import codecs
 import json
+import os
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,10 +13,9 @@ from typing import Any, TypeVar, cast
 import orjson
 from aiohttp import web
 
-from asyncbench.simulator.batches.records import told_error
-from asyncbench.simulator.batches.service import USUAL_WORKSPACE
-from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, Met
-from asyncbench.simulator.delivery import HEADERS, Page, reset, whole
+from asyncbench.simulator.batches.records import Course, ServedBatch, StoredFile, told_error
+from asyncbench.simulator.batches.service import USUAL_WORKSPACE, BatchService
+from asyncbench.simulator.delivery import HEADERS, Page, whole
 from asyncbench.simulator.served import WIRES
 from asyncbench.simulator.wire import Json, RefusedError, Why, object_in, tokens
 
@@ -170,44 +170,63 @@ async def send_pieces(request: web.BaseRequest, pieces: AsyncIterator[bytes]) ->
 
 
 async def send_file(
-    request: web.BaseRequest, path: Path, headers: Mapping[str, str], met: Met, *, with_length: bool
+    request: web.BaseRequest,
+    path: Path,
+    headers: Mapping[str, str],
+    *,
+    with_length: bool,
+    size: int | None = None,
+    end: bool = True,
 ) -> web.StreamResponse:
-    """Send a file piece by piece, or spoil it in the ways that it meets."""
-    if Kind.CONTENT_502 in met:
-        page = Page(status=502, headers={"content-type": "text/html"}, body=b"<h1>502 Bad Gateway</h1>")
-        return await whole(request, page)
-    size, upto = _sizes(path, met)
-    content_length = upto if Kind.CONTENT_WRONG_LENGTH in met else size
-    cut = Kind.CONTENT_CUT in met or Kind.CONTENT_CUT_IN_LINE in met
-    length = {"content-length": str(content_length)} if with_length and not cut else {}
-    response = web.StreamResponse(headers={**HEADERS, **headers, **length})
-    if not length:
-        response.enable_chunked_encoding()
-    await response.prepare(request)
+    """Send a file piece by piece.
+
+    Args:
+        request: who asks.
+        path: the file.
+        headers: of the response, without its length.
+        with_length: tell the length; without it the content is sent in chunks.
+        size: the bytes to send. [all]
+        end: end the response, too.
+    """
     with path.open("rb") as file:
-        while upto > 0 and (piece := file.read(min(PIECE, upto))):
+        left = os.fstat(file.fileno()).st_size if size is None else size
+        length = {"content-length": str(left)} if with_length else {}
+        response = web.StreamResponse(headers={**HEADERS, **headers, **length})
+        if not length:
+            response.enable_chunked_encoding()
+        await response.prepare(request)
+        while left > 0 and (piece := file.read(min(PIECE, left))):
             await response.write(piece)
-            upto -= len(piece)
-    if Kind.CONTENT_RESET in met:
-        return await reset(request, Page(status=200, headers={}, body=b""))
-    await response.write_eof()
+            left -= len(piece)
+    if end:
+        await response.write_eof()
     return response
 
 
-def _sizes(path: Path, met: Met) -> tuple[int, int]:
-    """Return how many bytes a file has, and how many are sent."""
-    size = path.stat().st_size
-    if not met:
-        return size, size
-    with path.open("rb") as file:
-        whole_lines = 0
-        for line in file:
-            if whole_lines + len(line) > size // 2:
-                break
-            whole_lines += len(line)
-    if Kind.CONTENT_CUT in met:
-        return size, whole_lines
-    return size, max(size // 2, whole_lines + 1)
+class ServedBatchApi:
+    """What the batch APIs of both vendors have in common. A server that plays more faults changes it here."""
+
+    def __init__(self, service: BatchService) -> None:
+        self._service = service
+
+    def _keep_upload(self, file: StoredFile) -> None:
+        self._service.storage.keep_file(file)
+
+    def _adapt(self, body: Json, _batch: ServedBatch, _course: Course) -> Json:
+        """Return a batch as it is shown, given its usual form."""
+        return body
+
+    async def _send_results(
+        self,
+        _batch: ServedBatch | None,
+        request: web.BaseRequest,
+        path: Path,
+        headers: Mapping[str, str],
+        *,
+        with_length: bool,
+    ) -> web.StreamResponse:
+        """Send a file of a batch's results; None: a file that was uploaded."""
+        return await send_file(request, path, headers, with_length=with_length)
 
 
 # ── Requests as they are handed in: a file line by line, a body piece by piece
@@ -224,7 +243,6 @@ class BatchInput:
 
     requests: int = 0
     tokens: int = 0  # of all prompts, estimated
-    reply_tokens: int = 0  # of the longest replies allowed
     model: str = ""  # of the first request
     errors: list[Json] = field(default_factory=list)  # of validation, as OpenAI tells them
 
@@ -288,7 +306,6 @@ def _line_error(
         handed.tokens += tokens(len(raw))
     else:
         handed.tokens += tokens(wire_request.prompt_characters)
-        handed.reply_tokens += wire_request.max_tokens or 0
     return None
 
 

@@ -54,7 +54,7 @@ class ServedBatch:
     errors: tuple[Mapping[str, object], ...] | None = None  # of validation, as OpenAI tells; None: it passes
     settings: BatchSettings
     latency_s: float  # from its start to its last answer, by its own clock
-    met: Mapping[Kind, str] = field(default_factory=dict)
+    met: Mapping[str, str] = field(default_factory=dict)  # the faults that it meets, with their values
     cancelled_at: float | None = None  # asked to
     outcome: BatchOutcome | None = None  # None: its results are not written
     deleted: bool = False
@@ -63,7 +63,7 @@ class ServedBatch:
         """Return how old it is by its own clock."""
         return (now - self.created_at) * self.settings.speedup
 
-    def seconds(self, kind: Kind) -> float:
+    def seconds(self, kind: str) -> float:
         """Return the value of a fault that it meets; 0: it does not."""
         return float(self.met.get(kind, 0))
 

@@ -4,11 +4,9 @@ import asyncio
 import math
 import os
 import random
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -110,60 +108,12 @@ VENDOR_LINES: Mapping[str, OpenAILines | AnthropicLines] = {
 
 
 SLICE = 100  # requests that are run before others of the server have their turn
-_NEVER_SEEN = frozenset({Kind.LINE_LOST, Kind.LINE_BROKEN})  # their answers are given again to who asks again
 _NOT_RUN = {Kind.LINE_EXPIRED: "expired", Kind.LINE_CANCELED: "cancelled"}
-_FOREIGN_ID = "a-request-that-nobody-made"
-_SEPARATORS = "a\u2028b\u2029c\u0085d"
-_HOLDS_ANY_TEXT = b'"system_fingerprint":"simulated'  # a field of every answer that changes nothing
 
 
 def executed_path(batch: ServedBatch, storage: BatchStorage) -> Path:
     """Return the file that tells which requests of an ended batch were run and billed."""
     return storage.path(f"{batch.id}.executed.jsonl")
-
-
-async def write_results(
-    batch: ServedBatch, course: Course, storage: BatchStorage, models: ServedModels, *, seed: int
-) -> BatchOutcome:
-    """Run what an ended batch has come to, write its files, and return what they say together."""
-    name = f"{seed}/{batch.model}/{batch.number}"
-    run, rank = BatchRun(batch, models, name), scattered(batch.requests, f"rank/{name}")
-    state = "expired" if course.status == "expired" else "cancelled"
-    paths = {name: storage.path(f"{batch.id}.{name}.new") for name in ("output", "error", "executed")}
-    with ExitStack() as stack:
-        files = {name: stack.enter_context(path.open("wb")) for name, path in paths.items()}
-        for count, (index, raw) in enumerate(_input_lines(batch, storage, name)):
-            if count % SLICE == 0:
-                await asyncio.sleep(0)
-            run.write(index + 1, orjson.loads(raw), files, None if rank(index) < course.done else state)
-    os.replace(paths["executed"], executed_path(batch, storage))
-    return BatchOutcome(files=_store_files(batch, course, storage, paths), **run.counts)
-
-
-def _store_files(
-    batch: ServedBatch, course: Course, storage: BatchStorage, paths: dict[str, Path]
-) -> dict[str, str]:
-    """Store the files of results that a vendor shows; return their ids by name."""
-    ids: dict[str, str] = {}
-    for name in ("output", "error"):
-        size = paths[name].stat().st_size
-        always = name == "output" and VENDOR_LINES[batch.vendor].one_file
-        if not size and not always and not (name == "error" and Kind.EMPTY_ERROR_FILE in batch.met):
-            paths[name].unlink()
-            continue
-        ids[name] = file_id = new_id("file-")
-        os.replace(paths[name], storage.path(file_id))
-        file = StoredFile(
-            id=file_id,
-            name=f"{batch.id}_{name}.jsonl",
-            purpose="batch_output",
-            bytes=size,
-            created_at=batch.created_at + course.ends_s / batch.settings.speedup,
-            workspace=batch.workspace,
-            speedup=batch.settings.speedup,
-        )
-        storage.keep_file(replace(file, keep_s=0.0) if Kind.FILE_EXPIRED in batch.met else file)
-    return ids
 
 
 def scattered(count: int, seed: str) -> Callable[[int], int]:
@@ -175,74 +125,112 @@ def scattered(count: int, seed: str) -> Callable[[int], int]:
     return lambda index: (start + index * step) % count
 
 
-def _input_lines(batch: ServedBatch, storage: BatchStorage, seed: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the requests with their indices, as they were handed in, or shuffled."""
-    with storage.path(batch.input_file_id).open("rb") as file:
-        if Kind.SHUFFLED not in batch.met:
-            yield from enumerate(file)
-            return
-        starts = array("Q", [0])
-        for line in file:
-            starts.append(starts[-1] + len(line))
-        order = scattered(batch.requests, f"order/{seed}")
-        for index in map(order, range(batch.requests)):
-            file.seek(starts[index])
-            yield index, file.readline()
-
-
 class BatchRun:
-    """Runs requests one after another, and adds up what they come to."""
+    """Runs the requests of an ended batch one after another, and writes its files as its vendor does."""
 
-    def __init__(self, batch: ServedBatch, models: ServedModels, seed: str) -> None:
-        self._batch, self._models = batch, models
+    def __init__(self, batch: ServedBatch, storage: BatchStorage, models: ServedModels, *, seed: int) -> None:
+        self.batch, self.storage = batch, storage
+        self.name = f"{seed}/{batch.model}/{batch.number}"  # seeds all that is drawn
+        self._models = models
         self._lines = VENDOR_LINES[batch.vendor]
-        self._faults, self._dealer = dealt(batch.settings.faults), Dealer(seed)
-        self.counts = Counter[str]()  # by the fields of `BatchOutcome`
+        self._faults, self._dealer = dealt(batch.settings.faults), Dealer(self.name)
+        self._counts = Counter[str]()  # by the fields of `BatchOutcome`
 
-    def write(self, number: int, line: Json, files: Mapping[str, BinaryIO], not_run: str | None) -> None:
+    async def write_results(self, course: Course) -> BatchOutcome:
+        """Run what the batch has come to, write its files, and return what they say together."""
+        batch, rank = self.batch, scattered(self.batch.requests, f"rank/{self.name}")
+        state = "expired" if course.status == "expired" else "cancelled"
+        names = ("output", "error", "executed")
+        paths = {name: self.storage.path(f"{batch.id}.{name}.new") for name in names}
+        with ExitStack() as stack:
+            files = {name: stack.enter_context(path.open("wb")) for name, path in paths.items()}
+            for count, (index, raw) in enumerate(self.requests()):
+                if count % SLICE == 0:
+                    await asyncio.sleep(0)
+                not_run = None if rank(index) < course.done else state
+                met = self._dealer.deal(self._faults, "line", number=index + 1)
+                self.run(index + 1, orjson.loads(raw), met, files, not_run)
+        os.replace(paths["executed"], executed_path(batch, self.storage))
+        return BatchOutcome(files=self._store_files(course, paths), **self._counts)
+
+    def requests(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the requests with their indices, in the order of their results."""
+        with self.storage.path(self.batch.input_file_id).open("rb") as file:
+            yield from enumerate(file)
+
+    def _store_files(self, course: Course, paths: Mapping[str, Path]) -> dict[str, str]:
+        """Store the files of results that the vendor shows; return their ids by name."""
+        ids: dict[str, str] = {}
+        for name in ("output", "error"):
+            size = paths[name].stat().st_size
+            empty_shown = (
+                self._lines.one_file if name == "output" else Kind.EMPTY_ERROR_FILE in self.batch.met
+            )
+            if not size and not empty_shown:
+                paths[name].unlink()
+                continue
+            ids[name] = file_id = new_id("file-")
+            os.replace(paths[name], self.storage.path(file_id))
+            self.keep_file(
+                StoredFile(
+                    id=file_id,
+                    name=f"{self.batch.id}_{name}.jsonl",
+                    purpose="batch_output",
+                    bytes=size,
+                    created_at=self.batch.created_at + course.ends_s / self.batch.settings.speedup,
+                    workspace=self.batch.workspace,
+                    speedup=self.batch.settings.speedup,
+                )
+            )
+        return ids
+
+    def keep_file(self, file: StoredFile) -> None:
+        self.storage.keep_file(file)
+
+    def run(
+        self, number: int, line: Json, met: Met, files: Mapping[str, BinaryIO], not_run: str | None
+    ) -> None:
         """Run a request, unless the batch ended before its turn, and write its line.
 
-        `number`: its line among those handed in, from 1.
+        Args:
+            number: which line it is among those handed in, from 1.
+            line: the request.
+            met: the faults that it meets.
+            files: output, error, executed.
+            not_run: expired or cancelled, where the batch ended before its turn.
         """
-        custom_id, met = str(line["custom_id"]), self._dealer.deal(self._faults, "line", number=number)
-        if Kind.LINE_MISSING in met and not_run is None:
-            return
+        custom_id = str(line["custom_id"])
         not_run = next((state for kind, state in _NOT_RUN.items() if kind in met), not_run)
         if not_run is not None:
-            self.counts[not_run] += 1
+            self._counts[not_run] += 1
             name, result = "error", self._lines.not_run(custom_id, not_run)
         else:
-            name, result = self._run(custom_id, number, line, met, files["executed"])
-        file = files["output" if self._lines.one_file else name]
-        if Kind.LINE_FOREIGN in met:
-            file.write(orjson.dumps({**result, "custom_id": _FOREIGN_ID}) + b"\n")
-        if Kind.LINE_LOST in met:
-            return
+            name, result = self._answer(custom_id, number, line, met, files["executed"])
+        self.write_line(files["output" if self._lines.one_file else name], result, met)
 
-        content = orjson.dumps(result)
-        more = _SEPARATORS.encode() if Kind.LINE_SEPARATORS in met else b""
-        if more := more + b"x" * int(met.get(Kind.LINE_LONG, 0)):
-            content = content.replace(_HOLDS_ANY_TEXT, _HOLDS_ANY_TEXT + more, 1)
-        if Kind.LINE_BROKEN in met:
-            content = content[: len(content) // 2]
-        file.write((content + b"\n") * (2 if Kind.LINE_TWICE in met else 1))
+    def write_line(self, file: BinaryIO, result: Json, _met: Met) -> None:
+        """Write the line of a result."""
+        file.write(orjson.dumps(result) + b"\n")
 
-    def _run(self, custom_id: str, number: int, line: Json, met: Met, executed: BinaryIO) -> tuple[str, Json]:
+    def _answer(
+        self, custom_id: str, number: int, line: Json, met: Met, executed: BinaryIO
+    ) -> tuple[str, Json]:
         """Return which file a request's line is for, and the line; count what is billed for it."""
-        request_id = f"{self._batch.id[-12:]}-{number:06}"
-        refused = next((self._lines.refusals[kind] for kind in met if kind in self._lines.refusals), None)
+        request_id = f"{self.batch.id[-12:]}-{number:06}"
+        refusals = self._lines.refusals
+        refused = next((refusal for kind, refusal in refusals.items() if kind in met), None)
         answer = None
         if refused is None:
             try:
-                answer, body = self._answer(line, request_id, met)
+                answer, body = self._ask(line, request_id, met)
             except RefusedError as error:
                 refused = error
 
-        self.counts["failed" if answer is None else "answered"] += 1
-        record: Json = {"custom_id": custom_id, "batch_id": self._batch.id, "billed": answer is not None}
+        self._counts["failed" if answer is None else "answered"] += 1
+        record: Json = {"custom_id": custom_id, "batch_id": self.batch.id, "billed": answer is not None}
         for name in ("input_tokens", "output_tokens", "reasoning_tokens"):
             record[name] = 0 if answer is None else getattr(answer, name)
-            self.counts[name] += 0 if answer is None else getattr(answer, name)
+            self._counts[name] += 0 if answer is None else getattr(answer, name)
         executed.write(orjson.dumps(record) + b"\n")
 
         if refused is None:
@@ -251,7 +239,7 @@ class BatchRun:
         result = self._lines.refused(custom_id, request_id, refused, status)
         return "output" if Kind.LINE_ERROR_200 in met else "error", result
 
-    def _answer(self, line: Json, request_id: str, met: Met) -> tuple[WireAnswer, Json]:
+    def _ask(self, line: Json, request_id: str, met: Met) -> tuple[WireAnswer, Json]:
         """Return the answer that a call would get; raises RefusedError."""
         wire, body = self._lines.request(line)
         wire_request = wire.read(body)
@@ -260,7 +248,7 @@ class BatchRun:
         model = self._models.model(wire_request.model)
         model.vendor.check(body)
         taken = model.source.take(wire_request := find_known_question(wire_request, model.source))
-        if taken.failed or not _NEVER_SEEN.isdisjoint(met):
+        if taken.failed or self.is_unseen(met):
             taken.give_back()
         if taken.failed:
             raise RefusedError(Why.RECORDED_FAILURE, "This question is recorded as failed.")
@@ -268,3 +256,7 @@ class BatchRun:
             request=wire_request, answer=taken.answer, vendor=model.vendor, request_id=request_id
         )
         return taken.answer, wire.reply(exchange)
+
+    def is_unseen(self, _met: Met) -> bool:
+        """Return whether nobody can read the line of a result, so that its answer is for who asks again."""
+        return False

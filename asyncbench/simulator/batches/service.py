@@ -4,7 +4,7 @@ import asyncio
 import random
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from email.utils import formatdate
 from functools import cached_property
@@ -20,8 +20,8 @@ from asyncbench.simulator.batches.records import (
     new_id,
     told_error,
 )
-from asyncbench.simulator.batches.results import executed_path, write_results
-from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, BatchSettings, Dealer, Met, dealt
+from asyncbench.simulator.batches.results import BatchRun, executed_path
+from asyncbench.simulator.batches.settings import BatchFaultKind as Kind, BatchSettings, Dealer, dealt
 from asyncbench.simulator.served import ServedModels
 from asyncbench.simulator.settings import Settings
 from asyncbench.simulator.wire import Json, RefusedError, Why
@@ -31,10 +31,6 @@ AT_ONCE = 1000  # requests: results of so many are written while the client wait
 POOL = 2_000_000  # tokens that a limit names which nobody has set
 USUAL_WORKSPACE = "default"
 PREFIXES: Mapping[str, str] = {"openai": "batch_", "anthropic": "msgbatch_"}
-
-
-class DroppedError(Exception):
-    """A call whose connection breaks before the reply; never leaves the simulator."""
 
 
 class Clock:
@@ -59,6 +55,8 @@ class Clock:
 
 class BatchService:
     """All batches of a server, of both vendors."""
+
+    run_type = BatchRun  # runs the requests of a batch
 
     def __init__(self, settings: Settings, models: ServedModels) -> None:
         self.settings, self.models = settings, models
@@ -95,101 +93,75 @@ class BatchService:
         except ConfigError as error:
             raise RefusedError(Why.BAD_REQUEST, str(error)) from None
 
-    def create(self, draft: ServedBatch, *, reply_tokens: int = 0) -> ServedBatch:
-        """Take a batch in.
-
-        Args:
-            draft: the batch; its id, its number, its faults and its latency are found here.
-            reply_tokens: of its longest replies.
+    def create(self, draft: ServedBatch) -> ServedBatch:
+        """Take a batch in; its id, its number, its faults and its latency are found here.
 
         Raises:
-            RefusedError: the client is told so; by a fault the batch was taken in all the same.
-            DroppedError: the client is told nothing; by a fault the batch was taken in all the same.
+            RefusedError: it has no room, and is not created.
         """
-        faults = dealt(draft.settings.faults)
-        call = self.dealer.deal(faults, "create", draft.model)
-        if Kind.CREATE_DROPPED in call:
-            raise DroppedError
-        self._refuse(draft, call)
-        number = 1 + sum(batch.model == draft.model for batch in self.storage.batches.values())
-        met = self.dealer.deal(faults, "batch", draft.model, number=number)
-        draw = random.Random(f"batch latency/{self.settings.seed}/{draft.model}/{number}")
-        batch = replace(
-            draft,
-            id=new_id(PREFIXES[draft.vendor]),
-            number=number,
-            met=met,
-            tokens=draft.tokens + (reply_tokens if Kind.POOL_COUNTS_REPLIES in met else 0),
-            latency_s=draft.settings.latency_s * draw.lognormvariate(0, draft.settings.latency_sigma),
-            created_at=draft.created_at + float(call.get(Kind.CREATE_LATE, 0)) / draft.settings.speedup,
-        )
-        batch = self.storage.keep(replace(batch, errors=self._errors(batch)))
-        if Kind.CREATE_TWICE in call:
-            self.storage.keep(replace(batch, id=new_id(PREFIXES[draft.vendor])))
-        if Kind.CREATE_REPLY_DROPPED in call or Kind.CREATE_LATE in call:
-            raise DroppedError
-        if Kind.CREATE_500 in call:
-            raise RefusedError(Why.SERVER_ERROR, "The server had an error.")
-        return batch
-
-    def _refuse(self, draft: ServedBatch, call: Met) -> None:
-        """Raise RefusedError where a batch is refused at once, and none is created."""
         recent = [
             batch
             for batch in self.storage.batches.values()
             if (batch.vendor, batch.workspace) == (draft.vendor, draft.workspace)
             and batch.elapsed_s(draft.created_at) < HOUR_S
         ]
-        if len(recent) >= draft.settings.creates_per_hour or Kind.CREATE_429 in call:
-            message = "Too many batches were created within an hour."
-            raise RefusedError(Why.RATE_LIMITED, message, retry_after_s=60 / draft.settings.speedup)
-        if (code := call.get(Kind.CREATE_400)) is not None:
-            raise RefusedError(Why.BAD_REQUEST, "This batch cannot be created.", code=code)
+        if len(recent) >= draft.settings.creates_per_hour:
+            raise self.too_many_creates(draft)
         allowed = draft.settings.waiting_requests
-        waiting = sum(batch.requests for batch in self._unfinished(draft))
+        waiting = sum(batch.requests for batch in self.unfinished(draft))
         if draft.vendor == "anthropic" and allowed is not None and waiting + draft.requests > allowed:
             raise RefusedError(Why.RATE_LIMITED, f"More than {allowed:,} requests would wait in batches.")
 
-    def _errors(self, batch: ServedBatch) -> tuple[Mapping[str, object], ...] | None:
-        """Return why a batch will fail validation; raises RefusedError where it is said at once."""
+        number = self.next_number(draft.model)
+        draw = random.Random(f"batch latency/{self.settings.seed}/{draft.model}/{number}")
+        batch = replace(
+            draft,
+            id=new_id(PREFIXES[draft.vendor]),
+            number=number,
+            met=self.dealer.deal(dealt(draft.settings.faults), "batch", draft.model, number=number),
+            latency_s=draft.settings.latency_s * draw.lognormvariate(0, draft.settings.latency_sigma),
+        )
+        return self.storage.keep(replace(batch, errors=self.validation_errors(batch)))
+
+    def next_number(self, model: str) -> int:
+        """Return which batch of a model the next one is; 1 is the first."""
+        return 1 + sum(batch.model == model for batch in self.storage.batches.values())
+
+    def too_many_creates(self, draft: ServedBatch) -> RefusedError:
+        message = "Too many batches were created within an hour."
+        return RefusedError(Why.RATE_LIMITED, message, retry_after_s=60 / draft.settings.speedup)
+
+    def validation_errors(self, batch: ServedBatch) -> tuple[Mapping[str, object], ...] | None:
+        """Return why a batch will fail validation, as OpenAI tells it; None: it passes."""
         if batch.errors is not None or batch.vendor != "openai":
             return batch.errors
-        if Kind.FAILED_UNEXPLAINED in batch.met:
-            return ()
         if (code := batch.met.get(Kind.FAILED)) is not None:
             code, _, line = code.partition("@")
             return (told_error(code, "Validation failed.", int(line) if line.isdigit() else None),)
 
         # The tokens of a model's unfinished batches are limited together.
-        created = [
-            earlier.created_at for earlier in self.storage.batches.values() if earlier.model == batch.model
-        ]
-        since_first_s = (batch.created_at - min(created, default=batch.created_at)) * batch.settings.speedup
-        full_s = batch.seconds(Kind.POOL_FULL)
-        full = full_s > 0 and since_first_s < full_s
         allowed = batch.settings.enqueued_tokens
-        pool = sum(earlier.tokens for earlier in self._unfinished(batch) if earlier.model == batch.model)
-        if not full and (allowed is None or pool + batch.tokens <= allowed):
-            return None
-        limit = f"{allowed or POOL:,}"
-        message = (
-            f"Enqueued token limit reached for {batch.model} in organization org-simulated. Limit: "
-            f"{limit.replace(',', '') if Kind.WITHOUT_COMMAS in batch.met else limit} enqueued tokens. "
-            "Please try again once some in_progress batches have been completed."
-        )
-        if Kind.TOKEN_LIMIT_AT_CREATE in batch.met:
-            raise RefusedError(Why.BAD_REQUEST, message, code="token_limit_exceeded")
-        return (told_error("token_limit_exceeded", message),)
+        pool = sum(earlier.tokens for earlier in self.unfinished(batch) if earlier.model == batch.model)
+        full = allowed is not None and pool + batch.tokens > allowed
+        return (self.token_limit_error(batch),) if full else None
 
-    def _unfinished(self, batch: ServedBatch) -> list[ServedBatch]:
-        """Return the batches of the same vendor and workspace that count as not ended when `batch` comes."""
+    def token_limit_error(self, batch: ServedBatch) -> Json:
+        limit = batch.settings.enqueued_tokens or POOL
+        return told_error(
+            "token_limit_exceeded",
+            f"Enqueued token limit reached for {batch.model} in organization org-simulated. Limit: {limit:,} "
+            "enqueued tokens. Please try again once some in_progress batches have been completed.",
+        )
+
+    def unfinished(self, batch: ServedBatch) -> list[ServedBatch]:
+        """Return the batches of the same vendor and workspace that have not ended when `batch` comes."""
         now = batch.created_at
         return [
             earlier
             for earlier in self.storage.batches.values()
             if (earlier.vendor, earlier.workspace) == (batch.vendor, batch.workspace)
-            and (earlier.errors is None or Kind.POOL_HELD in earlier.met)
-            and earlier.elapsed_s(now) < course_of(earlier, now).ends_s + earlier.seconds(Kind.POOL_HELD)
+            and earlier.errors is None
+            and earlier.elapsed_s(now) < course_of(earlier, now).ends_s
         ]
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────
@@ -197,29 +169,15 @@ class BatchService:
     def listed(self, vendor: str, workspace: str) -> list[ServedBatch]:
         """Return the batches that a list shows, newest first."""
         now = self.clock.now()
-        shown = [
-            batch
-            for batch in self.storage.batches.values()
-            if self._exists(batch, vendor, workspace, now)
-            and batch.elapsed_s(now) >= batch.seconds(Kind.UNLISTED)
+        existing = [
+            batch for batch in self.storage.batches.values() if self._exists(batch, vendor, workspace, now)
         ]
-        return sorted(shown, key=lambda batch: batch.created_at, reverse=True)
-
-    def drop_skipped(self, page: Sequence[ServedBatch]) -> list[ServedBatch]:
-        """Return the entries of a list but those that it skips by a fault."""
-        return [
-            batch for batch in page if not self.dealer.deal(dealt(batch.settings.faults), "list", batch.model)
-        ]
+        return sorted(existing, key=lambda batch: batch.created_at, reverse=True)
 
     def find(self, vendor: str, workspace: str, batch_id: str) -> ServedBatch:
-        """Return a batch; raises RefusedError: there is none, or it is too young to be found."""
-        now, batch = self.clock.now(), self.storage.batches.get(batch_id)
-        if (
-            batch is None
-            or not self._exists(batch, vendor, workspace, now)
-            or batch.elapsed_s(now) < batch.seconds(Kind.UNKNOWN)
-            or self.dealer.deal(dealt(batch.settings.faults), "retrieve", batch.model)
-        ):
+        """Return a batch; raises RefusedError where there is none."""
+        batch = self.storage.batches.get(batch_id)
+        if batch is None or not self._exists(batch, vendor, workspace, self.clock.now()):
             raise RefusedError(Why.NO_SUCH_OBJECT, f"No such batch: {batch_id}.")
         return batch
 
@@ -248,31 +206,28 @@ class BatchService:
             course, status="cancelling" if course.cancelling else "finalizing", began_s=began_s
         )
 
+    async def look_in_list(self, batch: ServedBatch) -> tuple[ServedBatch, Course]:
+        """Return a batch as a list shows it."""
+        return await self.look(batch)
+
     async def _write(self, batch: ServedBatch, course: Course) -> ServedBatch:
-        outcome = await write_results(batch, course, self.storage, self.models, seed=self.settings.seed)
+        run = self.run_type(batch, self.storage, self.models, seed=self.settings.seed)
+        outcome = await run.write_results(course)
         self._writing.pop(batch.id, None)
         return self.storage.keep(replace(self.storage.batches[batch.id], outcome=outcome))
 
     async def cancel(self, batch: ServedBatch) -> tuple[ServedBatch, Course]:
-        """Cancel a batch; raises RefusedError when it has ended, and where a fault says so."""
+        """Cancel a batch; raises RefusedError when it has ended."""
         course = course_of(batch, self.clock.now())
         if course.ended:  # though a client may not have seen it yet
             raise RefusedError(Why.CONFLICT, f"A batch that is {course.status} cannot be cancelled.")
         if batch.cancelled_at is None:
             batch = self.storage.keep(replace(batch, cancelled_at=self.clock.now()))
-        if self.dealer.deal(dealt(batch.settings.faults), "cancel", batch.model):
-            raise RefusedError(Why.SERVER_ERROR, "The server had an error.")
         return await self.look(batch)
 
     def delete(self, file: StoredFile) -> None:
-        """Delete a file; by a fault the batches that are being made of it fail."""
-        now = self.clock.now()
-        self.storage.keep_file(replace(file, deleted_at=now))  # a batch that was made of it still reads it
-        error = told_error("input_no_permissions", "The input file is gone.")
-        for batch in [*self.storage.batches.values()]:
-            made_of_it = batch.input_file_id == file.id and Kind.INPUT_NEEDED in batch.met
-            if made_of_it and not course_of(batch, now).ended:
-                self.storage.keep(replace(batch, errors=(error,)))
+        """Delete a file. A batch that was made of it still reads it."""
+        self.storage.keep_file(replace(file, deleted_at=self.clock.now()))
 
     # ── the truth ────────────────────────────────────────────────────────────────────────────
 
@@ -310,12 +265,3 @@ class BatchService:
                 with path.open("rb") as file:
                     while piece := file.read(1 << 18):
                         yield piece
-
-
-async def look_in_list(service: BatchService, batch: ServedBatch) -> tuple[ServedBatch, Course]:
-    """Return a batch as a list shows it, which by a fault is behind."""
-    then = service.clock.now() - batch.seconds(Kind.LIST_BEHIND) / batch.settings.speedup
-    course = course_of(batch, max(batch.created_at, then))
-    if Kind.LIST_BEHIND in batch.met and not course.ended:
-        return replace(batch, outcome=None), course
-    return await service.look(batch)

@@ -21,10 +21,10 @@ from asyncbench.errors import ConfigError
 _FAULT = re.compile(r"(?P<kind>\w+)=(?:#(?P<places>\d+(?:,\d+)*)|(?P<rate>[\d.e-]+))(?::(?P<value>.+))?")
 
 
-class BatchFaultKind(StrEnum):
+class FaultName(StrEnum):
     """A way to fail: its name, what it is dealt to, and its usual value.
 
-    Values in seconds are of the batch's own clock.
+    Values in seconds are of the batch's own clock. A subclass lists the faults that a server can play.
     """
 
     unit: str
@@ -35,54 +35,23 @@ class BatchFaultKind(StrEnum):
         kind._value_, kind.unit, kind.usual = name, unit, usual
         return kind
 
-    # the call: nothing is done, or it is done and the reply does not come
-    UPLOAD_DROPPED = "upload_dropped", "upload"
-    UPLOAD_REPLY_DROPPED = "upload_reply_dropped", "upload"
-    UPLOAD_500 = "upload_500", "upload"  # after it is done
-    CREATE_DROPPED = "create_dropped", "create"
-    CREATE_REPLY_DROPPED = "create_reply_dropped", "create"
-    CREATE_LATE = "create_late", "create", "60"  # done so many seconds after the connection was lost
-    CREATE_500 = "create_500", "create"  # after it is done
-    CREATE_429 = "create_429", "create"
-    CREATE_400 = "create_400", "create", "billing_hard_limit_reached"  # the error's code
-    CREATE_TWICE = "create_twice", "create"
-    CANCEL_500 = "cancel_500", "cancel"  # after it is done
-    # visibility
-    UNLISTED = "unlisted", "batch", "120"  # for so many seconds
-    UNKNOWN = "unknown", "batch", "120"  # retrieving answers 404 for so many seconds
-    UNKNOWN_AGAIN = "unknown_again", "retrieve"
-    RESULTS_UNKNOWN = "results_unknown", "batch", "120"  # for so many seconds after the end
-    SKIPPED = "skipped", "list"  # the page lacks one entry
-    LIST_BEHIND = "list_behind", "batch", "1e9"  # a list shows it as it was so many seconds before
+
+class BatchFaultKind(FaultName):
+    """The faults of batches that a simulator plays."""
+
     # validation
     FAILED = "failed", "batch", "model_not_found"  # the error's code; CODE@LINE names a line, too
-    FAILED_UNEXPLAINED = "failed_unexplained", "batch"
-    POOL_FULL = "pool_full", "batch", "3600"  # for so many seconds after the first create of the model
-    POOL_HELD = "pool_held", "batch", "3600"  # its tokens count for so many seconds after its end
-    POOL_COUNTS_REPLIES = "pool_counts_replies", "batch"  # the longest ones allowed, beside the prompts
-    TOKEN_LIMIT_AT_CREATE = "token_limit_at_create", "batch"  # 400, instead of `failed` by polling
-    WITHOUT_COMMAS = "without_commas", "batch"  # the number in the token limit's message
     # course
     SLOW_START = "slow_start", "batch", "14400"
     STUCK_VALIDATING = "stuck_validating", "batch", "3600"
     STUCK_FINALIZING = "stuck_finalizing", "batch", "3600"
     EXPIRES = "expires", "batch", "0.5"  # with this share done
     NEVER_EXPIRES = "never_expires", "batch"
-    INPUT_NEEDED = "input_needed", "batch"  # it fails when its input file is deleted before its end
     CANCEL_SLOW = "cancel_slow", "batch", "1500"
     CANCEL_COMPLETES = "cancel_completes", "batch"
-    # result files
-    SHUFFLED = "shuffled", "batch"
+    # result files, as Azure has them
     EMPTY_IDS = "empty_ids", "batch"  # of files that do not exist: "" for null
     EMPTY_ERROR_FILE = "empty_error_file", "batch"  # it is there though nothing failed
-    OUTPUT_LATE = "output_late", "batch", "95"  # its id is told so many seconds after the end
-    FILE_EXPIRED = "file_expired", "batch"
-    RESULTS_ELSEWHERE = "results_elsewhere", "batch", "http://127.0.0.2:9"  # the host of `results_url`
-    CONTENT_502 = "content_502", "content"
-    CONTENT_CUT = "content_cut", "content"  # at the end of a line, and no error tells
-    CONTENT_CUT_IN_LINE = "content_cut_in_line", "content"  # likewise
-    CONTENT_RESET = "content_reset", "content"  # the connection breaks halfway
-    CONTENT_WRONG_LENGTH = "content_wrong_length", "content"  # the length of half is told, and half is sent
     # lines of results
     LINE_TOO_LONG = "line_too_long", "line"  # context_length_exceeded
     LINE_400 = "line_400", "line"
@@ -94,23 +63,18 @@ class BatchFaultKind(StrEnum):
     LINE_CANCELED = "line_canceled", "line"
     LINE_STATUS_0 = "line_status_0", "line"
     LINE_ERROR_200 = "line_error_200", "line"
-    LINE_MISSING = "line_missing", "line"  # never run
-    LINE_LOST = "line_lost", "line"  # run and billed, and in no file
-    LINE_TWICE = "line_twice", "line"
-    LINE_FOREIGN = "line_foreign", "line"  # one more, of a request that nobody made
-    LINE_BROKEN = "line_broken", "line"  # it does not parse
-    LINE_SEPARATORS = "line_separators", "line"  # U+2028, U+2029 and U+0085 within a string
-    LINE_LONG = "line_long", "line", "1000000"  # so many bytes more
 
 
-Met = Mapping[BatchFaultKind, str]  # what a call, a batch or a line meets → its value
+# The faults that can be named, by their names. A server with more of them adds its own.
+KINDS: dict[str, FaultName] = {kind.value: kind for kind in BatchFaultKind}
+Met = Mapping[str, str]  # the faults that a call, a batch or a line meets, with their values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFault:
     """One way to fail, and which calls, batches or lines do: a share of them, or some by their numbers."""
 
-    kind: BatchFaultKind
+    kind: FaultName
     rate: float = 0.0
     places: frozenset[int] = frozenset()  # 1: the first
     value: str
@@ -125,8 +89,8 @@ def parse_batch_fault(text: str) -> BatchFault:
     if (match := _FAULT.fullmatch(text)) is None:
         raise ConfigError(f"batch fault {text!r}: write `expires=0.1`, `expires=#1,3` or `expires=1:0.5`")
     name = match["kind"]
-    if (kind := next((kind for kind in BatchFaultKind if kind == name), None)) is None:
-        raise ConfigError(f"batch fault {text!r}: no kind {name!r}; kinds: {', '.join(BatchFaultKind)}")
+    if (kind := KINDS.get(name)) is None:
+        raise ConfigError(f"batch fault {text!r}: no kind {name!r}; kinds: {', '.join(KINDS)}")
     value = match["value"] or kind.usual
     needs_number = kind.usual.replace(".", "", 1).isdigit()
     try:
@@ -161,7 +125,7 @@ class Dealer:
         if number is None:
             self._counts[unit, model] += 1
             number = self._counts[unit, model]
-        met: dict[BatchFaultKind, str] = {}
+        met: dict[str, str] = {}
         for fault in faults:
             if fault.kind.unit == unit:
                 draw = random.Random(f"batch faults/{self._seed}/{fault.kind}/{model}/{number}")

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from asyncbench.errors import ConfigError
-from asyncbench.simulator.batches.settings import BatchFaultKind, Dealer, parse_batch_fault
+from asyncbench.simulator.batches.settings import KINDS, BatchFaultKind, Dealer, parse_batch_fault
 from tests.simulator.batches.conftest import (
     CHAT,
     DAY_S,
@@ -31,13 +31,13 @@ LOST = openai.APIConnectionError  # of what a client knows when a connection bre
 
 def test_each_kind_is_played_by_a_test_here():
     tests = Path(__file__).read_text("utf-8")
-    assert [kind for kind in BatchFaultKind if f'"{kind}=' not in tests] == []
+    assert [kind for kind in KINDS if f'"{kind}=' not in tests] == []
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("rain=1", "no kind 'rain'; kinds: upload_dropped"),
+        ("rain=1", "no kind 'rain'; kinds: failed, slow_start"),
         ("expires", "write `expires=0.1`"),
         ("expires=2", "its share must be from 0 to 1"),
         ("expires=1:soon", "its value a number"),
