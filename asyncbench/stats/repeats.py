@@ -235,16 +235,13 @@ def worth_by_k(problems: Mapping[Votes, int]) -> Iterator[AtK]:
             for votes in enough
             for n, c, _ in [votes]
         ]
-        pass_at, pass_hat, majority = (
-            _mean(column, [problems[votes] for votes in enough], trials)
-            for column in zip(*shares, strict=True)
-        )
+
+        # The mean of each over the problems, each of them worth equally many trials.
+        figures = []
+        for column in zip(*shares, strict=True):
+            counts = Counter[Counted]()
+            for share, votes in zip(column, enough, strict=True):
+                counts[share * trials, trials] += problems[votes]
+            figures.append(clustered(counts))
+        pass_at, pass_hat, majority = figures
         yield AtK(k=k, pass_at_k=pass_at, pass_hat_k=pass_hat, majority_at_k=majority)
-
-
-def _mean(shares: Iterable[float], problems: Iterable[int], trials: int) -> Clustered:
-    """Return the mean share of problems, each worth so many trials."""
-    counts = Counter[Counted]()
-    for share, times in zip(shares, problems, strict=True):
-        counts[share * trials, trials] += times
-    return clustered(counts)

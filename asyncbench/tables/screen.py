@@ -200,15 +200,14 @@ def _split_head(head: Sequence[str], rows: Sequence[Sequence[Cell]], labels: int
     for n in range(labels, len(names)):
         figures = max((_cell_width(row[n]) for row in rows), default=0)
         if cell_len(names[n]) > max(figures, LEAST_NAME) and "\n" not in names[n]:
-            names[n] = _halved(names[n])
+            # On two lines, broken at the space that is nearest to the middle.
+            name = names[n]
+            spaces = [index for index, letter in enumerate(name) if letter == " "]
+            if spaces:
+                distances = [abs(2 * index - len(name) + 1) for index in spaces]
+                middle = spaces[distances.index(min(distances))]
+                names[n] = f"{name[:middle]}\n{name[middle + 1 :]}"
     return [name.replace("_", "_\n") for name in names] if gap == 1 else names
-
-
-def _halved(name: str) -> str:
-    """Return a name on two lines, broken at the space that is nearest to its middle."""
-    spaces = [index for index, letter in enumerate(name) if letter == " "]
-    middle = min(spaces, key=lambda index: abs(2 * index - len(name) + 1), default=None)
-    return name if middle is None else f"{name[:middle]}\n{name[middle + 1 :]}"
 
 
 def _packed(head: str, cells: Sequence[Cell], named: bool) -> "Column":
