@@ -231,11 +231,11 @@ def harmless(text: str) -> str:
 
 def withheld(text: str) -> str:
     """Return a traceback without what may be a key: libraries quote what a server said."""
-    from asyncbench.providers.secrets import looks_secret, without_secret
+    from asyncbench.providers.secrets import looks_secret, withhold_secret
 
     named = {value for name, value in os.environ.items() if looks_secret(name)}
     for secret in sorted(named | KEYS, key=len, reverse=True):
-        text = without_secret(text, key=secret)
+        text = withhold_secret(text, key=secret)
     return text
 
 

@@ -26,7 +26,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from asyncbench.contents import text_of
 from asyncbench.errors import ConfigError
 from asyncbench.files import MOST_BYTES
-from asyncbench.providers.secrets import without_pasted_key
+from asyncbench.providers.secrets import withhold_pasted_key
 from asyncbench.suites.requests import merged_params
 
 # ── the place of a value: by file and line, or by its keys
@@ -37,7 +37,7 @@ _LONGEST: Final = 60  # characters of a name or a value in a message
 
 def shortened(text: str, most: int = _LONGEST) -> str:
     """Return what a message shows of a text that somebody wrote: no API key, and not pages of it."""
-    text = without_pasted_key(text)
+    text = withhold_pasted_key(text)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

@@ -109,7 +109,7 @@ class BatchApi(Protocol):
         """Write all lines of results to a file, whose last line ends with a line feed."""
         ...
 
-    async def custom_ids(self, batch: RemoteBatch, most: int) -> list[str]:
+    async def custom_ids(self, batch: RemoteBatch, max_ids: int) -> list[str]:
         """Return the ids in the first lines of an ended batch's results, as far as these can be read."""
         ...
 

@@ -24,7 +24,7 @@ Doubt = Callable[["Call", bytes], Awaitable[str | None]]
 _UNDER_WAY: Final[ContextVar["Call"]] = ContextVar("call under way")
 
 
-def under_way() -> "Call":
+def current_call() -> "Call":
     """Return the call that the running code serves, however deep inside a library it is."""
     return _UNDER_WAY.get()
 

@@ -36,7 +36,7 @@ class Credentials:
     pem: PemFiles | None = None
 
     @property
-    def beside_key(self) -> tuple[str, ...]:
+    def other_secrets(self) -> tuple[str, ...]:
         """Each value that nobody may see, but for the key."""
         password = None if self.pem is None else self.pem.password
         return tuple(filter(None, (*self.headers.values(), *self.query.values(), password)))
@@ -44,7 +44,7 @@ class Credentials:
     @property
     def secrets(self) -> tuple[str, ...]:
         """Each value that nobody may see."""
-        return (self.key, *self.beside_key)
+        return (self.key, *self.other_secrets)
 
 
 def credentials_of(model: Model, env: Mapping[str, str]) -> Credentials:
@@ -66,7 +66,7 @@ def _files_of(names: ClientCertificate, values: Mapping[str, str]) -> PemFiles:
 
 def secrets_of(credentials: Collection[Credentials]) -> set[str]:
     """Return each value of these that nobody may see."""
-    return {secret for one in credentials for secret in one.secrets}
+    return {secret for credential in credentials for secret in credential.secrets}
 
 
 def header_complaint(headers: Mapping[str, str]) -> str | None:

@@ -60,7 +60,7 @@ class BatchWays:
         return {name: way for name, way in ways.items() if way != getattr(plain, name)}
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """The same for people."""
         phrases = list[str]()
         for name, way in self.departures.items():

@@ -15,7 +15,7 @@ import orjson
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.error_bodies import ErrorBody, holds_error, only_tells, read_error
-from asyncbench.providers.secrets import keyless_body, keyless_json, may_hold, without_secret
+from asyncbench.providers.secrets import keyless_body, keyless_json, may_hold, withhold_secret
 from asyncbench.providers.waits import retry_after_s, wait_in_words
 from asyncbench.providers.wire import Response, UnreadableError, read
 
@@ -263,7 +263,7 @@ def kind_of(status: int, error: ErrorBody, *, wait_s: float | None) -> ErrorKind
     statuses = [known for known in (error.status, status) if known and known >= 300]
     return (
         _first(_BY_CODE, error.codes)
-        or _by_words(error.text[:_WORDS_READ], statuses, wait_s)
+        or _kind_by_words(error.text[:_WORDS_READ], statuses, wait_s)
         or (BY_STATUS.get(statuses[0]) or _BY_HUNDRED.get(statuses[0] // 100) if statuses else None)
         or _first(_BY_FAMILY, error.codes)
         or ErrorKind.BAD_REPLY
@@ -276,7 +276,7 @@ def _first(kinds: Mapping[str, ErrorKind], codes: tuple[str, ...]) -> ErrorKind 
     return next((kinds[code] for code in map(_plain, (*codes, *families)) if code in kinds), None)
 
 
-def _by_words(words: str, statuses: list[int], wait_s: float | None) -> ErrorKind | None:
+def _kind_by_words(words: str, statuses: list[int], wait_s: float | None) -> ErrorKind | None:
     # A budget that says when it fills again is a rate; a spent one (litellm) does not come back.
     if 429 in statuses and wait_s is None and "budget" in words.lower():
         return ErrorKind.NO_QUOTA
@@ -397,7 +397,7 @@ def payload(response: Response, *, key: str) -> dict[str, object]:
 
 def safe_line(message: str, *, key: str) -> str:
     """Return a message in one line of bounded length, without the key and without control characters."""
-    message = without_secret(message, key=key)  # before any cut, which could leave half of it
+    message = withhold_secret(message, key=key)  # before any cut, which could leave half of it
     message = message[: 4 * LONGEST_MESSAGE]
     if not message.isprintable():
         message = "".join([sign if sign.isprintable() else " " for sign in message])

@@ -39,7 +39,7 @@ from aiohttp.client_proto import ResponseHandler
 
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.providers import unasked
-from asyncbench.providers.calls import Call, News, under_way
+from asyncbench.providers.calls import Call, News, current_call
 from asyncbench.providers.credentials import show_certificate
 from asyncbench.providers.endpoints import KEEPALIVE_S, LONGEST_KEEPALIVE_S, Endpoint
 from asyncbench.providers.environment import check_certificates, proxy_of
@@ -97,13 +97,13 @@ def tls_of(endpoint: Endpoint) -> ssl.SSLContext | bool:
     return context
 
 
-def with_query(url: str, endpoint: Endpoint) -> str:
+def add_query(url: str, endpoint: Endpoint) -> str:
     """Return an address with what a gateway asks for in its query."""
     mark = "&" if "?" in url else "?"
     return f"{url}{mark}{urlencode(endpoint.query)}" if endpoint.query else url
 
 
-def with_headers(headers: Mapping[str, str], endpoint: Endpoint) -> Mapping[str, str]:
+def merge_headers(headers: Mapping[str, str], endpoint: Endpoint) -> Mapping[str, str]:
     """Return headers with those that a gateway asks for, in place of ours, however they are spelt."""
     both = multidict.CIMultiDict(headers)
     both.update(endpoint.headers)
@@ -190,7 +190,7 @@ class _Connector(aiohttp.TCPConnector):
     async def connect(
         self, req: aiohttp.ClientRequest, traces: "list[Trace]", timeout: aiohttp.ClientTimeout
     ) -> "Connection":
-        call = under_way()
+        call = current_call()
         self._keepalive_timeout = self._kept_s if self._loop.time() >= self._wary_until_s else 0.0
         connecting = self._fresh.connect if call.repeated else super().connect
         asked_s = self._loop.time()
@@ -246,7 +246,7 @@ class _Connector(aiohttp.TCPConnector):
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         """Make a call; again where nobody can have read it, because its used connection had gone."""
-        call = under_way()
+        call = current_call()
         try:
             response = await handler(request)
         except aiohttp.ClientConnectionError:
@@ -307,7 +307,7 @@ class _Request(aiohttp.ClientRequest):
     async def write_bytes(
         self, writer: "AbstractStreamWriter", conn: "Connection", content_length: int | None = None
     ) -> None:
-        call, transport, protocol = under_way(), conn.transport, cast("_Protocol", conn.protocol)
+        call, transport, protocol = current_call(), conn.transport, cast("_Protocol", conn.protocol)
         if call.news is not None:
             protocol.due = False
             await protocol.hear()
@@ -446,17 +446,17 @@ class Door:
 
     async def _read(self, response: aiohttp.ClientResponse, call: Call, *, stream: bool) -> Reply:
         endpoint = self.endpoint
-        most, key = endpoint.most_bytes, endpoint.api_key
+        max_bytes, key = endpoint.most_bytes, endpoint.api_key
         streamed = stream and response.status < 300 and not is_json(response.headers)
         answer = Response(
             status=response.status,
             headers=response.headers,
-            body=b"" if streamed else await _whole_body(response.content, most),
+            body=b"" if streamed else await _whole_body(response.content, max_bytes),
             requests_per=endpoint.requests_per,
         )
         if streamed:
             chunks = response.content.iter_any()
-            return await read_stream(chunks, self.wire, answer, call, key=key, most=most)
+            return await read_stream(chunks, self.wire, answer, call, key=key, max_bytes=max_bytes)
         if answer.status >= 300:
             error = None if self.error_of is None else await self.error_of(answer)
             hush(error, key=key)
@@ -464,12 +464,12 @@ class Door:
         return whole_reply(answer, self.wire, call, key=key)
 
 
-async def _whole_body(content: aiohttp.StreamReader, most: int) -> bytes:
-    """Return a body of no more than `most` bytes, which nearly always comes at once; raises TooLongError."""
+async def _whole_body(content: aiohttp.StreamReader, max_bytes: int) -> bytes:
+    """Return a body of no more than `max_bytes`, which nearly always comes at once; raises TooLongError."""
     begun = await content.readany()
-    if content.at_eof() and len(begun) <= most:
+    if content.at_eof() and len(begun) <= max_bytes:
         return begun
-    return await whole_body(content.iter_any(), most, begun=begun)
+    return await whole_body(content.iter_any(), max_bytes, begun=begun)
 
 
 class HttpProvider:
@@ -485,7 +485,7 @@ class HttpProvider:
                 "provider http: no base_url. Set one for the model, such as http://localhost:8000/v1"
             )
         self._wire, self._endpoint = wire, endpoint
-        self._url = with_query(f"{endpoint.base_url.rstrip('/')}/{wire.path}", endpoint)
+        self._url = add_query(f"{endpoint.base_url.rstrip('/')}/{wire.path}", endpoint)
         self._tls, self._proxy = tls_of(endpoint), proxy_of(self._url)
         self._door: Door | None = None
 
@@ -494,7 +494,7 @@ class HttpProvider:
         if self._door is None:
             key = self._endpoint.api_key
             auth = {"Authorization": f"Bearer {key}"} if key else {}
-            headers = with_headers({"Content-Type": "application/json", **auth}, self._endpoint)
+            headers = merge_headers({"Content-Type": "application/json", **auth}, self._endpoint)
             connections = session(self._endpoint, headers=headers, tls=self._tls)
             self._door = Door(
                 session=connections,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from asyncbench.pricing import Rates, RatesAt, rates_at, rates_for, tier_of, tier_word
 from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.wire import at
+from asyncbench.providers.wire import nest
 from asyncbench.records import BATCH, Condition, Model, Price
 from asyncbench.suites.requests import merged_params
 
@@ -200,7 +200,7 @@ def no_dearer(model: Model, rates: Collection[Rates]) -> Model:
         "completion": _a_little_more(max(bracket.output for bracket in first)),
         "request": 0.0,
     }
-    return replace(model, budget_params=at(path, ceiling))
+    return replace(model, budget_params=nest(path, ceiling))
 
 
 def dearest(model: Model, condition: Condition) -> Price | None:
@@ -209,7 +209,7 @@ def dearest(model: Model, condition: Condition) -> Price | None:
     What the sweep says in `params` goes before what a budget adds.
     """
     path = known_endpoints()[model.provider].quirks.max_price
-    unsaid = merged_params(at(path, dict.fromkeys(_TOLD, 0.0)), model.budget_params)
+    unsaid = merged_params(nest(path, dict.fromkeys(_TOLD, 0.0)), model.budget_params)
     ceiling: object = merged_params(unsaid, {**model.params, **condition.params})
     for name in (path or "").split("."):
         ceiling = ceiling.get(name) if isinstance(ceiling, Mapping) else None

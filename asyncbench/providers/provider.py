@@ -184,7 +184,7 @@ def open_provider(
 def _endpoint_of(model: Model, *, key: str | Credentials, simulator_url: str | None) -> tuple[Endpoint, str]:
     """Return where a model is, and the adapter that reaches it."""
     credentials = Credentials(key=key) if isinstance(key, str) else key
-    withhold_too(credentials.beside_key)
+    withhold_too(credentials.other_secrets)
     known = known_endpoints()[model.provider]
     base_url = model.base_url
     if base_url is None and simulator_url is not None and model.simulated:

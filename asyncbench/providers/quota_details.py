@@ -34,15 +34,15 @@ class QuotaDetails:
 
 def quota_details(details: Sequence[object], *, now: float | None = None) -> QuotaDetails:
     """Read the details of a refusal; what is none of Google's tells nothing."""
-    parts = [mapping_in(part) for part in details]
-    delay = next(filter(None, (text(part.get("retryDelay")) for part in parts)), None)
-    violations = [mapping_in(one) for part in parts for one in items(part.get("violations"))]
-    none_at_all = any(text(one.get("quotaValue")) == "0" for one in violations)
+    parts = [mapping_in(detail) for detail in details]
+    delay = next(filter(None, (text(detail.get("retryDelay")) for detail in parts)), None)
+    violations = [mapping_in(violation) for detail in parts for violation in items(detail.get("violations"))]
+    none_at_all = any(text(violation.get("quotaValue")) == "0" for violation in violations)
     limited = () if none_at_all else violations
     allowances = tuple(_allowances(limited, delay, time.time() if now is None else now))
     of_a_day = [limit.reset_s for limit in allowances if limit.period_s == _DAY_S]
     return QuotaDetails(
-        reasons=tuple(reason.lower() for part in parts if (reason := text(part.get("reason")))),
+        reasons=tuple(reason.lower() for detail in parts if (reason := text(detail.get("reason")))),
         quotas=tuple(filter(None, map(_named, violations))),
         retry_delay=f"{of_a_day[0]:.0f}s" if of_a_day else delay,
         allowances=allowances,

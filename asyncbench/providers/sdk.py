@@ -180,7 +180,7 @@ class SdkProvider:
             httpx2.HTTPError: it breaks off.
             TooLongError: it does not end.
         """
-        key, most = self._endpoint.api_key, self._endpoint.most_bytes
+        key, max_bytes = self._endpoint.api_key, self._endpoint.most_bytes
         head = _response(response, b"", self._endpoint.requests_per)
         try:
             # Straight from the transport where nothing is to be decompressed.
@@ -189,8 +189,8 @@ class SdkProvider:
             async with aclosing(body_as_it_comes) as chunks:  # type: ignore[type-var]  # a generator, either way
                 if stream and not is_json(head.headers):
                     events = self.event_stream(chunks)
-                    return await read_stream(events, self._wire, head, call, key=key, most=most)
-                body = await whole_body(chunks, most)
+                    return await read_stream(events, self._wire, head, call, key=key, max_bytes=max_bytes)
+                body = await whole_body(chunks, max_bytes)
         finally:
             await response.aclose()
         return whole_reply(replace(head, body=body), self._wire, call, key=key)

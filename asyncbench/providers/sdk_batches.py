@@ -15,7 +15,7 @@ import orjson
 
 from asyncbench.errors import ErrorKind, NoRoomError, ProviderError
 from asyncbench.providers.batch_calls import RemoteBatch, id_in
-from asyncbench.providers.calls import under_way
+from asyncbench.providers.calls import current_call
 from asyncbench.providers.error_kinds import bad_reply, payload, refusal, withhold
 from asyncbench.providers.secrets import keyless_body, may_hold
 from asyncbench.providers.streams import finished_reply, whole_body
@@ -126,11 +126,11 @@ class SdkBatches:
             length = int(header) if header.isdigit() and "content-encoding" not in response.headers else None
             check_room(into, BYTES_PER_LINE * (batch.requests or 0) if length is None else length, batch.id)
             if length is not None:
-                under_way().allow(SMALL_S + length / BYTES_PER_S)
+                current_call().allow(SMALL_S + length / BYTES_PER_S)
             size, begun = 0, bytearray()  # of a line
             async with aclosing(response.aiter_bytes(CHUNK)) as chunks:
                 async for chunk in chunks:
-                    under_way().heard()
+                    current_call().heard()
                     size += len(chunk)
                     begun += chunk
                     if whole := chunk.rfind(b"\n") + 1:
@@ -149,21 +149,21 @@ class SdkBatches:
             lines = b"".join([keyless_body(line, key=self._key) + b"\n" for line in lines.splitlines()])
         into.write(lines)
 
-    async def _custom_ids(self, path: str, most: int) -> list[str]:
+    async def _custom_ids(self, path: str, max_ids: int) -> list[str]:
         """Return the ids that lines of results have, the first ones; lines that cannot be read have none."""
         ids, rest = list[str](), b""
         async with self._sdk.exchange("get", path, within_s=LONGEST_S) as response:
             self._note(response)
             async with aclosing(response.aiter_bytes(CHUNK)) as chunks:
                 async for chunk in chunks:
-                    under_way().heard()
+                    current_call().heard()
                     *lines, rest = (rest + chunk).split(b"\n")
                     ids += _ids_of(lines)
-                    if len(ids) >= most or len(rest) > MOST_BYTES:
+                    if len(ids) >= max_ids or len(rest) > MOST_BYTES:
                         break
                 else:
                     ids += _ids_of([rest])
-        return ids[:most]
+        return ids[:max_ids]
 
     def _note(self, response: BatchAnswer) -> None:
         """Note what every reply tells: the vendor's time, and whose batches are seen."""

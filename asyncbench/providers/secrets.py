@@ -43,7 +43,7 @@ def looks_secret(name: str) -> bool:
     return any(word in name.upper() for word in SECRET_NAMES)
 
 
-def without_secret(text: str, *, key: str) -> str:
+def withhold_secret(text: str, *, key: str) -> str:
     """Return a text without the key, and without what else is withheld; unescaped where it held it escaped.
 
     What is shorter than `SHORTEST_SECRET` is no secret, and is left where it stands.
@@ -53,18 +53,18 @@ def without_secret(text: str, *, key: str) -> str:
 
     secrets = [secret for secret in {key, *_others()} if len(secret) >= SHORTEST_SECRET]
     for secret in sorted(secrets, key=len, reverse=True):  # one may begin with another
-        text = _without(text, secret)
+        text = _withhold(text, secret)
     for secret in secrets:  # after whole ones, which may begin alike
         text = _withhold_parts(text, secret.lower())
     return text
 
 
-def without_pasted_key(text: str) -> str:
+def withhold_pasted_key(text: str) -> str:
     """Return what somebody typed without what looks like an API key, put where it does not belong."""
     return _PASTED.sub(MARK, text)
 
 
-def _without(text: str, key: str) -> str:
+def _withhold(text: str, key: str) -> str:
     word, coded = _looked_for(key)
     squeezed = _BREAKS.sub("", text.lower())
     if word in squeezed:
@@ -124,7 +124,7 @@ def keyless_body(body: bytes, *, key: str) -> bytes:
         return orjson.dumps(keyless_json(orjson.loads(body), key=key))
     except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
         unescaped = body.decode("utf-8", "replace").replace("\\n", "\n").replace('\\"', '"')
-        return without_secret(unescaped, key=key).encode()
+        return withhold_secret(unescaped, key=key).encode()
 
 
 def keyless(reply: Reply, *, key: str) -> Mapping[str, Any]:
@@ -133,7 +133,7 @@ def keyless(reply: Reply, *, key: str) -> Mapping[str, Any]:
     whole = "\n".join((*texts.values(), str(reply.raw_usage)))
     if not may_hold(whole.encode("utf-8", "replace"), key=key):
         return {}
-    changed: dict[str, Any] = {name: without_secret(value, key=key) for name, value in texts.items()}
+    changed: dict[str, Any] = {name: withhold_secret(value, key=key) for name, value in texts.items()}
     return changed | {"raw_usage": keyless_json(reply.raw_usage, key=key)}
 
 
@@ -141,17 +141,17 @@ def hush(error: BaseException | None, *, key: str) -> None:
     """Take the key out of what a library's error and its causes would print in a traceback."""
     while error is not None:
         error.args = tuple(
-            without_secret(part, key=key) if isinstance(part, str) else part for part in error.args
+            withhold_secret(part, key=key) if isinstance(part, str) else part for part in error.args
         )
         if isinstance(message := getattr(error, "message", None), str):
-            error.message = without_secret(message, key=key)  # type: ignore[attr-defined]  # it is there
+            error.message = withhold_secret(message, key=key)  # type: ignore[attr-defined]  # it is there
         error = error.__cause__ or error.__context__
 
 
 def keyless_json(value: Any, *, key: str) -> Any:
     """Return a value of JSON without the key, which may stand in any text or name of it."""
     if isinstance(value, str):
-        return without_secret(value, key=key)
+        return withhold_secret(value, key=key)
     if isinstance(value, Mapping):
         return {keyless_json(name, key=key): keyless_json(item, key=key) for name, item in value.items()}
     if isinstance(value, list):
@@ -189,7 +189,7 @@ def _passwords() -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _forms(*secrets: str) -> tuple[bytes, ...]:
-    """Return what of secrets `_without` looks for first; nothing of what is none."""
+    """Return what of secrets `_withhold` looks for first; nothing of what is none."""
     sought = [_looked_for(secret) for secret in secrets if len(secret) >= SHORTEST_SECRET]
     begun = [secret[:TELLING].lower() for secret in secrets if len(secret) > TELLING]  # of what is cut
     return tuple(form.encode() for form in (*begun, *chain(*((word, *coded) for word, coded in sought))))

@@ -15,7 +15,7 @@ import orjson
 from asyncbench.errors import ProviderError
 from asyncbench.providers.calls import Call
 from asyncbench.providers.error_kinds import LONGEST_MESSAGE, bad_reply, payload, safe_line, withhold
-from asyncbench.providers.secrets import WORDS, keyless, without_secret
+from asyncbench.providers.secrets import WORDS, keyless, withhold_secret
 from asyncbench.providers.usage import doubts, kept_account
 from asyncbench.providers.wire import Assembly, Json, Response, UnreadableError, Wire, body_id, items, read
 from asyncbench.records import FOREIGN_EVENTS, Reply, ReplyTimes
@@ -40,8 +40,8 @@ class Scanner:
 
     __slots__ = ("_after_cr", "_at_start", "_data", "_line", "_most", "_name", "_size", "done")
 
-    def __init__(self, most: int) -> None:
-        self._most = most  # bytes of an event; the last one of a response may repeat the whole reply
+    def __init__(self, max_bytes: int) -> None:
+        self._most = max_bytes  # bytes of an event; the last one of a response may repeat the whole reply
         self.done = False  # the stream said that it is complete
         self._at_start = True  # no line was read yet
         self._line: list[bytes] = []  # the pieces of a line that has not ended yet
@@ -142,8 +142,8 @@ def is_json(headers: Mapping[str, str]) -> bool:
     return kind == "application/json" or kind.endswith("+json")
 
 
-async def capped(chunks: AsyncIterator[bytes], most: int) -> AsyncGenerator[bytes, None]:
-    """Yield a body as it comes, and no more than `most` bytes of it.
+async def capped(chunks: AsyncIterator[bytes], max_bytes: int) -> AsyncGenerator[bytes, None]:
+    """Yield a body as it comes, and no more than `max_bytes` of it.
 
     Raises:
         TooLongError: it is longer.
@@ -151,24 +151,24 @@ async def capped(chunks: AsyncIterator[bytes], most: int) -> AsyncGenerator[byte
     size = 0
     async for chunk in chunks:
         size += len(chunk)
-        if size > most:
-            raise _too_long(most)
+        if size > max_bytes:
+            raise _too_long(max_bytes)
         yield chunk
 
 
-def _too_long(most: int) -> TooLongError:
-    return TooLongError(f"it is longer than {most:,} bytes. Raise the model's `max_reply_mb`")
+def _too_long(max_bytes: int) -> TooLongError:
+    return TooLongError(f"it is longer than {max_bytes:,} bytes. Raise the model's `max_reply_mb`")
 
 
-async def whole_body(chunks: AsyncIterator[bytes], most: int, *, begun: bytes = b"") -> bytes:
-    """Return a body of no more than `most` bytes, some of which are there already; raises TooLongError."""
+async def whole_body(chunks: AsyncIterator[bytes], max_bytes: int, *, begun: bytes = b"") -> bytes:
+    """Return a body of no more than `max_bytes`, some of which are there already; raises TooLongError."""
     parts, size = [begun], len(begun)
     async for chunk in chunks:
         parts.append(chunk)
-        if (size := size + len(chunk)) > most:
+        if (size := size + len(chunk)) > max_bytes:
             break
-    if size > most:
-        raise _too_long(most)
+    if size > max_bytes:
+        raise _too_long(max_bytes)
     return b"".join(parts)
 
 
@@ -211,7 +211,7 @@ async def read_stream(
     call: Call,
     *,
     key: str,
-    most: int,
+    max_bytes: int,
 ) -> Reply:
     """Read a stream to its end, or to the word that it is done.
 
@@ -223,16 +223,16 @@ async def read_stream(
         response: status and headers; its body is empty.
         call: told of every event, which moves its deadline; knows when the request was sent.
         key: the API key, which no message must repeat.
-        most: bytes of an event, and of all text together; the stream may have `STREAM_SHARE` times as many.
+        max_bytes: of an event, and of all text together; the stream may have `STREAM_SHARE` times as many.
 
     Raises:
         ProviderError: what an event means that is an error; `bad_reply` for a stream that cannot be read or
             ends before it is complete; `timeout`.
     """
-    reading = _Reading(wire.stream(response), call, response.notes, most, key=key)
+    reading = _Reading(wire.stream(response), call, response.notes, max_bytes, key=key)
     call.streams()
     try:
-        await _to_its_end(capped(chunks, STREAM_SHARE * most), reading, call)
+        await _read_to_end(capped(chunks, STREAM_SHARE * max_bytes), reading, call)
         if body := reading.body():
             return whole_reply(replace(response, body=body), wire, call, key=key)
         reading.note_foreign()
@@ -270,10 +270,10 @@ class _Reading:
         *("assembly", "chunks_s", "latest_s", "ttfo_s", "ttft_s"),
     )
 
-    def __init__(self, assembly: Assembly, call: Call, notes: list[str], most: int, *, key: str) -> None:
+    def __init__(self, assembly: Assembly, call: Call, notes: list[str], max_bytes: int, *, key: str) -> None:
         self.assembly, self._call, self._notes, self._key = assembly, call, notes, key
-        self._scanner = Scanner(most)
-        self._most, self._held = most, 0  # bytes that may be kept, and that are
+        self._scanner = Scanner(max_bytes)
+        self._most, self._held = max_bytes, 0  # bytes that may be kept, and that are
         self._flows = False  # the body has begun
         self._begun = False  # an event came
         self._foreign, self._first_foreign = 0, ""  # events that are none of the API's; how the first began
@@ -347,7 +347,7 @@ class _Reading:
             self._notes += notes
         else:
             if not self._foreign:
-                shown = without_secret(data.decode(errors="replace"), key=self._key)  # before any cut
+                shown = withhold_secret(data.decode(errors="replace"), key=self._key)  # before any cut
                 self._first_foreign = shown.strip()[:_SHOWN].replace(";", ",")
             self._foreign += 1
         return objects
@@ -386,7 +386,7 @@ class _Reading:
             raise TooLongError(f"its text is longer than {self._most:,} bytes")
 
 
-async def _to_its_end(chunks: AsyncIterator[bytes], reading: _Reading, call: Call) -> None:
+async def _read_to_end(chunks: AsyncIterator[bytes], reading: _Reading, call: Call) -> None:
     """Read all; what breaks off a stream whose reply is there already makes no difference."""
     try:
         async for chunk in chunks:

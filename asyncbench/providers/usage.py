@@ -30,7 +30,7 @@ def raw_usage(payload: Mapping[str, object]) -> Mapping[str, object] | None:
     return next((account for place in places if (account := mapping_in(place.get("usage")))), None)
 
 
-def from_openai(raw: Mapping[str, object]) -> Usage:
+def openai_usage(raw: Mapping[str, object]) -> Usage:
     """Read the `usage` of a chat completion or a plain one; `prompt_tokens` hold the cached ones already.
 
     Some gateways write the names of Responses.
@@ -42,7 +42,7 @@ def from_openai(raw: Mapping[str, object]) -> Usage:
     return _inclusive(raw, *names, cached, raw.get("reasoning_tokens"))
 
 
-def from_responses(raw: Mapping[str, object]) -> Usage:
+def responses_usage(raw: Mapping[str, object]) -> Usage:
     """Read the `usage` of OpenAI's Responses; unlike Anthropic's, its `input_tokens` hold the cached ones."""
     return _inclusive(raw, "input_tokens", "output_tokens")
 
@@ -140,7 +140,7 @@ def _first(*values: object) -> int | None:
     return None
 
 
-def from_anthropic(raw: Mapping[str, object]) -> Usage:
+def anthropic_usage(raw: Mapping[str, object]) -> Usage:
     """Read the `usage` of a message, whose `input_tokens` leave out what the cache read or wrote."""
     uncached = _tokens(raw.get("input_tokens"))
     cached = _tokens(raw.get("cache_read_input_tokens"))
@@ -160,7 +160,7 @@ def from_anthropic(raw: Mapping[str, object]) -> Usage:
     )
 
 
-def from_contents(raw: Mapping[str, object]) -> Usage:
+def contents_usage(raw: Mapping[str, object]) -> Usage:
     """Read the `usageMetadata` of Gemini's contents: thoughts stand beside the answer, cached input within.
 
     What tools put into the prompt is billed as input; the total holds all of it, but for what is cached.

@@ -227,12 +227,12 @@ def finished(body: Mapping[str, object], model: Model, condition: Condition) -> 
     return fields
 
 
-def at(path: str | None, value: object) -> dict[str, object]:
+def nest(path: str | None, value: object) -> dict[str, object]:
     """Return an object with a value at a path such as `reasoning.effort`; an empty one without either."""
     if path is None or value is None:
         return {}
     first, point, rest = path.partition(".")
-    return {first: at(rest, value) if point else value}
+    return {first: nest(rest, value) if point else value}
 
 
 def text_and_thinking(content: object) -> tuple[str, str | None]:

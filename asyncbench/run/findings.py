@@ -253,7 +253,7 @@ def of_batches(model: Model, endpoint: KnownEndpoint, check: BatchCheck | None) 
     elif endpoint.batches_proven_at(model.base_url):
         yield _ok("batches", text)
     else:
-        departures = f" ({endpoint.batch.in_words})" if endpoint.batch.departures else ""
+        departures = f" ({endpoint.batch.description})" if endpoint.batch.departures else ""
         untried = f"{text}; built by documents{departures}, and never tried"
         yield _note("batches", untried, way_out="send a small batch first: `asyncbench run SWEEP --limit 10`")
 

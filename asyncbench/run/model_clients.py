@@ -23,7 +23,7 @@ from asyncbench.providers.credentials import Credentials, secrets_of
 from asyncbench.providers.params import longest_reply_of
 from asyncbench.providers.prices import rates_of
 from asyncbench.providers.provider import Provider, makes_own_calls, open_provider
-from asyncbench.providers.workers.process import without_keys
+from asyncbench.providers.workers.process import withhold_keys
 from asyncbench.providers.workers.workers import WorkerProvider, Workers
 from asyncbench.records import Condition, Grade, History, Model, Problem, Reply, Request, Trial
 from asyncbench.run.refusals import Faults
@@ -257,6 +257,6 @@ async def started_workers(
     """Begin so many processes that make calls, which `stack` ends; None: this process makes them."""
     if not count:
         return None
-    environment = without_keys(environ, keys=secrets_of(keys.values()), named=secret_variables(sweep))
+    environment = withhold_keys(environ, keys=secrets_of(keys.values()), named=secret_variables(sweep))
     workers = Workers(count, models, environment, notify=notify)
     return await stack.enter_async_context(workers.running())

@@ -27,7 +27,7 @@ from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.lanes.batches.status import PartStatus
 from asyncbench.providers.environment import Proxy, proxy_of
-from asyncbench.providers.workers.process import PROXY, without_keys
+from asyncbench.providers.workers.process import PROXY, withhold_keys
 from asyncbench.records import Model
 from asyncbench.run.costs import costs_text, phrases
 from asyncbench.run.interrupts import Death, counts_so_far, on_interrupt
@@ -69,7 +69,7 @@ def _inherited(keys: Collection[str | None]) -> dict[str, str]:
 
     A proxy without a password stays: the command may need it to reach anybody.
     """
-    environment = without_keys(os.environ, named=keys)
+    environment = withhold_keys(os.environ, named=keys)
     return {
         name: value
         for name, value in environment.items()

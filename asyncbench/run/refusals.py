@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.secrets import without_secret
+from asyncbench.providers.secrets import withhold_secret
 from asyncbench.records import Model
 
 # ── Bugs of asyncbench that single replies reveal
@@ -42,7 +42,7 @@ class Faults:
         self._reported.add(kind)
         text = "".join(traceback.format_exception(error))
         for key in self._keys:
-            text = without_secret(text, key=key)
+            text = withhold_secret(text, key=key)
         if len(text) > LONGEST_TRACE:
             text = f"{text[: LONGEST_TRACE // 2]}\n[…]\n{text[-LONGEST_TRACE // 2 :]}"
         head = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, model {alias}\n"

@@ -7,7 +7,7 @@ import pytest
 
 from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.provider import WIRES
-from asyncbench.providers.wire import at
+from asyncbench.providers.wire import nest
 from asyncbench.records import Condition, Message
 from asyncbench.suites.requests import merged_params
 from tests.providers.asking import PROBLEM, asking
@@ -179,8 +179,8 @@ def test_writing_a_body_changes_nothing_of_the_request(api, asked):
 
 
 def test_a_path_is_written_as_objects():
-    assert at("a.b.c", 0) == {"a": {"b": {"c": 0}}}
-    assert at("a", None) == at(None, 1) == {}
+    assert nest("a.b.c", 0) == {"a": {"b": {"c": 0}}}
+    assert nest("a", None) == nest(None, 1) == {}
 
 
 def test_merging_leaves_both_sides_as_they_were():

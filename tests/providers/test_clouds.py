@@ -13,7 +13,7 @@ import pytest
 
 from asyncbench.config.sweep import sweep_from
 from asyncbench.errors import ConfigError, ErrorKind
-from asyncbench.providers.bedrock.answers import as_events
+from asyncbench.providers.bedrock.answers import sse_events
 from asyncbench.providers.clouds import SOON_S
 from asyncbench.providers.listing import models_of
 from asyncbench.providers.prices import rates_of, same_model
@@ -306,9 +306,9 @@ async def test_frames_are_read_in_pieces_of_any_size_and_damaged_ones_are_refuse
             yield data[start : start + size]
 
     for size in (1, 7, len(whole)):
-        assert [event async for event in as_events(pieces(whole, size))] == [b'data: {"a":1}\n\n'] * 2
+        assert [event async for event in sse_events(pieces(whole, size))] == [b'data: {"a":1}\n\n'] * 2
     with pytest.raises(aiohttp.ClientPayloadError, match="no frames of AWS"):
-        [event async for event in as_events(pieces(whole[:-1] + b"\0", 50))]
+        [event async for event in sse_events(pieces(whole[:-1] + b"\0", 50))]
 
 
 async def test_older_models_are_asked_in_the_version_that_takes_a_temperature(clouds, at):

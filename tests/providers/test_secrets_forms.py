@@ -20,7 +20,7 @@ from asyncbench.providers.google.batches import GoogleBatches
 from asyncbench.providers.google.contents import ContentsWire
 from asyncbench.providers.openai.batches import OpenAIBatches
 from asyncbench.providers.openai.wires import ChatWire
-from asyncbench.providers.secrets import MARK, keyless_body, without_secret
+from asyncbench.providers.secrets import MARK, keyless_body, withhold_secret
 from asyncbench.providers.wire import Response
 from asyncbench.records import Reply
 from tests.providers.asking import ADAPTERS, asking
@@ -69,7 +69,7 @@ def traces(told, key):
 @each_row("key", KEYS)
 @each_row("form", FORMS)
 def test_no_form_of_a_key_stays_in_a_text(key, form):
-    told = without_secret(f"You sent {FORMS[form](key)} to us", key=key)
+    told = withhold_secret(f"You sent {FORMS[form](key)} to us", key=key)
     assert MARK in told
     assert traces(told, key) == []
 
@@ -281,6 +281,6 @@ def test_of_a_key_that_begins_with_another_nothing_is_left(monkeypatch):
     short, long = KEYS[0], f"{KEYS[0]}0"
     withheld = {"withheld": (short,)}
     monkeypatch.setattr("asyncbench.providers.secrets._others", lambda: withheld["withheld"])
-    assert without_secret(f"no {long}, and", key=long) == "no [key], and"
+    assert withhold_secret(f"no {long}, and", key=long) == "no [key], and"
     withheld["withheld"] = (long,)
-    assert without_secret(f"no {long}, and", key=short) == "no [key], and"
+    assert withhold_secret(f"no {long}, and", key=short) == "no [key], and"

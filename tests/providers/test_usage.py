@@ -17,12 +17,12 @@ from hypothesis import given, strategies as st
 
 from asyncbench.pricing import cost_usd, rates_for, tier_of
 from asyncbench.providers.usage import (
-    from_anthropic,
-    from_contents,
-    from_openai,
-    from_responses,
+    anthropic_usage,
+    contents_usage,
     merged,
+    openai_usage,
     raw_usage,
+    responses_usage,
     stated_cost_usd,
 )
 from asyncbench.records import Price, Usage
@@ -31,11 +31,11 @@ from tests.rows import each_row
 FILES = sorted((Path(__file__).parent / "usages").glob("*.json"))
 ACCOUNTS: dict[str, Any] = {path.stem: json.loads(path.read_text("utf-8")) for path in FILES}
 READERS = {
-    "openai": from_openai,
-    "responses": from_responses,
-    "anthropic": from_anthropic,
-    "merged": from_anthropic,
-    "contents": from_contents,
+    "openai": openai_usage,
+    "responses": responses_usage,
+    "anthropic": anthropic_usage,
+    "merged": anthropic_usage,
+    "contents": contents_usage,
 }
 COUNTS = st.integers(0, 10**6)
 JSON = st.recursive(
@@ -173,17 +173,17 @@ def test_a_count_that_cannot_be_one_is_absent(absurd):
         *("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
     )
     raw = dict.fromkeys(names, absurd)
-    for read in (from_openai, from_responses, from_anthropic):
+    for read in (openai_usage, responses_usage, anthropic_usage):
         assert read(raw) == Usage()
 
 
 def test_a_count_may_be_written_as_a_float():
-    assert from_openai({"prompt_tokens": 12.0}).input_tokens == 12
+    assert openai_usage({"prompt_tokens": 12.0}).input_tokens == 12
 
 
 @given(COUNTS, COUNTS, COUNTS)
 def test_output_is_never_less_than_the_completion_nor_than_the_total_leaves(prompt, completion, total):
-    usage = from_openai({"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total})
+    usage = openai_usage({"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total})
 
     beyond = total - prompt if prompt else 0  # an input of 0 is no count to take from a total
     assert usage.output_tokens == max(completion, beyond)
@@ -196,7 +196,7 @@ def test_reasoning_counts_once_whether_it_stands_within_the_completion_or_beside
     details = {"reasoning_tokens": reasoning}
     total = prompt + answer + reasoning
     within, beside = (
-        from_openai(
+        openai_usage(
             {
                 "prompt_tokens": prompt,
                 "completion_tokens": completion,
@@ -214,7 +214,7 @@ def test_reasoning_counts_once_whether_it_stands_within_the_completion_or_beside
 @pytest.mark.long
 @given(st.dictionaries(NAMES, JSON))
 def test_nothing_that_a_server_writes_stops_the_reading(raw):
-    for read in (from_openai, from_responses, from_anthropic):
+    for read in (openai_usage, responses_usage, anthropic_usage):
         usage = read(raw)
         assert all(count is None or count >= 0 for count in (usage.input_tokens, usage.output_tokens))
     assert (stated_cost_usd(raw) or 0) >= 0

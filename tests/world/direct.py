@@ -25,7 +25,7 @@ from yarl import URL
 
 from asyncbench.lanes.batches.context import BatchClock
 from asyncbench.providers.anthropic import client as anthropic_client
-from asyncbench.providers.calls import under_way
+from asyncbench.providers.calls import current_call
 from asyncbench.providers.openai import client as openai_client
 from asyncbench.simulator.batches.results import executed_path
 from asyncbench.simulator.questions import Questions
@@ -93,7 +93,7 @@ class Transport(httpx2.AsyncBaseTransport):
         self._server, self.broken = server, broken
 
     async def handle_async_request(self, request):
-        call = under_way()
+        call = current_call()
         call.sent(reused=False)
         call.handed_over = True
         written = _Written()

@@ -82,8 +82,8 @@ class AnthropicBatches(SdkBatches):
         with into.open("wb") as file:
             await self._save(f"{PATH}/{batch.id}/results", file, batch)
 
-    async def custom_ids(self, batch: RemoteBatch, most: int) -> list[str]:
-        return await self._custom_ids(f"{PATH}/{batch.id}/results", most)
+    async def custom_ids(self, batch: RemoteBatch, max_ids: int) -> list[str]:
+        return await self._custom_ids(f"{PATH}/{batch.id}/results", max_ids)
 
     def read(self, line: bytes) -> BatchLine:
         fields = line_object(line)

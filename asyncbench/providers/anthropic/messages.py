@@ -6,14 +6,14 @@ from typing import Final
 from asyncbench.providers.error_bodies import holds_error
 from asyncbench.providers.error_kinds import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.finish_words import finish_in, judged
-from asyncbench.providers.usage import believed, from_anthropic, merged
+from asyncbench.providers.usage import anthropic_usage, believed, merged
 from asyncbench.providers.wire import (
     Json,
     Response,
-    at,
     count_in,
     finished,
     mapping_in,
+    nest,
     text,
     text_and_thinking,
 )
@@ -46,7 +46,7 @@ class MessagesWire:
             "top_p": model.top_p,
             "max_tokens": model.max_tokens,
             "thinking": thinking,
-            **at("output_config.effort", model.effort),
+            **nest("output_config.effort", model.effort),
             "stream": model.stream or None,
         }
         return finished(body, model, request.trial.condition)
@@ -63,7 +63,7 @@ class MessagesWire:
             reasoning=thinking,
             finish_reason=judged(finish_in(payload, "stop_reason"), response, answer=answer),
             model_served=text(payload.get("model")),
-            usage=believed(from_anthropic(used), response.notes, *texts, counted=counted) if used else None,
+            usage=believed(anthropic_usage(used), response.notes, *texts, counted=counted) if used else None,
             raw_usage=used,
             request_id=response.request_id,
             service_tier=text((used or {}).get("service_tier")),

@@ -22,7 +22,7 @@ _OF_A_DAY: Final = "per day"
 _AN_HOUR_S: Final = "3600"
 
 
-def in_common_form(refused: Response) -> Response:
+def rewrite_refusal(refused: Response) -> Response:
     """Return a refusal with its name in its body, and a day's quota in headers that are read as such."""
     name = refused.headers.get(_NAMED_BY, "").partition(":")[0]
     message = _message(refused.body)
@@ -48,7 +48,7 @@ def _error(name: str, message: str | None) -> dict[str, object]:
     return {"type": "error", "error": {"type": name, "message": message or name}}
 
 
-async def as_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def sse_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Yield the server-sent events that a stream of frames holds.
 
     Raises:

@@ -18,7 +18,7 @@ from botocore.session import Session
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers.anthropic.client import NEEDLESS
-from asyncbench.providers.bedrock.answers import as_events, in_common_form
+from asyncbench.providers.bedrock.answers import rewrite_refusal, sse_events
 from asyncbench.providers.clouds import LATER, Chain, CloudProvider, Found, region_in
 from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.private import expiry, found_keys, run_programs_by
@@ -122,9 +122,9 @@ class BedrockProvider(CloudProvider):
         self._client.aws_session_token = keys.token
 
     def common_form(self, refused: Response) -> Response:
-        return in_common_form(refused)
+        return rewrite_refusal(refused)
 
-    event_stream = staticmethod(as_events)
+    event_stream = staticmethod(sse_events)
 
 
 def _region_of(session: Session) -> str:

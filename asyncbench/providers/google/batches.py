@@ -126,14 +126,14 @@ class GoogleBatches(SdkBatches):
                 error.http_status = 404
             raise
 
-    async def custom_ids(self, batch: RemoteBatch, most: int) -> list[str]:
-        return await self._custom_ids(_content(batch.files[0]), most) if batch.files else []
+    async def custom_ids(self, batch: RemoteBatch, max_ids: int) -> list[str]:
+        return await self._custom_ids(_content(batch.files[0]), max_ids) if batch.files else []
 
     def read(self, line: bytes) -> BatchLine:
         fields = line_object(line)
         custom_id = str(fields["key"])
         if error := mapping_in(fields.get("error")) or mapping_in(fields.get("status")):
-            refused = self._refusal({"error": _with_status(error)}, _status_of(error))
+            refused = self._refusal({"error": _add_status(error)}, _status_of(error))
             refused.may_have_been_billed = False  # without a response there is no usage to bill
             return BatchLine(custom_id=custom_id, ended=refused)
         try:
@@ -172,7 +172,7 @@ class GoogleBatches(SdkBatches):
             files=(file,) if file else (),
             input_file_id=text(mapping_in(fields.get("inputConfig")).get("fileName")),
             batch_key=text(fields.get("displayName")),
-            faults=(_with_status(error),) if status == "failed" else (),
+            faults=(_add_status(error),) if status == "failed" else (),
         )
 
 
@@ -199,6 +199,6 @@ def _status_of(error: Mapping[str, object]) -> int:
     return code if code >= 100 else _STATUSES.get(code, 500)
 
 
-def _with_status(error: Mapping[str, object]) -> dict[str, object]:
+def _add_status(error: Mapping[str, object]) -> dict[str, object]:
     """Return an error with the status that an answer to a single call has."""
     return {**error, "code": _status_of(error)}

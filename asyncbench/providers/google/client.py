@@ -22,7 +22,7 @@ from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.environment import proxy_of
 from asyncbench.providers.error_kinds import encoded, refusal, safe_line
 from asyncbench.providers.google.chain import GoogleChain
-from asyncbench.providers.http import Door, broken, session, tls_of, with_headers, with_query
+from asyncbench.providers.http import Door, add_query, broken, merge_headers, session, tls_of
 from asyncbench.providers.sdk import NO_KEY, PAUSE_S
 from asyncbench.providers.streams import TooLongError, whole_body
 from asyncbench.providers.wire import Response, Wire
@@ -139,7 +139,7 @@ class GoogleProvider:
             else:
                 await models.generate_content(model=model_id, contents="?")
         except _BuiltError as built:
-            url, headers = with_query(built.url, self._endpoint), with_headers(built.headers, self._endpoint)
+            url, headers = add_query(built.url, self._endpoint), merge_headers(built.headers, self._endpoint)
             return Address(url, headers, self._secret())
         except ValueError as error:
             why = safe_line(str(error), key=self._endpoint.api_key)
@@ -162,7 +162,7 @@ class GoogleProvider:
         """Make any other call, once; see `SdkProvider.exchange`."""
         address = await self.address(_ANY)
         base, key = address.url.partition(f"/{VERSION}/")[0], address.secret
-        url = with_query(f"{base}/{path}", self._endpoint)
+        url = add_query(f"{base}/{path}", self._endpoint)
         timeouts = replace(self._endpoint.timeouts, total=within_s, first_byte=None, between_chunks=PAUSE_S)
         async with Call(timeouts, key=key) as call:
             try:

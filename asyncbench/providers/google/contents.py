@@ -13,7 +13,7 @@ from asyncbench.providers.finish_words import (
     finish_word,
     judged,
 )
-from asyncbench.providers.usage import believed, from_contents, latest
+from asyncbench.providers.usage import believed, contents_usage, latest
 from asyncbench.providers.wire import Json, Response, finished, items, mapping_in, text
 from asyncbench.records import Finish, Model, Reply, Request, finish_of
 
@@ -50,7 +50,7 @@ class ContentsWire:
         used = mapping_in(payload.get("usageMetadata")) or None
         usage = None
         if used:
-            usage = believed(from_contents(used), response.notes, answer, thinking, counted=counted)
+            usage = believed(contents_usage(used), response.notes, answer, thinking, counted=counted)
         return Reply(
             text=answer,
             reasoning=thinking or None,
@@ -133,7 +133,7 @@ class _Pieces:
         fields = {name: event[name] for name in _BESIDE if event.get(name)}
         if used := mapping_in(fields.get("usageMetadata")):
             before = mapping_in(self._fields.get("usageMetadata")) or None
-            fields["usageMetadata"] = latest(before, used, from_contents)
+            fields["usageMetadata"] = latest(before, used, contents_usage)
         self._fields |= fields
         candidates = items(event.get("candidates"))
         candidate = mapping_in(candidates[0]) if candidates else {}

@@ -102,8 +102,8 @@ class OpenAIBatches(SdkBatches):
             for file_id in batch.files:
                 await self._save(f"files/{file_id}/content", file, batch)
 
-    async def custom_ids(self, batch: RemoteBatch, most: int) -> list[str]:
-        return await self._custom_ids(f"files/{batch.files[0]}/content", most) if batch.files else []
+    async def custom_ids(self, batch: RemoteBatch, max_ids: int) -> list[str]:
+        return await self._custom_ids(f"files/{batch.files[0]}/content", max_ids) if batch.files else []
 
     def read(self, line: bytes) -> BatchLine:
         fields = line_object(line)

@@ -18,19 +18,19 @@ from asyncbench.providers.finish_words import (
 from asyncbench.providers.usage import (
     believed,
     believed_cost_usd,
-    from_openai,
-    from_responses,
     latest,
+    openai_usage,
     raw_usage,
+    responses_usage,
 )
 from asyncbench.providers.wire import (
     Json,
     Response,
-    at,
     count_in,
     finished,
     items,
     mapping_in,
+    nest,
     text,
     text_and_thinking,
 )
@@ -77,7 +77,7 @@ def reply_of(
         ProviderError: the finish reason is that of a generation that broke.
     """
     used = raw_usage(payload)
-    usage = believed(from_openai(used), response.notes, *piece, counted=counted) if used else None
+    usage = believed(openai_usage(used), response.notes, *piece, counted=counted) if used else None
     answer, thinking, refusal = piece
     return Reply(
         text=answer or refusal,
@@ -130,7 +130,7 @@ class Chunks:
             if value := event.get(name):
                 self._fields[name] = value
         if used := raw_usage(event):
-            self._fields["usage"] = latest(raw_usage(self._fields), used, from_openai)
+            self._fields["usage"] = latest(raw_usage(self._fields), used, openai_usage)
         choice = first_choice(event, self._response)
         if choice.get("index"):
             return 0  # another answer to the same question: only the first is asked for
@@ -178,7 +178,7 @@ class ChatWire:
             "temperature": model.temperature,
             "top_p": model.top_p,
             self._quirks.max_tokens: model.max_tokens,
-            **at(self._quirks.seed, model.seed),
+            **nest(self._quirks.seed, model.seed),
             **_thinking(model, self._quirks),
             **streaming(model, self._quirks),
         }
@@ -198,7 +198,7 @@ class ChatWire:
 
 def _thinking(model: Model, quirks: Quirks) -> dict[str, object]:
     """Return how hard a model is to think; both may stand in one object, OpenRouter's `reasoning`."""
-    effort, tokens = at(quirks.effort, model.effort), at(quirks.thinking, model.thinking_tokens)
+    effort, tokens = nest(quirks.effort, model.effort), nest(quirks.thinking, model.thinking_tokens)
     return merged_params(effort, tokens) if tokens else effort
 
 
@@ -243,7 +243,7 @@ class CompletionsWire:
             "temperature": model.temperature,
             "top_p": model.top_p,
             "max_tokens": model.max_tokens,  # the format has no newer name for it
-            **at(self._quirks.seed, model.seed),
+            **nest(self._quirks.seed, model.seed),
             **streaming(model, self._quirks),
         }
         return finished(body, model, request.trial.condition)
@@ -296,7 +296,7 @@ class ResponsesWire:
             "temperature": model.temperature,
             "top_p": model.top_p,
             "max_output_tokens": model.max_tokens,
-            **at("reasoning.effort", model.effort),
+            **nest("reasoning.effort", model.effort),
             "stream": model.stream,  # said either way: left out, transformers serve streams all the same
         }
         return finished(body, model, request.trial.condition)
@@ -317,7 +317,7 @@ class ResponsesWire:
         answer = "\n\n".join(map("".join, _parts(payload, "output_text")))
         refusal = "\n\n".join(map("".join, _parts(payload, "refusal")))
         reasoning = "\n\n".join(chain.from_iterable(_parts(payload, *_THOUGHT))) or None
-        usage = believed(from_responses(used), response.notes, answer, reasoning, refusal) if used else None
+        usage = believed(responses_usage(used), response.notes, answer, reasoning, refusal) if used else None
         return Reply(
             text=answer or refusal,
             reasoning=reasoning,

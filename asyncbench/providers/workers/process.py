@@ -302,7 +302,7 @@ class WorkerProcess:
         )
 
 
-def without_keys(
+def withhold_keys(
     env: Mapping[str, str], *, keys: Collection[str] = (), named: Collection[str | None] = ()
 ) -> dict[str, str]:
     """Return an environment without the variables that hold keys.

@@ -21,7 +21,7 @@ from asyncbench.engine.telemetry import LoopLag
 from asyncbench.errors import AsyncbenchError, ProviderError
 from asyncbench.providers.garbage import collect_rarely
 from asyncbench.providers.provider import Provider, open_provider
-from asyncbench.providers.secrets import without_secret
+from asyncbench.providers.secrets import withhold_secret
 from asyncbench.providers.unasked import servers, watching_servers
 from asyncbench.records import Condition, Message, Model, Problem, Request, Trial
 
@@ -227,7 +227,7 @@ class Worker:
     def _described(self, fault: Exception) -> tuple[str, str]:
         text = "".join(traceback.format_exception(fault))
         for key in self._keys:
-            text = without_secret(text, key=key)
+            text = withhold_secret(text, key=key)
         return type(fault).__name__, text
 
     async def _beat(self) -> None:

@@ -28,7 +28,7 @@ class Workers:
     Args:
         count: how many workers.
         models: that may be asked.
-        environment: of the workers; see `without_keys`.
+        environment: of the workers; see `withhold_keys`.
         notify: called with what a person should hear.
     """
 
@@ -54,7 +54,7 @@ class Workers:
         caught.listeners.append(self._tell_caught)
         self._notify = notify
         self._homes: dict[str, list[WorkerProcess]] = {}  # by alias
-        for group in _by_mode(models):
+        for group in _split_by_mode(models):
             for n, model in enumerate(group):
                 self._homes[model.alias] = self._all[n % count :: len(group)]
         self._late_checks = Counter[str]()  # in a row, by alias
@@ -166,7 +166,7 @@ class WorkerProvider:
         """Do nothing: a worker closes its connections when it ends."""
 
 
-def _by_mode(models: Sequence[Model]) -> Collection[list[Model]]:
+def _split_by_mode(models: Sequence[Model]) -> Collection[list[Model]]:
     """Return models that are asked call by call, and others: those have few calls, if any."""
     groups = defaultdict[bool, list[Model]](list)
     for model in models:
