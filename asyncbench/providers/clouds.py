@@ -93,7 +93,9 @@ class CloudCredentials:
             reply = await ask()
         except ProviderError as error:
             ended = error.kind is ErrorKind.AUTH and in_use in self._good
-            if ended and await self._anew(in_use) != in_use:
+            if ended and self._found is not None and self._found.secrets[0] == in_use:
+                self._found = None  # refused: look anew
+            if ended and await self.current() != in_use:
                 error.kind = ErrorKind.SERVER_ERROR  # worth another try
                 error.message = f"{error.message} (new credentials were found)"
             raise
@@ -107,25 +109,16 @@ class CloudCredentials:
             ProviderError: none are found.
         """
         if self._found is None or self._now() >= self._ends_s:
-            await self._renewed()
+            try:
+                async with asyncio.timeout(self._wait_s):
+                    await asyncio.shield(self._renew())
+            except TimeoutError as error:
+                why = f"nothing within timeouts.total ({self._wait_s:g} s)"
+                raise self._failure(why, passing=True) from error
         elif self._now() >= self._renew_at_s:
             self._renew()
         assert self._found is not None  # noqa: S101  found, or raised
         return self._found.secrets[0]
-
-    async def _anew(self, refused: str) -> str:
-        if self._found is not None and self._found.secrets[0] == refused:
-            self._found = None
-        return await self.current()
-
-    async def _renewed(self) -> None:
-        try:
-            async with asyncio.timeout(self._wait_s):
-                await asyncio.shield(self._renew())
-        except TimeoutError as error:
-            raise self._failure(
-                f"nothing within timeouts.total ({self._wait_s:g} s)", passing=True
-            ) from error
 
     def _renew(self) -> asyncio.Task[None]:
         """Return the one search that is under way; begins it."""

@@ -50,18 +50,16 @@ class Credentials:
 def credentials_of(model: Model, env: Mapping[str, str]) -> Credentials:
     """Return what the variables of a model hold; nothing of those that are not set."""
     values = {name: env.get(name, "").strip() for name in model.variables}
-    no_key = SIMULATED_KEY if model.simulated else ""
+    no_key, pem = SIMULATED_KEY if model.simulated else "", None
+    if (names := model.client_cert) is not None:
+        key, password = (values.get(name or "") or None for name in (names.key_env, names.password_env))
+        pem = PemFiles(names=names, cert=values[names.cert_env], key=key, password=password)
     return Credentials(
         key=no_key if model.key_env is None else values[model.key_env],
         headers={header: values[name] for header, name in model.headers.items()},
         query={key: values[name] for key, name in model.query.items()},
-        pem=None if model.client_cert is None else _files_of(model.client_cert, values),
+        pem=pem,
     )
-
-
-def _files_of(names: ClientCertificate, values: Mapping[str, str]) -> PemFiles:
-    key, password = (values.get(name or "") or None for name in (names.key_env, names.password_env))
-    return PemFiles(names=names, cert=values[names.cert_env], key=key, password=password)
 
 
 def secrets_of(credentials: Collection[Credentials]) -> set[str]:

@@ -108,12 +108,10 @@ def holds_error(content: Mapping[str, object]) -> bool:
         return True
     if not _OF_ANSWERS.isdisjoint(content):
         return False
-    return bool(content.get("detail") or content.get("errors") or _refuses(content.get("code")))
-
-
-def _refuses(code: object) -> bool:
-    """Whether a code tells of a failure: of words, or a number that says neither success nor nothing."""
-    return bool(code) and str(code).lower() not in ("0", "200", "ok", "success")
+    # A code of words, or a number that says neither success nor nothing.
+    code = content.get("code")
+    refuses = bool(code) and str(code).lower() not in ("0", "200", "ok", "success")
+    return refuses or bool(content.get("detail") or content.get("errors"))
 
 
 def only_tells(content: Mapping[str, object]) -> bool:

@@ -29,7 +29,7 @@ def endpoint_rows(env: Mapping[str, str], *, at: datetime) -> tuple[dict[str, An
             "concurrency": endpoint.concurrency,  # unless the sweep says otherwise; None: that of any model
             "batches": endpoint.batch_support,
             "batch_part": endpoint.batch.part if endpoint.batches else None,
-            "batch_ways": endpoint.batch.departures if endpoint.batches else _own_form(endpoint),
+            "batch_ways": _batch_ways(endpoint),
             # None: no price table knows this vendor.
             "priced_models": len(_priced(endpoint, at)) if endpoint.prices else None,
             "simulated": endpoint.simulated,
@@ -38,7 +38,10 @@ def endpoint_rows(env: Mapping[str, str], *, at: datetime) -> tuple[dict[str, An
     )
 
 
-def _own_form(endpoint: KnownEndpoint) -> Mapping[str, object]:
+def _batch_ways(endpoint: KnownEndpoint) -> Mapping[str, object]:
+    """Return what is particular to the batches of an endpoint, which may have a form of their own."""
+    if endpoint.batches:
+        return endpoint.batch.departures
     return {"form": endpoint.own_batches} if endpoint.own_batches else {}
 
 

@@ -43,14 +43,14 @@ def quota_details(details: Sequence[object], *, now: float | None = None) -> Quo
     of_a_day = [limit.reset_s for limit in allowances if limit.period_s == _DAY_S]
     return QuotaDetails(
         reasons=tuple(reason.lower() for detail in parts if (reason := text(detail.get("reason")))),
-        quotas=tuple(filter(None, map(_named, violations))),
+        quotas=tuple(filter(None, map(_quota_name, violations))),
         retry_delay=f"{of_a_day[0]:.0f}s" if of_a_day else delay,
         allowances=allowances,
         none_at_all=none_at_all,
     )
 
 
-def _named(violation: Mapping[str, object]) -> str | None:
+def _quota_name(violation: Mapping[str, object]) -> str | None:
     name = text(violation.get("quotaId")) or text(violation.get("quotaMetric"))
     limit = text(violation.get("quotaValue"))
     return f"{name} ({limit})" if name and limit else name

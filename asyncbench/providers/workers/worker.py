@@ -23,7 +23,7 @@ from asyncbench.providers.garbage import collect_rarely
 from asyncbench.providers.provider import Provider, open_provider
 from asyncbench.providers.secrets import withhold_secret
 from asyncbench.providers.unasked import servers, watching_servers
-from asyncbench.records import Condition, Message, Model, Problem, Request, Trial
+from asyncbench.records import Message, Problem, Request, Trial
 
 # ── Python values over a socket pair, in the order in which they were sent
 
@@ -133,19 +133,19 @@ class Worker:
         """Make calls until the other end of the socket is gone."""
         self._frames = Frames(self._take, self._orphaned.set)
         with deadlines_put_off():
-            await self._make_calls()
+            # Each message of the run is taken as it comes (`_take`).
+            servers().listeners.append(lambda name: self._frames.send(("caught", name)))
+            await asyncio.get_running_loop().create_unix_connection(lambda: self._frames, sock=self._sock)
+            beating = asyncio.create_task(self._beat())
+            self._measure_anew()
+            await self._orphaned.wait()
 
-    async def _make_calls(self) -> None:
-        servers().listeners.append(lambda name: self._frames.send(("caught", name)))
-        await asyncio.get_running_loop().create_unix_connection(lambda: self._frames, sock=self._sock)
-        beating = asyncio.create_task(self._beat())
-        self._measure_anew()
-        await self._orphaned.wait()
-        for task in filter(None, (beating, self._measuring, *self._calls.values())):
-            task.cancel()
-        with contextlib.suppress(Exception):  # nobody is there to hear of it
-            async with asyncio.timeout(CLOSES_WITHIN_S):
-                await asyncio.gather(*(provider.aclose() for provider in self._providers.values()))
+            # The run is gone: nobody waits for what is in flight.
+            for task in filter(None, (beating, self._measuring, *self._calls.values())):
+                task.cancel()
+            with contextlib.suppress(Exception):  # nobody is there to hear of it
+                async with asyncio.timeout(CLOSES_WITHIN_S):
+                    await asyncio.gather(*(provider.aclose() for provider in self._providers.values()))
 
     def _take(self, message: tuple[Any, ...]) -> None:
         kind, *rest = message
@@ -160,8 +160,17 @@ class Worker:
             self._open(*rest)
         elif kind == "caught":  # by another worker
             servers().named(*rest).catch()
-        else:
-            self._learn(*rest)
+        else:  # a way in which models are asked; many requests have it
+            number, model, condition = rest
+            self._ways[number] = Trial(
+                trial_id="",
+                run="",
+                sweep="",
+                problem_set="",
+                problem=NOBODYS,
+                model=model,
+                condition=condition,
+            )
 
     def _open(self, number: int, *opening: Any) -> None:
         """Open a provider before its first call, and say what is wrong with its key or its address."""
@@ -192,12 +201,6 @@ class Worker:
             self._most += model.limits.most_in_flight
             collect_rarely(self._most)
         return provider
-
-    def _learn(self, number: int, model: Model, condition: Condition) -> None:
-        """Learn a way in which models are asked; many requests have it."""
-        self._ways[number] = Trial(
-            trial_id="", run="", sweep="", problem_set="", problem=NOBODYS, model=model, condition=condition
-        )
 
     async def _ask(
         self,

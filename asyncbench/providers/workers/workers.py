@@ -2,8 +2,8 @@
 
 import asyncio
 import itertools
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, Self
 
@@ -40,9 +40,8 @@ class Workers:
         *,
         notify: Notify,
     ) -> None:
-        self.give_up: Notify = (
-            notify  # is called with the reason, when workers die again and again: their calls are lost
-        )
+        # Called with the reason, when workers die again and again: their calls are lost.
+        self.give_up: Notify = notify
         caught = servers()
         callbacks = {
             "notify": notify,
@@ -54,7 +53,10 @@ class Workers:
         caught.listeners.append(self._tell_caught)
         self._notify = notify
         self._homes: dict[str, list[WorkerProcess]] = {}  # by alias
-        for group in _split_by_mode(models):
+        # Models that are asked call by call, and others apart: those have few calls, if any.
+        call_by_call = [model for model in models if model.mode == REALTIME]
+        others = [model for model in models if model.mode != REALTIME]
+        for group in (call_by_call, others):
             for n, model in enumerate(group):
                 self._homes[model.alias] = self._all[n % count :: len(group)]
         self._late_checks = Counter[str]()  # in a row, by alias
@@ -107,9 +109,9 @@ class Workers:
         """Return how a request is asked, with a number: many are asked alike."""
         trial = request.trial
         key = (id(trial.model), id(trial.condition))
-        if (known := self._ways.get(key)) is None:
-            known = self._ways[key] = (next(self._numbers), trial.model, trial.condition)
-        return known
+        if (numbered := self._ways.get(key)) is None:
+            numbered = self._ways[key] = (next(self._numbers), trial.model, trial.condition)
+        return numbered
 
     def _tell_caught(self, server: str) -> None:
         for worker in self._all:
@@ -164,11 +166,3 @@ class WorkerProvider:
 
     async def aclose(self) -> None:
         """Do nothing: a worker closes its connections when it ends."""
-
-
-def _split_by_mode(models: Sequence[Model]) -> Collection[list[Model]]:
-    """Return models that are asked call by call, and others: those have few calls, if any."""
-    groups = defaultdict[bool, list[Model]](list)
-    for model in models:
-        groups[model.mode == REALTIME].append(model)
-    return groups.values()
