@@ -67,7 +67,11 @@ class Replies:
 
         Each is an array with a row for each draw and a column for each cell that is wanted.
         """
-        means, variances, mean_variances, freedoms, shared_errors = np.array(self._estimates).T
+        means = np.array([estimate.mean for estimate in self._estimates])
+        variances = np.array([estimate.variance for estimate in self._estimates])
+        mean_variances = np.array([estimate.mean_variance for estimate in self._estimates])
+        freedoms = np.array([estimate.freedom for estimate in self._estimates])
+        shared_errors = [estimate.shared_error for estimate in self._estimates]
 
         # the calls that are answered
         replied, failed = np.array(self._answers).T
