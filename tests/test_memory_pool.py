@@ -21,7 +21,7 @@ np.ones(31 << 20, np.uint8)  # from now on glibc takes arrays up to this size fr
 arrays, small = [], []
 for _ in range(50):
     arrays.append(np.ones(4 << 20, np.uint8))
-    small.append(bytearray(2000))  # stays, so that the heap cannot shrink
+    small.append(bytearray(100_000))  # stays, above all holes, so that the heap cannot shrink
 arrays.clear()
 
 

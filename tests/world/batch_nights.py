@@ -27,7 +27,6 @@ from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import run_with_options
 from asyncbench.simulator.batches.settings import KINDS, BatchFaultKind as Kind, BatchSettings, FaultName
-from asyncbench.store import salvage
 from tests.servers.vendor_batches import VendorFault
 from tests.sweep_files import Said, entry
 from tests.world.batches import answers_in
@@ -256,7 +255,7 @@ def _without_needless(patch):
     )
     patch.setattr(preparing, "write_forecast", lambda _run: None)
     patch.setattr(preparing, "describe", lambda *_: None)
-    patch.setattr(salvage, "_set_aside", lambda _reserve, _size: None)
+    patch.setattr(os, "posix_fallocate", lambda *_: None)  # no reserve for a full disk
 
 
 _OPENED: dict[str, Any] = {}

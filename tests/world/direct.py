@@ -24,9 +24,8 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from asyncbench.lanes.batches.context import BatchClock
-from asyncbench.providers.anthropic import client as anthropic_client
+from asyncbench.providers import sdk
 from asyncbench.providers.calls import current_call
-from asyncbench.providers.openai import client as openai_client
 from asyncbench.simulator.batches.results import executed_path
 from asyncbench.simulator.questions import Questions
 from asyncbench.simulator.settings import Settings
@@ -170,12 +169,12 @@ class Simulated:
     def reached(self):
         """Let the SDKs that are opened meanwhile reach this simulator."""
 
-        def client(_make, _endpoint, _url):
+        def client(_transport):
             return httpx2.AsyncClient(transport=Transport(self._server, self.broken), timeout=None)
 
         with pytest.MonkeyPatch.context() as patch:
-            for module in (openai_client, anthropic_client):
-                patch.setattr(module, "http_client", client)
+            patch.setattr(sdk.Transport, "client", client)
+            patch.setattr(sdk.SdkProvider, "builds_all", True)
             yield
 
     @contextmanager

@@ -56,12 +56,12 @@ def test_times_count_from_when_a_call_was_due_and_calls_of_the_warm_up_do_not_co
     name = "poisson 8/s #1"
     calls = [call(name, 2 + n / 10, 1 + n / 100) for n in range(80)]
     (found,) = figures([call(name, 1, 99, phase="warmup"), *calls], row(name, calls))
-    p50 = found.times["latency"].at("p50")
+    p50 = found.times["latency"].percentile("p50")
     assert p50.value == pytest.approx(0.25 + 1.39)
     assert p50.low < p50.value < p50.high
-    assert found.times["ttft"].at("p95").value == pytest.approx(0.75)
-    assert found.times["ttfo"].at("p95").value == pytest.approx(1.0)
-    assert found.times["tpot"].at("p50").value == pytest.approx((1.39 - 0.5) / 10)
+    assert found.times["ttft"].percentile("p95").value == pytest.approx(0.75)
+    assert found.times["ttfo"].percentile("p95").value == pytest.approx(1.0)
+    assert found.times["tpot"].percentile("p50").value == pytest.approx((1.39 - 0.5) / 10)
     assert found.late_p99_s == pytest.approx(0.25)
     assert found.late_share == pytest.approx(0.25 / (0.25 + 1.395))
     assert (found.answered_per_s, found.goodput_per_s, found.tokens_per_s) == (8.0, 7.6, 88.0)
@@ -74,7 +74,7 @@ def test_too_few_calls_have_no_percentile_and_say_how_many_it_takes():
     name = "poisson 8/s #1"
     calls = [call(name, 2 + n / 10) for n in range(71)]
     (found,) = figures(calls, row(name, calls))
-    assert found.times["latency"].at("p95") is None
+    assert found.times["latency"].percentile("p95") is None
     assert found.times["latency"].why("p95") == "71 calls, and p95 takes 72"
     assert found.times["latency"].why("p50") == ""
     told = json.loads(json.dumps(data_of(found), allow_nan=False))
@@ -92,7 +92,7 @@ def test_calls_without_an_answer_are_above_all_others_those_never_sent_too():
     dropped = row(name, calls) | {"offered": 100, "dropped": 4}
     (found,) = figures(calls, dropped)
     assert found.times["latency"].endless == found.times["ttft"].endless == found.times["tpot"].endless == 10
-    assert found.times["latency"].at("p50").value == pytest.approx(1.25)
+    assert found.times["latency"].percentile("p50").value == pytest.approx(1.25)
     assert found.times["latency"].why("p95") == "10.0 % of calls have no answer"
     assert found.times["ttft"].why("p95") == "10.0 % of calls have no answer"
     assert data_of(found)["latency"]["p95"]["s"] is None
@@ -132,8 +132,8 @@ def test_repeats_are_pooled_call_by_call_and_those_that_do_not_count_are_left_ou
         row(names[2], bound, verdict="client_bound", client_bound=True),
     )  # fmt: skip
     assert (found.offered, found.seconds, found.met) == (100, 20.0, 50)
-    assert [found.times["latency"].at(name).value for name in ("p50", "p95")] == [1.25, 3.25]
-    assert [one.times["latency"].at("p50").value for one in found.repeats] == [1.25, 3.25]
+    assert [found.times["latency"].percentile(name).value for name in ("p50", "p95")] == [1.25, 3.25]
+    assert [one.times["latency"].percentile("p50").value for one in found.repeats] == [1.25, 3.25]
     assert found.left_out == ("client_bound",)
     assert found.verdict == "missed"  # 50 of 100 calls kept what was promised to 95 %
 

@@ -112,7 +112,7 @@ def test_no_worker_is_started_where_none_could_make_a_call(tmp_path, monkeypatch
         "out": str(tmp_path / "out"),
         "workers": 1,
     }
-    monkeypatch.setattr("asyncbench.run.lanes.Workers", started)
+    monkeypatch.setattr("asyncbench.run.model_clients.Workers", started)
     with monkeypatch.context() as patched:
         patched.setattr("asyncbench.run.state.makes_own_calls", lambda _: True)
         assert run(asked).exit == 0
