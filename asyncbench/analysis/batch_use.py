@@ -1,4 +1,4 @@
-"""Which models were asked in batches of their providers, as reports say it."""
+"""Models that were asked in batches of their providers, in the words of reports."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Reports on results folders: what each says before its figures.
+"""Reports on results folders, and the notes that stand before their figures.
 
 `FolderReport` first says if answers are simulated, `ReportOfChosen` which folders and trials count, and
 `Nothing` why there are no figures.

@@ -1,4 +1,4 @@
-"""Who graded the trials of a folder."""
+"""The graders of the trials of a folder."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Counts that a large results folder keeps: what was counted once is read the next time, in milliseconds.
+"""Counts that a large results folder keeps, so that the next report reads them in milliseconds.
 
     results/night/.counts/41c0…/    one state of the folder: its parts as they are now
         9be2….table, 77ab….rows     what a query of ours gave

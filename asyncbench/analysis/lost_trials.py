@@ -1,4 +1,4 @@
-"""Trials that were truncated or failed: how much an accuracy may be off for them."""
+"""Trials that were truncated or failed, and by how much an accuracy may be off for them."""
 
 from collections.abc import Mapping
 from typing import Final

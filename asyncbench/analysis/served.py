@@ -1,4 +1,4 @@
-"""Which models answered: whether a simulator did, or another model than was asked for."""
+"""The models that answered: a simulator, or another model than was asked for."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping

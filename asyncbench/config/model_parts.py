@@ -1,4 +1,4 @@
-"""Parts of a model's entry: what a gateway asks for, and its price."""
+"""Parts of a model's entry: the extras of a gateway, and the price."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict

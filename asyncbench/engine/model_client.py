@@ -1,4 +1,4 @@
-"""The client of one model: how a run, or a worker of a cluster, hands a model to the engine.
+"""The client of one model, as a run or a worker of a cluster hands it to the engine.
 
 Three objects answer whatever the engine asks. `TrialFeed` has the trials and what earlier runs know of them.
 `ModelCalls` makes a call and says what it takes of limits and money. `TrialRecords` grades replies, keeps

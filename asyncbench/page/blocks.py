@@ -221,11 +221,11 @@ def _kind_rankings(views: FolderViews, standings: Standings) -> Iterator[Values]
         where = f" on the same {problems}" if ranking.paired else f", each on {problems} of its own"
         lines: list[Values] = []
         for line in ranking.lines:
-            asked = places[line.entrant]
-            curve = curves.get((kind, asked))
+            entrant_index = places[line.entrant]
+            curve = curves.get((kind, entrant_index))
             lines.append(
                 {
-                    "asked": asked,
+                    "asked": entrant_index,
                     "place": line.place,
                     "value": line.share,
                     "low": line.interval[0],

@@ -280,7 +280,7 @@ def _united(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
     models = []
     for alias, entry in {entry["alias"]: entry for sweep in sweeps for entry in sweep["models"]}.items():
         # what each sweep asks this model; nothing, where it does not know it
-        asked: list[list[Any]] = [
+        per_sweep: list[list[Any]] = [
             next(
                 (
                     model.get("problems", sweep["problems"])
@@ -291,7 +291,7 @@ def _united(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
             )
             for sweep in sweeps
         ]
-        problems = _joined(*asked)
+        problems = _joined(*per_sweep)
         models.append({**entry, "problems": problems if problems != everything else None})
     return {
         **before,

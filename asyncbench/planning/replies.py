@@ -115,21 +115,21 @@ def estimates(outputs: Mapping[Cell, Sequence[float]], wanted: Iterable[Cell]) -
     if len(task_means) > 1 and task_mean > 0:
         task_error = max(task_error, statistics.variance(task_means) / task_mean**2)
 
-    found: list[Estimate] = []
+    by_cell: list[Estimate] = []
     for cell in wanted:
         replies, by_length = outputs.get(cell, ()), means.get(cell[:4])
         if len(replies) > 1:
             mean, variance = statistics.fmean(replies), statistics.variance(replies)
-            found.append(Estimate(mean, variance, variance / len(replies), len(replies) - 1))
+            by_cell.append(Estimate(mean, variance, variance / len(replies), len(replies) - 1))
         elif replies:
             variance = line_error * replies[0] ** 2
-            found.append(Estimate(replies[0], variance, variance, max(1, len(misses))))
+            by_cell.append(Estimate(replies[0], variance, variance, max(1, len(misses))))
         elif by_length:
             mean = float(np.interp(_length(cell), [*by_length], [*by_length.values()]))
-            found.append(Estimate(mean, line_error * mean**2, shared_error=line_error))
+            by_cell.append(Estimate(mean, line_error * mean**2, shared_error=line_error))
         else:
-            found.append(Estimate(task_mean, task_error * task_mean**2, shared_error=task_error))
-    return found
+            by_cell.append(Estimate(task_mean, task_error * task_mean**2, shared_error=task_error))
+    return by_cell
 
 
 def answer_counts(seen: Mapping[Cell, SeenCell], wanted: Iterable[Cell]) -> list[tuple[float, float]]:

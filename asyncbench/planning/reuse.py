@@ -269,8 +269,8 @@ def _reused_results(
     pairs = ((trial, answer) for trial in trials if (answer := named.answer_to(trial)) is not None)
     while batch := list(islice(pairs, BATCH)):
         ids = pa.array([answer for _, answer in batch], pa.string())
-        asked = (pc.field("provider") == model.provider) & (pc.field("model_id") == model.model_id)
-        wanted = asked & _ANSWERED & pc.field("trial_id").isin(ids)
+        same_model = (pc.field("provider") == model.provider) & (pc.field("model_id") == model.model_id)
+        wanted = same_model & _ANSWERED & pc.field("trial_id").isin(ids)
         read = read_trials(answers.folder, _COLUMNS, wanted).to_pylist()
         rows = {row["trial_id"]: row for row in read if not _reply(row).cut_short}
         results = [

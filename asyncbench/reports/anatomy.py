@@ -220,31 +220,31 @@ class AnatomyReport(FolderReport):
     def _data(self) -> dict[str, object]:
         groups = [
             {
-                **dict(zip(GROUP, found.group, strict=True)),
-                "wrong": found.wrong,
-                "unread": found.unread,
-                "examined": found.examined,
+                **dict(zip(GROUP, finding.group, strict=True)),
+                "wrong": finding.wrong,
+                "unread": finding.unread,
+                "examined": finding.examined,
                 "kinds": [
                     {
                         "kind": kind,
                         "count": times,
-                        "share": times / found.examined,
-                        "examples": [example._asdict() for example in found.examples[kind][:MOST_EXAMPLES]],
+                        "share": times / finding.examined,
+                        "examples": [example._asdict() for example in finding.examples[kind][:MOST_EXAMPLES]],
                     }
-                    for kind, times in found.kinds.items()
+                    for kind, times in finding.kinds.items()
                 ],
-                "flags": dict(found.flags.most_common()),
-                "compared": found.compared,
-                "too_short": found.too_short,
-                "too_long": found.too_long,
-                "wrong_from_left": data_of(found.wrong_at(found.from_left)),
-                "wrong_from_right": data_of(found.wrong_at(found.from_right)),
-                "by_carries": data_of(found.by_carries),
-                "by_chain": data_of(found.by_chain),
-                "digits": _curve_data(self.digits.get(found.group)),
+                "flags": dict(finding.flags.most_common()),
+                "compared": finding.compared,
+                "too_short": finding.too_short,
+                "too_long": finding.too_long,
+                "wrong_from_left": data_of(finding.wrong_at(finding.from_left)),
+                "wrong_from_right": data_of(finding.wrong_at(finding.from_right)),
+                "by_carries": data_of(finding.by_carries),
+                "by_chain": data_of(finding.by_chain),
+                "digits": _curve_data(self.digits.get(finding.group)),
                 **data_of(worth),
             }
-            for found, worth in zip(self.findings, self.worths, strict=True)
+            for finding, worth in zip(self.findings, self.worths, strict=True)
         ]
         cheapest, tersest = self._best
         models = [

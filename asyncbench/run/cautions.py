@@ -1,4 +1,4 @@
-"""Cautions before the first call of a run: what its user should know, and what refuses nothing."""
+"""Cautions before the first call of a run, which its user should know and which refuse nothing."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Records of one run: what is open before it is prepared, and what the steps of its preparation return.
+"""Records of one run: all that is open before it is prepared, and the results of each step.
 
 `opening.open_run` returns an `OpenRun`. Each step of `preparing.prepare` returns one of the records below it.
 A `Run` is all of them together; nothing of it is replaced while it goes on.
@@ -165,7 +165,7 @@ class Run(OpenRun):
         """Return whether earlier runs closed every trial, as far as anybody looked."""
         closed = self.earlier.closed
         trials = sum(map(self.questions.planned, self.models))
-        return bool(closed) and sum(found.done for found in closed.values()) >= trials
+        return bool(closed) and sum(closed_trials.done for closed_trials in closed.values()) >= trials
 
     def is_dealt(self, model: Model) -> bool:
         """Return whether workers of a cluster ask a model. The run makes the few calls of batches."""

@@ -262,8 +262,8 @@ def _wrong(path: Path | None, states: Sequence[JsonObject | None]) -> str | None
     if not entries:
         return "does not belong here: it is a copy, or from an older state of the folder. Move it away"
     with suppress(OSError):  # it cannot be read: it counts as changed
-        found = fingerprint(path)
-        if any(found == (entry["bytes"], entry["digest"]) for entry in entries):
+        actual = fingerprint(path)
+        if any(actual == (entry["bytes"], entry["digest"]) for entry in entries):
             return None
     return "has changed since it was written: it is damaged or was replaced"
 

@@ -262,8 +262,8 @@ def _missing_rows(keys: Mapping[str, _KeyedRows], lost: Collection[str]) -> Iter
         keys: of all rows that are sound, by table.
         lost: tables of which parts are lost, and known to be.
     """
-    closed, asked = keys["trials"].columns, keys["attempts"].columns
-    trials, made, attempts = closed["trial_id"], closed["attempts"], asked["trial_id"]
+    closed, calls = keys["trials"].columns, keys["attempts"].columns
+    trials, made, attempts = closed["trial_id"], closed["attempts"], calls["trial_id"]
     grades = keys["grades"].columns["trial_id"]
     for table, what, ids, counterparts in (
         ("grades", "trials have no grades", trials, grades),
@@ -276,7 +276,7 @@ def _missing_rows(keys: Mapping[str, _KeyedRows], lost: Collection[str]) -> Iter
 
     # A trial tells how many calls were made for it: as many as its last call's number.
     starts = np.flatnonzero(firsts(attempts))
-    last = np.maximum.reduceat(asked["attempt"], starts) if len(starts) else asked["attempt"]
+    last = np.maximum.reduceat(calls["attempt"], starts) if len(starts) else calls["attempt"]
     called = _found(trials, attempts)
     if fewer := int((last[np.searchsorted(attempts[starts], trials[called])] < made[called]).sum()):
         what = f"calls of {fewer:,} trials are missing, so a part is missing. Restore it from a backup"

@@ -347,7 +347,7 @@ def way_of_asking(model: Model, condition: Condition) -> bytes:
         "template": condition.template,
         "digits": condition.digits or None,
     }
-    asked = {
+    settings = {
         "provider": model.provider,
         "base_url": None if model.simulated else model.base_url,
         "api": model.api,
@@ -358,7 +358,7 @@ def way_of_asking(model: Model, condition: Condition) -> bytes:
     }
     replayed = {} if model.replay is None else {"replay": model.replay}  # whose answers are given again
     limits = {"limits": model.compared_limits} if model.compared else {}
-    return orjson.dumps(asked | replayed | limits, option=orjson.OPT_SORT_KEYS)
+    return orjson.dumps(settings | replayed | limits, option=orjson.OPT_SORT_KEYS)
 
 
 class TrialIds:

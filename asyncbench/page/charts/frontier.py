@@ -143,7 +143,11 @@ def _comparable(kinds: KindsByEntrant) -> tuple[KindsByEntrant, set[int]]:
     Those who were asked less than half of all kinds are left out, as long as most entrants remain.
     """
     every = set[int]().union(*kinds.values())
-    widely_asked = {entrant: asked for entrant, asked in kinds.items() if 2 * len(asked) >= len(every)}
+    widely_asked = {
+        entrant: entrant_kinds
+        for entrant, entrant_kinds in kinds.items()
+        if 2 * len(entrant_kinds) >= len(every)
+    }
     compared = widely_asked if 2 * len(widely_asked) > len(kinds) else kinds
     return compared, set.intersection(*compared.values()) if compared else set()
 
@@ -183,11 +187,11 @@ def _spots(rows: Sequence[Row], scale: str, width: float) -> list[tuple[float, f
     room = width - start - 2 * padding
     spots = list[tuple[float, float]]()
     for x, row in zip(scaled, rows, strict=True):
-        left = FREE_AT
+        across = FREE_AT
         if x is not None:
-            left = start + padding + room * ((x - first) / (last - first) if last > first else 0.5)
+            across = start + padding + room * ((x - first) / (last - first) if last > first else 0.5)
         down = (high - row["value"]) / (high - low) if high > low else 0.5
-        spots.append((left, MARGIN + (HEIGHT - 2 * MARGIN) * down))
+        spots.append((across, MARGIN + (HEIGHT - 2 * MARGIN) * down))
     return spots
 
 

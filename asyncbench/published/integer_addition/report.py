@@ -127,8 +127,8 @@ def _bins(
     sizes = sorted(spans, key=lambda size: (size[0] is None, size[0] or 0))
 
     def rate(size: tuple[int | None, int | None], line: RunLine) -> str:
-        found = [entry for entry in bins_of(line) if (entry["first"], entry["last"]) == size]
-        return f"{_rate(found[0]['success_rate'])} of {found[0]['results']:,}" if found else MISSING
+        bins = [entry for entry in bins_of(line) if (entry["first"], entry["last"]) == size]
+        return f"{_rate(bins[0]['success_rate'])} of {bins[0]['results']:,}" if bins else MISSING
 
     columns: Columns[RunLine] = {span(*size): partial(rate, size) for size in sizes}
     yield Sheet.of(title, {**model, **columns}, lines)

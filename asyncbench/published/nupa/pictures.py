@@ -371,13 +371,13 @@ def frame_pictures(shown: Shown) -> Iterator[PublishedPicture]:
         notes=notes,
         **places,
     )
-    told: Mapping[str, tuple[str, Callable[[NupaTask], str]]] = {
+    pictures: Mapping[str, tuple[str, Callable[[NupaTask], str]]] = {
         "table-4": ("Representation of the second operand", lambda task: LETTERS[task.second]),
         "table-5": ("Representation of the answer", lambda task: LETTERS[task.answer]),
         "table-6": ("Up to 20 digits (H) or 100 (E)", lambda task: "H" if task.length_class == 20 else "E"),
     }
-    for name, (title, said) in told.items():
-        rows = [_framed(task, longest=task.length_class, letter=said(task)) for task in paper]
+    for name, (title, letter) in pictures.items():
+        rows = [_framed(task, longest=task.length_class, letter=letter(task)) for task in paper]
         shape = {"scale": "number", "text": "letter", "of_folder": False}
         yield picture(name, title, "map", _frame_rows(rows), "longest", **shape, **places)
     traces = [{**row, "model": shown.named(row), "digits": str(row["longest"])} for row in shown.traces]
@@ -410,8 +410,8 @@ def frame_pictures(shown: Shown) -> Iterator[PublishedPicture]:
 
 def _paper_order(names: Iterable[str]) -> list[str]:
     """Return names of tasks, each once, as the paper's tables have them."""
-    asked = set(names)
-    return [name for name in map(task_name, TASKS.values()) if name in asked]
+    present = set(names)
+    return [name for name in map(task_name, TASKS.values()) if name in present]
 
 
 def _framed(task: NupaTask, **figures: object) -> Row:

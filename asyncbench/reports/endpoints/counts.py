@@ -383,11 +383,11 @@ def _limits(
     for model in models:
         minute, steps = minutes.get(model, {}), by_model.get(model, ())
         answers = [minute.get("most"), *(60 * step.answered_per_s for step in steps)]
-        found = [minute.get("found"), *(60 * step.answered_per_s for step in steps if step.refused)]
+        per_minute = [minute.get("found"), *(60 * step.answered_per_s for step in steps if step.refused)]
         limits[model] = {
             "promised": promised.get(model, {}),
             "told": _set_limits(in_force.get(model, {})),
-            "found": max(filter(None, found), default=None),
+            "found": max(filter(None, per_minute), default=None),
             "most": max(filter(None, answers), default=None),
         }
     return limits

@@ -76,8 +76,8 @@ def _problem_findings(folder: Path) -> Iterator[FolderFinding]:
         problems = pc.unique(read_trials(folder, ["problem_id"])["problem_id"])
     except StoreError:
         return  # a part is damaged, which another finding says
-    found = pc.is_in(problems, value_set=read_problems(folder, ["problem_id"])["problem_id"])
-    if unknown := len(problems.filter(pc.invert(found))):
+    in_folder = pc.is_in(problems, value_set=read_problems(folder, ["problem_id"])["problem_id"])
+    if unknown := len(problems.filter(pc.invert(in_folder))):
         yield FolderFinding(
             place="problems", what=f"{unknown:,} problems of trials are in no problem set; a file is missing"
         )

@@ -189,15 +189,15 @@ async def send_file(
         end: end the response, too.
     """
     with path.open("rb") as file:
-        left = os.fstat(file.fileno()).st_size if size is None else size
-        length = {"content-length": str(left)} if with_length else {}
+        remaining = os.fstat(file.fileno()).st_size if size is None else size
+        length = {"content-length": str(remaining)} if with_length else {}
         response = web.StreamResponse(headers={**HEADERS, **headers, **length})
         if not length:
             response.enable_chunked_encoding()
         await response.prepare(request)
-        while left > 0 and (piece := file.read(min(PIECE, left))):
+        while remaining > 0 and (piece := file.read(min(PIECE, remaining))):
             await response.write(piece)
-            left -= len(piece)
+            remaining -= len(piece)
     if end:
         await response.write_eof()
     return response
