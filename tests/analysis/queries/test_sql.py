@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+from collections import Counter
 from shlex import quote
 
 import duckdb
@@ -230,7 +231,7 @@ def test_what_others_read_in_the_csv_are_the_texts_that_were_written(reader, fol
 
     if reader in ("python", "pandas"):  # which know no NULL
         written = [text or "" for text in written]
-    assert texts() == written
+    assert Counter(texts()) == Counter(written)  # rows of a query without ORDER BY come in any order
     assert sorted(filter(None, written)) == sorted(filter(None, ODD_TEXTS))
 
 

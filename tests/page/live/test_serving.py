@@ -138,7 +138,6 @@ def test_ctrl_c_ends_it_quietly_and_no_file_is_left(tmp_path, monkeypatch):
     assert [*room.iterdir()] == []
 
 
-@pytest.mark.long
 def test_a_program_gets_its_signals_back(night):
     async def served():
         before = signal.getsignal(signal.SIGINT)
