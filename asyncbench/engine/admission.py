@@ -3,7 +3,6 @@
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Final
@@ -11,6 +10,7 @@ from typing import Final
 from asyncbench.engine.guessed_limit import BIN_S, LOST_S, GuessedLimit
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import WORTH_TELLING_S, Gate, Pause, Wait
+from asyncbench.engine.outages import Outages
 from asyncbench.engine.pending_trial import ONE_CALL, PendingTrial
 from asyncbench.engine.telemetry import LoopLag, Minutes
 from asyncbench.engine.throttle import (
@@ -19,7 +19,6 @@ from asyncbench.engine.throttle import (
     RAREST_PROBE_S,
     OverloadDetector,
     Throttle,
-    UnansweredRuns,
 )
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import MOST_IN_FLIGHT, Attempt, Limits, Reply, waits
@@ -177,12 +176,13 @@ NOTIFY_EVERY_S: Final = 600.0  # pauses of one cause: a person need not hear of 
 LONGEST_PAUSE_S: Final = 25 * 3600.0  # a day's limit is back by then; what takes longer is for another run
 LONG_WAIT_S: Final = 600.0  # of a Retry-After: it is about the lane
 LONGEST_OUTAGE_S: Final = 4 * 3600.0  # of a provider that had answered before
-SOON_AGAIN_S: Final = 30.0  # after an outage: a server that breaks down again may bear no more
 NEVER_S: Final = 60.0  # of a pause before any answer of a server that can be reached
 
 ONE_TOO_MANY: Final = frozenset({ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED})
 BROKEN_OFF: Final = frozenset({ErrorKind.TIMEOUT, ErrorKind.UNREACHABLE, ErrorKind.BAD_REPLY})
 BROKEN: Final = frozenset({ErrorKind.TIMEOUT, ErrorKind.UNREACHABLE, ErrorKind.SERVER_ERROR})
+FAILED: Final = ONE_TOO_MANY | BROKEN  # these may begin a pause
+UNANSWERED: Final = FAILED | BROKEN_OFF  # these may be an outage
 
 
 @dataclass(slots=True, kw_only=True)
@@ -211,11 +211,7 @@ class Admission:
     _notified_s: dict[str, float] = field(default_factory=dict)  # by cause of a pause: its last notice
     _held_in_flight: int = 0  # when everything was refused last: at the start of a pause, or at a probe
     _is_outage: bool = False  # in the latest pause calls failed otherwise than for being too many
-    _back_s: float = -math.inf  # when the latest outage was over
-    _unanswered: UnansweredRuns = field(default_factory=UnansweredRuns)
-    _failing_s: float | None = None  # when the first of the latest calls was sent that failed; None: none did
-    _has_broken: bool = False  # one of them failed otherwise than for being too many
-    _before_failures: tuple[OverloadDetector, GuessedLimit] | None = None  # as they were before that
+    _outages: Outages = field(default_factory=Outages)
     _pause_notified: bool = False  # of the present one
     _overload_notified: bool = False  # that answers break off
 
@@ -341,7 +337,7 @@ class Admission:
             self._respect_wait(model, error, at_s)
         paused = self.throttle.closed
         self._follow_failures(pending, kind, at_s)
-        of_now = pending.sent_s >= self.throttle.opened_s and pending.number not in self._unanswered
+        of_now = pending.sent_s >= self.throttle.opened_s and pending.number not in self._outages.unanswered
         made = not (error and error.before_call)
         if made and of_now and not paused and kind not in ONE_TOO_MANY:
             self._note_overload(pending, at_s, broke=kind in BROKEN_OFF)
@@ -393,28 +389,18 @@ class Admission:
 
     def _follow_failures(self, pending: PendingTrial, kind: ErrorKind | None, at_s: float) -> None:
         """Keep what is known before calls fail, and go back to it when their failures were an outage."""
-        if kind in ONE_TOO_MANY | BROKEN | BROKEN_OFF:
-            if self._failing_s is None:
-                self._failing_s, self._has_broken = pending.sent_s, False
-                self._before_failures = copy(self.slots.overload), copy(self._guess)
-            self._has_broken |= kind not in ONE_TOO_MANY
+        if kind in UNANSWERED:
+            broke = kind not in ONE_TOO_MANY
+            self._outages.failed(pending.sent_s, self.slots.overload, self._guess, broke=broke)
             return
-
-        ends_run = self._unanswered.answered(pending.number, pending.sent_s)
-        if self._failing_s is None or pending.sent_s < self._failing_s:
-            return
-        if ends_run and self._has_broken and not self.throttle.closed:
-            self._go_back(at_s, self._failing_s)
-        self._failing_s = None
+        failing_s = self._outages.answered(pending.number, pending.sent_s)
+        if failing_s is not None and not self.throttle.closed:
+            self._go_back(at_s, failing_s)
 
     def _go_back(self, at_s: float, failing_s: float) -> None:
-        """Go on as before calls began to fail: an outage says nothing of what the provider bears.
-
-        One that follows soon after another may: the provider breaks down whenever it is asked so much.
-        """
-        if self._before_failures and failing_s >= self._back_s + SOON_AGAIN_S:
-            self.slots.overload, self._guess = self._before_failures
-            self._back_s = at_s
+        """Go on as before calls began to fail: an outage says nothing of what the provider bears."""
+        if (known := self._outages.known_before(failing_s, at_s)) is not None:
+            self.slots.overload, self._guess = known
         self._guess.interrupted(at_s)
 
     def _note_overload(self, pending: PendingTrial, at_s: float, *, broke: bool) -> None:
@@ -438,7 +424,7 @@ class Admission:
         elif kind in BROKEN:
             self._guess.broke(pending.sent_s)
         is_probe = pending.is_probe and throttle.probing and pending.sent_s >= throttle.probe_sent_s
-        if error is not None and is_probe and kind in ONE_TOO_MANY | BROKEN:
+        if error is not None and is_probe and kind in FAILED:
             soon = not self.gate.limited and throttle.for_refusals and throttle.closed_for(at_s) < LOST_S
             throttle.probe_failed(at_s, wait_s=wait_s, rarest_s=SOON_S if soon else RAREST_PROBE_S)
             self._held_in_flight = self.in_flight
@@ -459,7 +445,7 @@ class Admission:
             self._held_in_flight = self.in_flight
             self._pause_notified = False
             self._record_long_pause(error, at_s)
-        if kind not in ONE_TOO_MANY | BROKEN:
+        if kind not in FAILED:
             self._guess.answered(at_s)
         pending.is_probe = False
 

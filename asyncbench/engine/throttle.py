@@ -7,8 +7,7 @@ answers off when it has too many gets fewer calls at once.
 """
 
 import math
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from asyncbench.engine.limits import respected_wait_s
@@ -238,44 +237,6 @@ class Throttle:
 
 
 # ── The bound on calls in flight, for a server that breaks answers off
-
-
-LONG_RUN: Final = 8  # calls in a row without an answer: an overloaded server answers some of them
-MOST_RUNS: Final = 16  # that are remembered
-
-
-@dataclass(slots=True)
-class UnansweredRuns:
-    """Runs of calls, in the order they were sent, of which none was answered though a later call was.
-
-    For example, a server hangs for 44 seconds and then answers again. The 400 calls sent in that time end by
-    their time limits a minute later. They tell of that outage and not of the calls that are in flight now.
-    """
-
-    _latest: int = 0  # the number of the latest call that was answered
-    _latest_s: float = 0.0  # when it was sent
-    _runs: deque[range] = field(default_factory=lambda: deque(maxlen=MOST_RUNS))  # numbers of calls
-
-    def answered(self, number: int, sent_s: float) -> bool:
-        """Take in that the call of this number was answered; return whether it is the first after a run."""
-        if number > self._latest:
-            run, seconds = range(self._latest + 1, number), sent_s - self._latest_s
-            self._latest, self._latest_s = number, sent_s
-            ends_run = len(run) >= LONG_RUN and seconds >= FIRST_PROBE_S
-            if ends_run:
-                self._runs.append(run)
-            return ends_run
-
-        around = next((run for run in self._runs if number in run), None)
-        if around is not None:
-            self._runs.remove(around)
-            halves = range(around.start, number), range(number + 1, around.stop)
-            self._runs.extend(half for half in halves if len(half) >= LONG_RUN)
-        return False
-
-    def __contains__(self, number: int) -> bool:
-        """Whether the call of this number was sent while nothing was answered."""
-        return any(number in run for run in self._runs)
 
 
 TOLERATED: Final = 0.05  # of all calls: connections break now and then, however few there are
