@@ -38,10 +38,10 @@ class TooLongError(ValueError):
 class Scanner:
     """Finds the events of one stream; each byte is looked at a bounded number of times."""
 
-    __slots__ = ("_after_cr", "_at_start", "_data", "_line", "_most", "_name", "_size", "done")
+    __slots__ = ("_after_cr", "_at_start", "_data", "_line", "_max_bytes", "_name", "_size", "done")
 
     def __init__(self, max_bytes: int) -> None:
-        self._most = max_bytes  # bytes of an event; the last one of a response may repeat the whole reply
+        self._max_bytes = max_bytes  # of an event; the last one of a response may repeat the whole reply
         self.done = False  # the stream said that it is complete
         self._at_start = True  # no line was read yet
         self._line: list[bytes] = []  # the pieces of a line that has not ended yet
@@ -62,7 +62,7 @@ class Scanner:
         self._after_cr = chunk[-1] == 0x0D
         unfinished = lines.pop() if chunk[-1] not in b"\r\n" else b""
         if lines and self._line:
-            lines[0] = self._begun() + lines[0]
+            lines[0] = self._join_line() + lines[0]
         events = self._events(lines)
         if unfinished:
             self._keep(self._line, unfinished)
@@ -70,9 +70,9 @@ class Scanner:
 
     def end(self) -> list[bytes]:
         """Return the data of an event that the end of the stream cut off from its blank line."""
-        return self._events([self._begun(), b""])
+        return self._events([self._join_line(), b""])
 
-    def _begun(self) -> bytes:
+    def _join_line(self) -> bytes:
         line = b"".join(self._line)
         self._size -= len(line) + len(self._line)
         self._line.clear()
@@ -84,49 +84,39 @@ class Scanner:
             self._at_start = False
             lines[0] = lines[0].removeprefix(_BOM)
         for line in lines:
-            if line:
-                self._take(line)
-            else:
-                if self._data:
-                    data = b"\n".join(self._data)
-                    self._data.clear()
-                    self._size = 0
-                    if data.strip() and not self.done:
-                        events.append(_error_object(data) if self._name == _ERROR else data)
-                self._name = b""
-        return events
-
-    def _take(self, line: bytes) -> None:
-        if line.startswith(b"data:"):
-            data = line[5:]
-        elif line.startswith(_DONE):
-            data = line
-        else:  # a comment, which is how servers keep a connection alive, or a field
-            if line.startswith(b"event:"):
+            # Another line is a comment, by which servers keep a connection alive, or a field.
+            if line.startswith((b"data:", _DONE)):
+                data = line.removeprefix(b"data:")
+                if not self._data and data.strip().upper() == _DONE:
+                    self.done = True
+                else:
+                    self._keep(self._data, data)
+            elif line.startswith(b"event:"):
                 self._name = line[6:].strip()[: len(_ERROR) + 1]
-            return
-        if not self._data and data.strip().upper() == _DONE:
-            self.done = True
-        else:
-            self._keep(self._data, data)
+            if line:
+                continue
+
+            # An empty line ends an event.
+            data, name = b"\n".join(self._data), self._name
+            self._data.clear()
+            self._name, self._size = b"", 0
+            if data.strip() and not self.done:
+                if name == _ERROR:  # its data becomes an object that tells an error
+                    error = data if data.lstrip()[:1] == b"{" else orjson.dumps(data.decode(errors="replace"))
+                    data = b'{"error":%s}' % error
+                events.append(data)
+        return events
 
     def _keep(self, pieces: list[bytes], piece: bytes) -> None:
         self._size += len(piece) + 1  # an empty one counts too
-        if self._size > self._most:
-            raise TooLongError(f"it holds an event of more than {self._most:,} bytes")
+        if self._size > self._max_bytes:
+            raise TooLongError(f"it holds an event of more than {self._max_bytes:,} bytes")
         pieces.append(piece)
-
-
-def _error_object(data: bytes) -> bytes:
-    """Return the data of an event of the name `error` as an object that tells one."""
-    return b'{"error":%s}' % (
-        data if data.lstrip()[:1] == b"{" else orjson.dumps(data.decode(errors="replace"))
-    )
 
 
 # ── Replies from streams and bodies
 
-PATIENCE_AFTER_DONE_S: Final = 0.1  # for the end of the body, after which the connection can be used again
+PATIENCE_AFTER_DONE_S: Final = 0.1  # for the end of the body
 # A stream may have so many times the bytes of the longest body: a few letters come in hundreds of them.
 STREAM_SHARE: Final = 16
 _NO_STREAM: Final = (b"{", b"<")  # how an object or a web page begins
@@ -253,18 +243,18 @@ async def read_stream(
 class _Reading:
     __slots__ = (
         *(
-            "_begun",
+            "_has_events",
             "_body",
             "_call",
-            "_flows",
+            "_has_begun",
             "_first_foreign",
             "_foreign",
-            "_held",
+            "_kept_bytes",
             "_key",
-            "_most",
+            "_max_bytes",
             "_notes",
-            "_said",
-            "_said_s",
+            "_lengths",
+            "_length_times_s",
             "_scanner",
         ),
         *("assembly", "chunks_s", "latest_s", "ttfo_s", "ttft_s"),
@@ -273,14 +263,15 @@ class _Reading:
     def __init__(self, assembly: Assembly, call: Call, notes: list[str], max_bytes: int, *, key: str) -> None:
         self.assembly, self._call, self._notes, self._key = assembly, call, notes, key
         self._scanner = Scanner(max_bytes)
-        self._most, self._held = max_bytes, 0  # bytes that may be kept, and that are
-        self._flows = False  # the body has begun
-        self._begun = False  # an event came
+        self._max_bytes, self._kept_bytes = max_bytes, 0  # bytes that may be kept, and that are
+        self._has_begun = False  # the body has begun
+        self._has_events = False  # an event came
         self._foreign, self._first_foreign = 0, ""  # events that are none of the API's; how the first began
         self._body: list[bytes] = []  # what may be no stream, and no event yet
         self.ttft_s: float | None = None
         self.ttfo_s: float | None = None  # the same of the text, whatever was thought before
-        self._said, self._said_s = array("Q"), array("d")  # characters of the text so far, and when they came
+        self._lengths = array("Q")  # characters of the text so far,
+        self._length_times_s = array("d")  # and when they came
         self.chunks_s = array("d")  # the age of the call at each piece
         self.latest_s: float | None = None  # the age of the call at its last bytes
 
@@ -289,13 +280,13 @@ class _Reading:
         return self._scanner.done or self.assembly.ended
 
     def take(self, chunk: bytes) -> None:
-        if not self._flows:
-            self._flows = True
+        if not self._has_begun:
+            self._has_begun = True
             self._call.flows()
         self.latest_s = self._call.age_s()
-        if not self._begun and (self._body or chunk.lstrip()[:1] in _NO_STREAM):
+        if not self._has_events and (self._body or chunk.lstrip()[:1] in _NO_STREAM):
             self._body.append(chunk)
-            self._hold(len(chunk))
+            self._count_kept(len(chunk))
         self._feed(self._scanner.feed(chunk))
 
     def end(self) -> None:
@@ -308,7 +299,7 @@ class _Reading:
 
     def body(self) -> bytes:
         """Return the body that was no stream, whatever its headers say; else nothing."""
-        return b"" if self._begun else b"".join(self._body)
+        return b"" if self._has_events else b"".join(self._body)
 
     def is_complete(self) -> bool:
         with suppress(ProviderError):
@@ -353,14 +344,14 @@ class _Reading:
         return objects
 
     def _note(self, event: Json) -> None:
-        self._begun = True
+        self._has_events = True
         if not event or str(event.get("type")) in _SIGNS_OF_LIFE:
             return  # no word
         self._call.heard()
         if self._call.body_id is None:
             self._call.body_id = body_id(event)
         if length := self.assembly.feed(event):
-            self._hold(length + PIECE)
+            self._count_kept(length + PIECE)
             if self.latest_s is not None:
                 self.chunks_s.append(self.latest_s)
             if self.ttft_s is None:
@@ -368,22 +359,22 @@ class _Reading:
             if self.ttfo_s is None and self.assembly.answers:
                 self.ttfo_s = self.latest_s
             if self.ttfo_s is not None and self.latest_s is not None:
-                self._said.append(length + (self._said[-1] if self._said else 0))
-                self._said_s.append(self.latest_s)
+                self._lengths.append(length + (self._lengths[-1] if self._lengths else 0))
+                self._length_times_s.append(self.latest_s)
 
     def answer_s(self, reply: Reply) -> float | None:
         """Return when the answer began, behind thinking that stands in the text; None: there is no answer."""
         split = split_thinking(reply.text)
         if split.thought is None:
             return self.ttfo_s
-        if split.begins is None or not self._said:
+        if split.begins is None or not self._lengths:
             return None
-        return self._said_s[min(bisect_right(self._said, split.begins), len(self._said) - 1)]
+        return self._length_times_s[min(bisect_right(self._lengths, split.begins), len(self._lengths) - 1)]
 
-    def _hold(self, size: int) -> None:
-        self._held += size
-        if self._held > self._most:
-            raise TooLongError(f"its text is longer than {self._most:,} bytes")
+    def _count_kept(self, size: int) -> None:
+        self._kept_bytes += size
+        if self._kept_bytes > self._max_bytes:
+            raise TooLongError(f"its text is longer than {self._max_bytes:,} bytes")
 
 
 async def _read_to_end(chunks: AsyncIterator[bytes], reading: _Reading, call: Call) -> None:
@@ -392,9 +383,16 @@ async def _read_to_end(chunks: AsyncIterator[bytes], reading: _Reading, call: Ca
         async for chunk in chunks:
             reading.take(chunk)
             if reading.done:
-                await _rest(chunks)
-                return
-        reading.end()
+                break
+        else:
+            reading.end()
+            return
+
+        # Wait a little for the end of the body, whatever it is: then the connection can be used again.
+        with suppress(*_BREAKS, TooLongError):  # a timeout is an OSError
+            async with asyncio.timeout(PATIENCE_AFTER_DONE_S):
+                async for _ in chunks:
+                    pass
     except asyncio.CancelledError:
         if not (call.overdue and reading.is_complete()):
             raise
@@ -434,11 +432,3 @@ def finished_reply(
     reply.request_id, reply.allowances = request_id, response.allowances
     reply.note = safe_line("; ".join(dict.fromkeys(notes)), key=key) or None if notes else None
     return reply
-
-
-async def _rest(chunks: AsyncIterator[bytes]) -> None:
-    """Wait a little for the end of a body whose reply is there; how it ends makes no difference."""
-    with suppress(*_BREAKS, TooLongError):  # a timeout is an OSError
-        async with asyncio.timeout(PATIENCE_AFTER_DONE_S):
-            async for _ in chunks:
-                pass
