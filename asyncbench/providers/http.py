@@ -273,11 +273,11 @@ class _Connector(aiohttp.TCPConnector):
             return None
         if not protocol.due and protocol.has_surplus() and protocol.transport is not None:
             protocol.transport.abort()
-        server, before = protocol.server, protocol.latest
+        server, previous = protocol.server, protocol.latest
         protocol.latest = (hash(request), answer_id)
         has_id = server.ids.unique and answer_id is not None
-        if before is not None and has_id and answer_id == before[1]:
-            if before == protocol.latest:
+        if previous is not None and has_id and answer_id == previous[1]:
+            if previous == protocol.latest:
                 server.ids.note(answer_id)
                 return None
             server.catch()
@@ -396,11 +396,11 @@ def _turned_away(error: aiohttp.ClientHttpProxyError) -> ProviderError:
 
     Of the error only these two are told: the rest is an address, and headers with a password.
     """
-    told = f"the proxy opens no way to the server: HTTP {error.status} {error.message}"
+    message = f"the proxy opens no way to the server: HTTP {error.status} {error.message}"
     if error.status in _ASKS_WHO:
-        told += ". Set HTTPS_PROXY to http://USER:PASSWORD@HOST:PORT, or name the server in NO_PROXY"
+        message += ". Set HTTPS_PROXY to http://USER:PASSWORD@HOST:PORT, or name the server in NO_PROXY"
     kind = ErrorKind.AUTH if error.status in _ASKS_WHO else ErrorKind.UNREACHABLE
-    return ProviderError(kind, safe_line(told, key=""), may_have_been_billed=False, never_sent=True)
+    return ProviderError(kind, safe_line(message, key=""), may_have_been_billed=False, never_sent=True)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -448,11 +448,13 @@ class Door:
         endpoint = self.endpoint
         max_bytes, key = endpoint.most_bytes, endpoint.api_key
         streamed = stream and response.status < 300 and not is_json(response.headers)
+        body = b""
+        if not streamed:  # nearly always it comes at once
+            body = await response.content.readany()
+            if len(body) > max_bytes or not response.content.at_eof():
+                body = await whole_body(response.content.iter_any(), max_bytes, begun=body)
         answer = Response(
-            status=response.status,
-            headers=response.headers,
-            body=b"" if streamed else await _whole_body(response.content, max_bytes),
-            requests_per=endpoint.requests_per,
+            status=response.status, headers=response.headers, body=body, requests_per=endpoint.requests_per
         )
         if streamed:
             chunks = response.content.iter_any()
@@ -462,14 +464,6 @@ class Door:
             hush(error, key=key)
             raise refusal(answer, key=key) from error
         return whole_reply(answer, self.wire, call, key=key)
-
-
-async def _whole_body(content: aiohttp.StreamReader, max_bytes: int) -> bytes:
-    """Return a body of no more than `max_bytes`, which nearly always comes at once; raises TooLongError."""
-    begun = await content.readany()
-    if content.at_eof() and len(begun) <= max_bytes:
-        return begun
-    return await whole_body(content.iter_any(), max_bytes, begun=begun)
 
 
 class HttpProvider:

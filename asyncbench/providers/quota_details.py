@@ -34,26 +34,27 @@ class QuotaDetails:
 
 def quota_details(details: Sequence[object], *, now: float | None = None) -> QuotaDetails:
     """Read the details of a refusal; what is none of Google's tells nothing."""
-    parts = [mapping_in(detail) for detail in details]
-    delay = next(filter(None, (text(detail.get("retryDelay")) for detail in parts)), None)
-    violations = [mapping_in(violation) for detail in parts for violation in items(detail.get("violations"))]
+    objects = [mapping_in(detail) for detail in details]
+    delay = next(filter(None, (text(detail.get("retryDelay")) for detail in objects)), None)
+    violations = [
+        mapping_in(violation) for detail in objects for violation in items(detail.get("violations"))
+    ]
+    quotas = list[str]()
+    for violation in violations:
+        if name := text(violation.get("quotaId")) or text(violation.get("quotaMetric")):
+            limit = text(violation.get("quotaValue"))
+            quotas.append(f"{name} ({limit})" if limit else name)
     none_at_all = any(text(violation.get("quotaValue")) == "0" for violation in violations)
     limited = () if none_at_all else violations
     allowances = tuple(_allowances(limited, delay, time.time() if now is None else now))
-    of_a_day = [limit.reset_s for limit in allowances if limit.period_s == _DAY_S]
+    days_resets_s = [allowance.reset_s for allowance in allowances if allowance.period_s == _DAY_S]
     return QuotaDetails(
-        reasons=tuple(reason.lower() for detail in parts if (reason := text(detail.get("reason")))),
-        quotas=tuple(filter(None, map(_quota_name, violations))),
-        retry_delay=f"{of_a_day[0]:.0f}s" if of_a_day else delay,
+        reasons=tuple(reason.lower() for detail in objects if (reason := text(detail.get("reason")))),
+        quotas=tuple(quotas),
+        retry_delay=f"{days_resets_s[0]:.0f}s" if days_resets_s else delay,
         allowances=allowances,
         none_at_all=none_at_all,
     )
-
-
-def _quota_name(violation: Mapping[str, object]) -> str | None:
-    name = text(violation.get("quotaId")) or text(violation.get("quotaMetric"))
-    limit = text(violation.get("quotaValue"))
-    return f"{name} ({limit})" if name and limit else name
 
 
 def _allowances(

@@ -47,7 +47,7 @@ class _Row(NamedTuple):
     span_s: float | None  # None: the name does not say
 
 
-_PARTS: Final = ("limit", "remaining", "reset")
+_COLUMNS: Final = ("limit", "remaining", "reset")
 _ANTHROPICS_SCOPE: Final = "anthropic"
 _ANTHROPICS_STRICTEST: Final = _Row(_ANTHROPICS_SCOPE, "tokens", None)
 _ITS_OWN: Final = tuple(_Row(_ANTHROPICS_SCOPE, what, None) for what in ("input_tokens", "output_tokens"))
@@ -67,18 +67,24 @@ def allowances(headers: Mapping[str, str], *, requests_per: Span = "minute") -> 
         return ()
     rows: dict[_Row, list[str]] = {}
     for name, written in headers.items():
-        if (place := _place(name)) is not None:
-            row, part = place
-            rows.setdefault(row, ["", "", ""])[part] = written
+        if (cell := _cell(name)) is not None:
+            row, column = cell
+            rows.setdefault(row, ["", "", ""])[column] = written
     if any(row in rows for row in _ITS_OWN):
         rows.pop(_ANTHROPICS_STRICTEST, None)  # a copy of whichever of the others is the strictest
     date = headers.get("date")
-    kept: dict[tuple[str, float], Allowance] = {}
-    for row, parts in rows.items():
-        if (allowed := _allowance(row, parts, date=date, requests_per=requests_per)) is not None:
-            kind = allowed.what, allowed.period_s
-            kept[kind] = _stricter(kept[kind], allowed) if kind in kept else allowed
-    return tuple(kept.values())
+    strictest: dict[tuple[str, float], Allowance] = {}
+    for row, cells in rows.items():
+        if (allowed := _allowance(row, cells, date=date, requests_per=requests_per)) is None:
+            continue
+        kind = allowed.what, allowed.period_s
+        if kind in strictest:
+            both = strictest[kind], allowed
+            limits = [limited.limit for limited in both if limited.limit is not None]
+            tightest = min(both, key=lambda each: math.inf if each.remaining is None else each.remaining)
+            allowed = replace(tightest, limit=min(limits, default=None))
+        strictest[kind] = allowed
+    return tuple(strictest.values())
 
 
 def reset_s(written: str, *, date: str | None = None) -> float | None:
@@ -94,25 +100,25 @@ def reset_s(written: str, *, date: str | None = None) -> float | None:
 
 
 @lru_cache(maxsize=1024)
-def _place(name: str) -> tuple[_Row, int] | None:
-    """Return what a header tells by its name: a row, and which of `_PARTS`; None: nothing that we know."""
+def _cell(name: str) -> tuple[_Row, int] | None:
+    """Return what a header tells by its name: a row, and which of `_COLUMNS`; None: nothing that we know."""
     if match := _NAME.fullmatch(name.lower()):
-        part, scope, counted, span = match.groups()
+        column, scope, counted, span = match.groups()
     elif match := _ANTHROPICS_NAME.fullmatch(name.lower()):
-        (counted, part), scope, span = match.groups(), _ANTHROPICS_SCOPE, None
+        (counted, column), scope, span = match.groups(), _ANTHROPICS_SCOPE, None
     else:
         return None
     what = _COUNTED.get(counted)
-    return None if what is None else (_Row(scope or "", what, _SPANS_S.get(span)), _PARTS.index(part))
+    return None if what is None else (_Row(scope or "", what, _SPANS_S.get(span)), _COLUMNS.index(column))
 
 
-def _allowance(row: _Row, parts: Sequence[str], *, date: str | None, requests_per: Span) -> Allowance | None:
-    told_limit, told_remaining, told_reset = parts
-    limit = _amount(told_limit) or None  # 0: of a server that has none
-    remaining = _amount(told_remaining)
+def _allowance(row: _Row, cells: Sequence[str], *, date: str | None, requests_per: Span) -> Allowance | None:
+    limit_text, remaining_text, reset_text = cells
+    limit = _amount(limit_text) or None  # 0: of a server that has none
+    remaining = _amount(remaining_text)
     if limit is None and remaining is None:
         return None
-    back_s = reset_s(told_reset, date=date) if told_reset else None
+    back_s = reset_s(reset_text, date=date) if reset_text else None
     period_s = row.span_s or _SPANS_S[requests_per if row.what == "requests" else "minute"]
     # OpenAI tells a day's requests for some models: 10,000, of which each takes 8.64 s to be back. A minute's
     # are back within a minute; tokens, which may be owed, are told by the minute alone.
@@ -121,20 +127,10 @@ def _allowance(row: _Row, parts: Sequence[str], *, date: str | None, requests_pe
     return Allowance(what=row.what, period_s=period_s, limit=limit, remaining=remaining, reset_s=back_s)
 
 
-def _stricter(*both: Allowance) -> Allowance:
-    limits = [allowed.limit for allowed in both if allowed.limit is not None]
-    tightest = min(both, key=lambda allowed: math.inf if allowed.remaining is None else allowed.remaining)
-    return replace(tightest, limit=min(limits, default=None))
-
-
 def _amount(written: str) -> float | None:
-    amount = _number(written)
-    return amount if 0 <= amount <= MOST_AMOUNT else None
-
-
-def _number(written: str | None) -> float:
-    """Return a number; NaN: it is none."""
+    """Return a number of requests or tokens; None: it is none."""
     try:
-        return float(written or "")
+        amount = float(written)
     except ValueError:
-        return math.nan
+        return None
+    return amount if 0 <= amount <= MOST_AMOUNT else None  # NaN is not

@@ -66,7 +66,7 @@ class SdkBatches:
     def __init__(self, sdk: BatchCalls, wire: Wire, *, key: str, now: Callable[[], float]) -> None:
         self._sdk, self._wire, self._key, self._now = sdk, wire, key, now
         self.told_at, self.skew_s, self.account = 0.0, 0.0, ""
-        self._least_poll_s = self._asked_s = 0.0
+        self._least_poll_s = self._retry_after_s = 0.0
 
     async def aclose(self) -> None:
         await self._sdk.aclose()
@@ -84,7 +84,7 @@ class SdkBatches:
 
     @property
     def poll_s(self) -> float:
-        return max(self._least_poll_s, self._asked_s)
+        return max(self._least_poll_s, self._retry_after_s)
 
     def _pages(self) -> AsyncGenerator[list[RemoteBatch]]:
         """Yield the batches of the account page by page, those created last first."""
@@ -105,13 +105,13 @@ class SdkBatches:
         whole = Response(status=response.status_code, headers={}, body=b'{"data":%s}' % body)
         try:
             answer = payload(whole, key=self._key)
-            said_of_it = mapping_in(answer["data"])
-            if said_of_it.get("error") and not (said_of_it.get("id") or said_of_it.get("name")):
+            content = mapping_in(answer["data"])
+            if content.get("error") and not (content.get("id") or content.get("name")):
                 raise refusal(replace(whole, body=body), key=self._key)
         except ProviderError as error:
             withhold(error, key=self._key)
             raise
-        return said_of_it or answer
+        return content or answer
 
     async def _save(self, path: str, into: BinaryIO, batch: RemoteBatch) -> None:
         """Write the body of a page of a batch's results to a file; a last line without an end gets one.
@@ -127,21 +127,21 @@ class SdkBatches:
             check_room(into, BYTES_PER_LINE * (batch.requests or 0) if length is None else length, batch.id)
             if length is not None:
                 current_call().allow(SMALL_S + length / BYTES_PER_S)
-            size, begun = 0, bytearray()  # of a line
+            size, unfinished = 0, bytearray()  # of a line
             async with aclosing(response.aiter_bytes(CHUNK)) as chunks:
                 async for chunk in chunks:
                     current_call().heard()
                     size += len(chunk)
-                    begun += chunk
+                    unfinished += chunk
                     if whole := chunk.rfind(b"\n") + 1:
-                        lines = bytes(begun[: len(begun) - len(chunk) + whole])
+                        lines = bytes(unfinished[: len(unfinished) - len(chunk) + whole])
                         await asyncio.to_thread(self._write, lines, into)
-                        begun = begun[len(lines) :]
+                        unfinished = unfinished[len(lines) :]
             if length is not None and length != size:
                 why = f"the file has {size:,} bytes, not {length:,}"
                 raise ProviderError(ErrorKind.BAD_REPLY, why, http_status=response.status_code)
-            if begun:
-                self._write(bytes(begun) + b"\n", into)
+            if unfinished:
+                self._write(bytes(unfinished) + b"\n", into)
 
     def _write(self, lines: bytes, into: BinaryIO) -> None:
         """Write whole lines without the key."""
@@ -167,12 +167,12 @@ class SdkBatches:
 
     def _note(self, response: BatchAnswer) -> None:
         """Note what every reply tells: the vendor's time, and whose batches are seen."""
-        self._asked_s = retry_after_s(response.headers) or 0.0
+        self._retry_after_s = retry_after_s(response.headers) or 0.0
         accounts = [response.headers.get(name, "") for name in ACCOUNTS]
         if any(accounts) or not self.account:
             # A provider that names nobody may show each key other batches.
-            whose = "\n".join(accounts) if any(accounts) else self._key
-            self.account = sha256(whose.encode()).hexdigest()[:16]
+            owner = "\n".join(accounts) if any(accounts) else self._key
+            self.account = sha256(owner.encode()).hexdigest()[:16]
         if date := email.utils.parsedate_tz(response.headers.get("date", "")):
             self.told_at = float(email.utils.mktime_tz(date))
             self.skew_s = self.told_at - self._now()
