@@ -64,15 +64,32 @@ def proxy_of(url: str) -> Proxy | None:
     None stands before this machine, before the metadata service of a cloud, nor before what NO_PROXY names.
 
     Raises:
-        ConfigError: the proxy speaks no HTTP, or its address is none.
+        ConfigError: the proxy speaks no HTTP, or its address is none. No message repeats that address, for it
+            may hold a password.
     """
-    parts = urlsplit(url)
-    proxies = getproxies()
-    variable = parts.scheme if proxies.get(parts.scheme) else "all"
+    proxies, scheme = getproxies(), urlsplit(url).scheme
+    variable = scheme if proxies.get(scheme) else "all"
     address = proxies.get(variable)
     if not address or goes_straight(url, proxies.get("no", "")):
         return None
-    return _read(address, f"{variable.upper()}_PROXY")
+
+    name = f"{variable.upper()}_PROXY"
+    way_out = "Set it to http://HOST:PORT, or name the server in NO_PROXY."
+    proxy = urlsplit(address if "://" in address else f"http://{address}")
+    if proxy.scheme not in _SPEAKS:
+        raise ConfigError(
+            f"{name} names a proxy of the kind {proxy.scheme}, and asyncbench speaks to HTTP proxies "
+            f"alone. {way_out}"
+        )
+    try:
+        host, port = proxy.hostname, proxy.port or _PORTS[proxy.scheme]
+    except ValueError:
+        host, port = None, 0
+    if not host:
+        raise ConfigError(f"{name} holds no address of a proxy. {way_out}")
+    host_in_url = f"[{host}]" if ":" in host else host
+    login = (unquote(proxy.username or ""), unquote(proxy.password or ""))
+    return Proxy(url=f"{proxy.scheme}://{host_in_url}:{port}", login=login if any(login) else None)
 
 
 def goes_straight(url: str, no_proxy: str = "") -> bool:
@@ -85,15 +102,19 @@ def goes_straight(url: str, no_proxy: str = "") -> bool:
     """
     parts = urlsplit(url)
     host, port = _plain(parts.hostname or ""), parts.port or _PORTS.get(parts.scheme)
-    address = _address(host)
+    try:
+        address: _Address | None = ip_address(host.partition("%")[0])
+    except ValueError:
+        address = None
+    address = getattr(address, "ipv4_mapped", None) or address
     if address is not None and (address.is_loopback or address.is_link_local or address.is_unspecified):
         return True
     if host in ("localhost", _METADATA) or host.endswith(".localhost"):
         return True
-    return any(_names(entry, host, address, port) for entry in re.split(r"[\s,]+", no_proxy))
+    return any(_matches(entry, host, address, port) for entry in re.split(r"[\s,]+", no_proxy))
 
 
-def _names(entry: str, host: str, address: _Address | None, port: int | None) -> bool:
+def _matches(entry: str, host: str, address: _Address | None, port: int | None) -> bool:
     """Return whether an entry of NO_PROXY names a host."""
     if entry in ("", "*"):
         return entry == "*"
@@ -116,39 +137,11 @@ def _plain(host: str) -> str:
     return host
 
 
-def _address(host: str) -> _Address | None:
-    try:
-        address = ip_address(host.partition("%")[0])
-    except ValueError:
-        return None
-    return getattr(address, "ipv4_mapped", None) or address
-
-
 def _network(entry: str) -> IPv4Network | IPv6Network | None:
     """Return the addresses that an entry stands for; None: it is no address."""
     with suppress(ValueError):
         return ip_network(re.sub(r"^\[(.*)\](?=/|$)", r"\1", entry), strict=False)
     return None
-
-
-def _read(address: str, variable: str) -> Proxy:
-    """Return a proxy by its address; no message repeats it, for it may hold a password."""
-    way_out = "Set it to http://HOST:PORT, or name the server in NO_PROXY."
-    parts = urlsplit(address if "://" in address else f"http://{address}")
-    if parts.scheme not in _SPEAKS:
-        raise ConfigError(
-            f"{variable} names a proxy of the kind {parts.scheme}, and asyncbench speaks to HTTP proxies "
-            f"alone. {way_out}"
-        )
-    try:
-        host, port = parts.hostname, parts.port or _PORTS[parts.scheme]
-    except ValueError:
-        host, port = None, 0
-    if not host:
-        raise ConfigError(f"{variable} holds no address of a proxy. {way_out}")
-    place = f"[{host}]" if ":" in host else host
-    login = (unquote(parts.username or ""), unquote(parts.password or ""))
-    return Proxy(url=f"{parts.scheme}://{place}:{port}", login=login if any(login) else None)
 
 
 # ── Certificates

@@ -162,7 +162,15 @@ def billed_besides(model: Model, condition: Condition) -> str | None:
     for key, why in _BESIDES.items():
         if params.get(key) is not None:
             return f"`params: {key}` {why}"
-    return _tool(params.get("tools"))
+
+    # The first tool that is not for the client to run.
+    tools = params.get("tools")
+    for tool in tools if isinstance(tools, list) else [] if tools is None else [tools]:
+        fields = tool if isinstance(tool, Mapping) else {"type": tool}
+        kind = fields.get("type") if {"type", "name"} & fields.keys() else next(iter(fields), "{}")
+        if kind not in _CLIENT_TOOLS:
+            return f"the tool {kind!r} in `params: tools` runs at the provider and is billed separately"
+    return None
 
 
 def ignored(params: Mapping[str, object]) -> str | None:
@@ -185,11 +193,11 @@ def bills_besides(model: Model) -> str | None:
 
     Only a vendor's models are known by their names: on a server of one's own a name says nothing of a bill.
     """
-    known = usable_endpoints()
+    vendors = usable_endpoints()
     if model.base_url is None or is_router(model):
-        billed = _bills(known[model.provider])
+        billed = _bills(vendors[model.provider])
     else:
-        billed = any(_is_at(model.base_url, vendor) for vendor in known.values() if _bills(vendor))
+        billed = any(_is_at(model.base_url, vendor) for vendor in vendors.values() if _bills(vendor))
     if not billed:
         return None
     named = model.model_id.split(":")[1] if model.model_id.startswith("ft:") else model.model_id
@@ -205,18 +213,10 @@ def _bills(vendor: KnownEndpoint) -> bool:
 
 def _is_at(address: str, vendor: KnownEndpoint) -> bool:
     """Return whether an address is one of a vendor's, by whatever path or region."""
-    own = urlsplit(vendor.base_url or _OF_SDKS.get(vendor.via, "")).hostname
-    return vendor.is_at(address) or (own is not None and f".{urlsplit(address).hostname}".endswith(f".{own}"))
-
-
-def _tool(tools: object) -> str | None:
-    """Return the first tool that is not for the client to run."""
-    for tool in tools if isinstance(tools, list) else [] if tools is None else [tools]:
-        fields = tool if isinstance(tool, Mapping) else {"type": tool}
-        kind = fields.get("type") if {"type", "name"} & fields.keys() else next(iter(fields), "{}")
-        if kind not in _CLIENT_TOOLS:
-            return f"the tool {kind!r} in `params: tools` runs at the provider and is billed separately"
-    return None
+    if vendor.is_at(address):
+        return True
+    host = urlsplit(vendor.base_url or _OF_SDKS.get(vendor.via, "")).hostname
+    return host is not None and f".{urlsplit(address).hostname}".endswith(f".{host}")
 
 
 # ── What a wire format, an endpoint or a model refuses, before any call; `params` are sent as given ──────
@@ -276,12 +276,12 @@ def wire_complaint(model: Model, quirks: Quirks) -> str | None:
             return (
                 f"{model.provider} does not accept `{name}`. Remove it, or set its own parameter in `params`"
             )
-    budget, most = model.thinking_tokens, model.max_tokens
+    budget, max_tokens = model.thinking_tokens, model.max_tokens
     # Told of by Anthropic; that the others count thinking within the longest reply too is not verified.
-    if budget is not None and most is not None and budget >= most:
+    if budget is not None and max_tokens is not None and budget >= max_tokens:
         return (
-            f"{model.model_id}: max_tokens ({most:,}) includes thinking_tokens ({budget:,}), so it must be "
-            "more. Raise `max_tokens` or lower `thinking_tokens`"
+            f"{model.model_id}: max_tokens ({max_tokens:,}) includes thinking_tokens ({budget:,}), so it "
+            "must be more. Raise `max_tokens` or lower `thinking_tokens`"
         )
     # Gemini and OpenRouter know one or the other in a request; of the latter not verified.
     either = model.api == "contents" or (model.api == "chat" and quirks.thinking)
@@ -392,19 +392,15 @@ def claude_complaint(model: Model) -> str | None:
         )
     if default_max_tokens(model.model_id) is None and model.max_tokens is None:
         return f"the longest reply of {model.model_id} is unknown. Set `max_tokens`"
-    return _complaint_of_thinking(model)
 
-
-def _complaint_of_thinking(model: Model) -> str | None:
-    """Models of other vendors behind this wire format think in ways of their own: only Claude is known."""
-    budget = model.thinking_tokens
+    budget, family = model.thinking_tokens, _family(model.model_id)
     if budget is not None and budget < LEAST_THINKING:
         return f"{model.model_id}: raise `thinking_tokens` from {budget:,} to at least {LEAST_THINKING:,}"
-    if not _family(model.model_id).startswith("claude-"):
-        return None
-    if budget is not None and not _UP_TO_4_6.fullmatch(_family(model.model_id)):
+    if not family.startswith("claude-"):
+        return None  # models of other vendors behind this wire format think in ways of their own
+    if budget is not None and not _UP_TO_4_6.fullmatch(family):
         return f"{model.model_id} accepts no thinking_tokens, as of Claude 4.7. Set `thinking: adaptive`"
-    if model.thinking is not None and _UP_TO_4_5.fullmatch(_family(model.model_id)):
+    if model.thinking is not None and _UP_TO_4_5.fullmatch(family):
         return (
             f"{model.model_id} has no adaptive thinking, like every Claude before 4.6. Set `thinking_tokens`"
         )

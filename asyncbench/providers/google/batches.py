@@ -68,15 +68,17 @@ class GoogleBatches(SdkBatches):
             "x-goog-upload-header-content-length": str(size),
             "x-goog-upload-header-content-type": "application/jsonl",
         }
-        begun, start = f"upload/{VERSION}/files", {"file": {"display_name": name}}
-        async with self._sdk.exchange("post", begun, within_s=60.0, headers=begin, body=start) as response:
+        start_path, start = f"upload/{VERSION}/files", {"file": {"display_name": name}}
+        async with self._sdk.exchange(
+            "post", start_path, within_s=60.0, headers=begin, body=start
+        ) as response:
             self._note(response)
             address = urlsplit(response.headers.get("x-goog-upload-url", ""))
         # Its host is not looked at: the key goes to the one that the sweep names, and no other.
-        place = f"{address.path.lstrip('/')}?{address.query}"
+        path_with_query = f"{address.path.lstrip('/')}?{address.query}"
         finish = {"x-goog-upload-command": "upload, finalize", "x-goog-upload-offset": "0"}
         with path.open("rb") as file:
-            reply = await self._json("post", place, size=size, headers=finish, content=file)
+            reply = await self._json("post", path_with_query, size=size, headers=finish, content=file)
         return id_of({"id": mapping_in(reply.get("file")).get("name")})
 
     async def uploaded(self, name: str, size: int) -> str | None:
@@ -109,7 +111,7 @@ class GoogleBatches(SdkBatches):
         while token is not None:
             query = urlencode({"pageSize": PAGE} | ({"pageToken": token} if token else {}))
             page = await self._json("get", f"{VERSION}/{path}?{query}")
-            yield [mapping_in(one) for one in items(page.get(name))]
+            yield [mapping_in(entry) for entry in items(page.get(name))]
             token = text(page.get("nextPageToken"))
 
     async def cancel(self, batch_id: str) -> RemoteBatch:
@@ -152,18 +154,18 @@ class GoogleBatches(SdkBatches):
     def _batch(self, operation: Mapping[str, object]) -> RemoteBatch:
         fields, response = mapping_in(operation.get("metadata")), mapping_in(operation.get("response"))
         state = (text(fields.get("state")) or "").rpartition("STATE_")[2]
-        status, file = _STATES.get(state, state.lower()), _file_in(response, fields)
+        status, file = _STATES.get(state, state.lower()), _results_file(response, fields)
         counts = {name: _number(count) for name, count in mapping_in(fields.get("batchStats")).items()}
         ran = counts.get("successfulRequestCount") or 0
         ended_at = time_of(fields.get("endTime")) or time_of(fields.get("updateTime"))
         age_s = self._now() + self.skew_s - (ended_at or 0.0)
-        waits = status == "completed" and file is None and ran > 0 and age_s < GIVEN_UP_S
+        is_awaiting_file = status == "completed" and file is None and ran > 0 and age_s < GIVEN_UP_S
         if file is None and ran and status in ("cancelled", "expired"):
             status = _UNKNOWN
         error = mapping_in(operation.get("error"))
         return RemoteBatch(
             id=id_of({"id": operation.get("name")}),
-            ended=(status in _ENDED or status == _UNKNOWN) and not waits,
+            ended=(status in _ENDED or status == _UNKNOWN) and not is_awaiting_file,
             status=status,
             created_at=time_of(fields.get("createTime")) or 0.0,
             ended_at=ended_at if status in _ENDED or status == _UNKNOWN else None,
@@ -180,10 +182,10 @@ def _content(file: str) -> str:
     return f"download/{VERSION}/{file}:download?alt=media"
 
 
-def _file_in(*places: Mapping[str, object]) -> str | None:
-    """Return the file of results, wherever an operation tells it."""
-    nested = (mapping_in(place.get(name)) for place in places for name in ("output", "dest"))
-    files = (place.get(name) for place in (*places, *nested) for name in ("responsesFile", "fileName"))
+def _results_file(*objects: Mapping[str, object]) -> str | None:
+    """Return the file of results, whichever object of an operation tells it."""
+    nested = (mapping_in(fields.get(name)) for fields in objects for name in ("output", "dest"))
+    files = (fields.get(name) for fields in (*objects, *nested) for name in ("responsesFile", "fileName"))
     return next(filter(None, map(text, files)), None)
 
 

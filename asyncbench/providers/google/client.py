@@ -177,7 +177,8 @@ class GoogleProvider:
                     call.flows()
                     if response.status >= 300:
                         body = await whole_body(response.content.iter_any(), self._endpoint.most_bytes)
-                        raise refusal(_response(response, body), key=key)
+                        refused = Response(status=response.status, headers=response.headers, body=body)
+                        raise refusal(refused, key=key)
                     yield OpenAnswer(response)
                 await call.check_answer()
             except (aiohttp.ClientError, OSError, TooLongError) as error:
@@ -244,10 +245,6 @@ def _proxy_arguments(url: str) -> dict[str, Any]:
     """Return the proxy before an address, in the words of `session.post`."""
     proxy = proxy_of(url)
     return proxy.arguments if proxy else {}
-
-
-def _response(response: aiohttp.ClientResponse, body: bytes) -> Response:
-    return Response(status=response.status, headers=response.headers, body=body)
 
 
 async def _error_of(refused: Response) -> Exception | None:

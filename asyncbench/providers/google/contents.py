@@ -15,7 +15,7 @@ from asyncbench.providers.finish_words import (
 )
 from asyncbench.providers.usage import believed, contents_usage, latest
 from asyncbench.providers.wire import Json, Response, finished, items, mapping_in, text
-from asyncbench.records import Finish, Model, Reply, Request, finish_of
+from asyncbench.records import Finish, Reply, Request, finish_of
 
 _ROLES: Final = {"assistant": "model"}
 _BESIDE: Final = ("modelVersion", "responseId", "usageMetadata", *OF_BLOCKED_PROMPTS)
@@ -30,13 +30,21 @@ class ContentsWire:
         """Return what is sent; see `Wire`."""
         model = request.trial.model
         system = None if request.system is None else {"parts": [{"text": request.system}]}
+        thinking = {"thinkingBudget": model.thinking_tokens, "thinkingLevel": model.effort}
+        config = {
+            "temperature": model.temperature,
+            "topP": model.top_p,
+            "seed": model.seed,
+            "maxOutputTokens": model.max_tokens,
+            "thinkingConfig": _drop_none(thinking) or None,
+        }
         body = {
             "contents": [
                 {"role": _ROLES.get(turn.role, turn.role), "parts": [{"text": turn.content}]}
                 for turn in request.messages
             ],
             "systemInstruction": system,
-            "generationConfig": _config_of(model) or None,
+            "generationConfig": _drop_none(config) or None,
         }
         return finished(body, model, request.trial.condition)
 
@@ -46,20 +54,22 @@ class ContentsWire:
         blocked = blocked_prompt(payload)
         if blocked is None and not candidate:
             raise bad_reply(response, "it holds no candidates")
-        answer, thinking = _said(candidate)
-        used = mapping_in(payload.get("usageMetadata")) or None
+        answer, thinking = _answer_and_thinking(candidate)
+        used = mapping_in(payload.get("usageMetadata"))
         usage = None
         if used:
             usage = believed(contents_usage(used), response.notes, answer, thinking, counted=counted)
+        # Gemini says in a header how a call was served, Vertex in its account.
+        tier = response.service_tier or text(used.get("serviceTier")) or text(used.get("trafficType"))
         return Reply(
             text=answer,
             reasoning=thinking or None,
-            finish_reason=_finish_of(candidate, blocked, response),
+            finish_reason=_finish_reason(candidate, blocked, response),
             model_served=text(payload.get("modelVersion")),
             usage=usage,
-            raw_usage=used,
+            raw_usage=used or None,
             request_id=response.request_id,
-            service_tier=_tier_served(response, used or {}),
+            service_tier=tier_word(tier) if tier else None,
             http_status=response.status,
         )
 
@@ -67,37 +77,19 @@ class ContentsWire:
         return _Pieces(self, response)
 
 
-def _tier_served(response: Response, used: Json) -> str | None:
-    """Return how a call was served: Gemini says so in a header, Vertex in its account; None: nobody says."""
-    tier = response.service_tier or text(used.get("serviceTier")) or text(used.get("trafficType"))
-    return tier_word(tier) if tier else None
-
-
-def _config_of(model: Model) -> dict[str, object]:
-    thinking = {"thinkingBudget": model.thinking_tokens, "thinkingLevel": model.effort}
-    config = {
-        "temperature": model.temperature,
-        "topP": model.top_p,
-        "seed": model.seed,
-        "maxOutputTokens": model.max_tokens,
-        "thinkingConfig": _set(thinking) or None,
-    }
-    return _set(config)
-
-
-def _set(fields: Mapping[str, object]) -> dict[str, object]:
+def _drop_none(fields: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _said(candidate: Json) -> tuple[str, str]:
+def _answer_and_thinking(candidate: Json) -> tuple[str, str]:
     """Return what a candidate says, and what it thought before."""
-    parts: dict[bool, list[str]] = {False: [], True: []}
-    for part in map(mapping_in, items(mapping_in(candidate.get("content")).get("parts"))):
-        parts[part.get("thought") is True].append(text(part.get("text")) or "")
-    return "".join(parts[False]), "".join(parts[True])
+    texts: dict[bool, list[str]] = {False: [], True: []}
+    for piece in map(mapping_in, items(mapping_in(candidate.get("content")).get("parts"))):
+        texts[piece.get("thought") is True].append(text(piece.get("text")) or "")
+    return "".join(texts[False]), "".join(texts[True])
 
 
-def _finish_of(candidate: Json, blocked: str | None, response: Response) -> str | None:
+def _finish_reason(candidate: Json, blocked: str | None, response: Response) -> str | None:
     """Return the word that others have for a finish reason; what was blocked, and why, is noted."""
     reason = finish_word(candidate.get("finishReason")) or blocked
     if blocked or finish_of(reason) is Finish.REFUSED:
@@ -137,10 +129,12 @@ class _Pieces:
         self._fields |= fields
         candidates = items(event.get("candidates"))
         candidate = mapping_in(candidates[0]) if candidates else {}
-        answer, thinking = _said(candidate)
+        answer, thinking = _answer_and_thinking(candidate)
         self._answers |= bool(answer)
         self._parts += items(mapping_in(candidate.get("content")).get("parts"))
-        self._candidate |= _set({name: candidate.get(name) for name in ("finishReason", "finishMessage")})
+        self._candidate |= _drop_none(
+            {name: candidate.get(name) for name in ("finishReason", "finishMessage")}
+        )
         length = len(answer) + len(thinking)
         self._counted = bool(used) or (self._counted and not length)
         return length

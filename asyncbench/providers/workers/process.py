@@ -75,7 +75,7 @@ class WorkerProcess:
         self._alive = False  # a process is there
         self._complaint: str | None = None  # about what it was told to open
         self._begun = self._gone = False  # the first process was there; there is none any more
-        self._known = set[int]()  # what the process knows
+        self._sent_numbers = set[int]()  # of what the process was told once
         self._numbers = itertools.count()
         self._heard_s = time.monotonic()
         self._beats: deque[tuple[float, int, float]] = deque(maxlen=BEATS)  # when, calls ended, worst lag
@@ -134,12 +134,12 @@ class WorkerProcess:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                self._process = _started(theirs, self._environment)
+                self._process = _spawn(theirs, self._environment)
             except OSError:
                 ours.close()
                 raise
         self._beats.clear()
-        self._known.clear()
+        self._sent_numbers.clear()
         self._heard_s, self._opening = time.monotonic(), 0
         frames = self._frames = Frames(self._take, self._died)
         await asyncio.get_running_loop().create_unix_connection(lambda: frames, sock=ours)
@@ -209,8 +209,8 @@ class WorkerProcess:
 
     def send_once(self, number: int, message: tuple[Any, ...]) -> None:
         """Tell its process something, under a number, if it does not know it."""
-        if number not in self._known and self._frames is not None:
-            self._known.add(number)
+        if number not in self._sent_numbers and self._frames is not None:
+            self._sent_numbers.add(number)
             self._opening += message[0] == "open"
             self._send(message)
 
@@ -266,7 +266,11 @@ class WorkerProcess:
             what.worker, what.loop_lag_s = self.name, lag_s
             ended.set_result(what)
             return
-        error: Any = what if how == "error" else _fault(*what)
+        error: Any = what
+        if how == "fault":  # of the worker's own code: of the type that it was there, with its traceback
+            name, traceback = what
+            error = type(name, (Exception,), {})()
+            error.add_note(traceback)
         error.worker, error.loop_lag_s = self.name, lag_s  # of a fault, too
         ended.set_exception(error)
 
@@ -323,7 +327,7 @@ def withhold_keys(
     }
 
 
-def _started(theirs: socket.socket, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _spawn(theirs: socket.socket, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     # Not `python -m`, which would first look for libraries in the folder that it is started in.
     program = f"import sys; sys.path[:] = {sys.path!r}; from {worker.__name__} import main; main()"
     return subprocess.Popen(  # noqa: S603  our own module, no shell
@@ -343,10 +347,3 @@ def _end(process: subprocess.Popen[bytes]) -> int:
     except subprocess.TimeoutExpired:
         process.kill()
         return process.wait()
-
-
-def _fault(name: str, text: str) -> Exception:
-    """Return an error of a worker's own code, of the type that it was there and with its traceback."""
-    fault: Exception = type(name, (Exception,), {})()
-    fault.add_note(text)
-    return fault
