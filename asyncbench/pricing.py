@@ -78,7 +78,7 @@ def rates_for(
     *,
     price: Price | None,
     vendor: str | None,
-    at: datetime,
+    moment: datetime,
     tier: str | None = None,
 ) -> Rates | None:
     """Return what a model costs; None when that is unknown.
@@ -88,32 +88,41 @@ def rates_for(
         price: a price given in the sweep; it wins over any table, and holds for every tier but the batches
             that it prices apart.
         vendor: the provider's id in genai-prices, such as `openai`; None: in no table.
-        at: when the request is made, with its time zone; prices change, some with the hour of the day.
+        moment: when the request is made, with its time zone; prices change, some with the hour of the day.
         tier: how it was served (`tier_of`); one without a price of its own is not taken for the standard.
     """
     in_batch = tier is not None and BATCH in tier.split()
     if price is not None and (price.input is not None or (in_batch and isinstance(price.batch, Price))):
         return rates_given(price, batch=in_batch)
     if price is not None and in_batch and isinstance(price.batch, int | float):
-        published = rates_for(model_id, price=None, vendor=vendor, at=at)
-        return published and _part_of(published, _exactly(price.batch))
+        published = rates_for(model_id, price=None, vendor=vendor, moment=moment)
+        return published and _scale(published, _exactly(price.batch))
     if vendor is None:
         return None
-    listed = _published(model_id, vendor=vendor, at=at, tier=tier)
-    names, part = PARTS.get((vendor, tier or ""), (None, Decimal(1)))
+    listed = _published(model_id, vendor=vendor, moment=moment, tier=tier)
+    names, factor = PARTS.get((vendor, tier or ""), (None, Decimal(1)))
     if listed is None and names is not None and model_id.startswith(names):
-        standard = _published(model_id, vendor=vendor, at=at, tier=None)
-        return standard and _part_of(standard, part)
+        standard = _published(model_id, vendor=vendor, moment=moment, tier=None)
+        return standard and _scale(standard, factor)
     return listed
 
 
 def rates_given(price: Price, *, batch: bool = False) -> Rates:
     """Return a price that a sweep gives as rates: that of batches, or of calls in real time."""
-    own = price.batch if batch else None
-    if isinstance(own, Price):
-        price = own
-    part = _exactly(own) if isinstance(own, int | float) else Decimal(1)
-    return Rates(source=SWEEP, brackets=(_bracket_of(price, part),))
+    batch_price = price.batch if batch else None
+    if isinstance(batch_price, Price):
+        price = batch_price
+    factor = _exactly(batch_price) if isinstance(batch_price, int | float) else Decimal(1)
+    rate = factor * _exactly(price.input or 0.0)
+    write = rate if price.cache_write is None else factor * _exactly(price.cache_write)
+    bracket = Bracket(
+        input=rate,
+        cached_input=rate if price.cached_input is None else factor * _exactly(price.cached_input),
+        cache_write=write,
+        cache_write_1h=write,
+        output=factor * _exactly(price.output or 0.0),
+    )
+    return Rates(source=SWEEP, brackets=(bracket,))
 
 
 def rates_at(model_id: str, *, price: Price | None, vendor: str | None) -> RatesAt:
@@ -135,8 +144,8 @@ def _looked_up(
     period: int,
 ) -> Rates | None:
     """Return `rates_for`, remembered for whoever asks of the same model: a look into the table is slow."""
-    at = datetime.fromtimestamp(period * PERIOD_S, UTC)
-    return rates_for(model_id, price=price, vendor=vendor, at=at, tier=tier)
+    moment = datetime.fromtimestamp(period * PERIOD_S, UTC)
+    return rates_for(model_id, price=price, vendor=vendor, moment=moment, tier=tier)
 
 
 def charge(reply: Reply, rates: RatesAt, *, at_s: float, provider: str) -> Charge:
@@ -218,9 +227,9 @@ def most_usd(input_tokens: int, output_tokens: int, rates: Rates) -> Decimal:
     """
     reached = [bracket for bracket in rates.brackets if bracket.above < input_tokens] or rates.brackets[:1]
     millionths = (
-        input_tokens * max(at.input, at.cached_input, at.cache_write, at.cache_write_1h)
-        + output_tokens * at.output
-        for at in reached
+        input_tokens * max(bracket.input, bracket.cached_input, bracket.cache_write, bracket.cache_write_1h)
+        + output_tokens * bracket.output
+        for bracket in reached
     )
     return max(millionths).scaleb(-6)
 
@@ -239,74 +248,63 @@ def dollars_of(pico: int) -> float:
     return float(Decimal(pico).scaleb(-PICO_PLACES))
 
 
-def _bracket_of(price: Price, part: Decimal) -> Bracket:
-    """Return a price as a bracket; `part`: of it that is charged."""
-    rate = part * _exactly(price.input or 0.0)
-    write = rate if price.cache_write is None else part * _exactly(price.cache_write)
-    return Bracket(
-        input=rate,
-        cached_input=rate if price.cached_input is None else part * _exactly(price.cached_input),
-        cache_write=write,
-        cache_write_1h=write,
-        output=part * _exactly(price.output or 0.0),
-    )
-
-
-def _part_of(rates: Rates, part: Decimal) -> Rates:
-    if part == 1:
+def _scale(rates: Rates, factor: Decimal) -> Rates:
+    """Return the part of rates that is charged."""
+    if factor == 1:
         return rates
     kinds = [name for name in Bracket.__slots__ if name != "above"]
     brackets = (
-        replace(bracket, **{kind: part * getattr(bracket, kind) for kind in kinds})
+        replace(bracket, **{kind: factor * getattr(bracket, kind) for kind in kinds})
         for bracket in rates.brackets
     )
-    return Rates(source=f"{part} of {rates.source}", brackets=tuple(brackets))
+    return Rates(source=f"{factor} of {rates.source}", brackets=tuple(brackets))
 
 
 def _exactly(usd: float) -> Decimal:
     return Decimal(str(usd))  # the shortest text that reads back: what was written in the sweep
 
 
-def _published(model_id: str, *, vendor: str, at: datetime, tier: str | None) -> Rates | None:
+def _published(model_id: str, *, vendor: str, moment: datetime, tier: str | None) -> Rates | None:
     import genai_prices
 
     nothing = genai_prices.Usage(input_tokens=0, output_tokens=0)
     try:
-        price = genai_prices.calc_price(nothing, model_id, provider_id=vendor, genai_request_timestamp=at)
+        price = genai_prices.calc_price(nothing, model_id, provider_id=vendor, genai_request_timestamp=moment)
     except LookupError:  # no such vendor, or no such model there
         return None
-    prices = price.model_price if tier is None else _of_tier(price, tier, at)
+    prices = price.model_price if tier is None else _tier_prices(price, tier, moment)
     brackets = _brackets(prices) if prices else ()
-    if not brackets or not all(map(_is_money, brackets)):
+    # Tokens cost no NaN, nothing negative and nothing beyond money, whatever a table says.
+    kinds = [name for name in Bracket.__slots__ if name != "above"]
+    costs = (getattr(bracket, kind) for bracket in brackets for kind in kinds)
+    if not brackets or not all(cost.is_finite() and 0 <= cost <= MOST_USD for cost in costs):
         return None
     return Rates(source=f"genai-prices {genai_prices.__version__}", brackets=brackets)
 
 
-def _is_money(bracket: Bracket) -> bool:
-    """Return whether tokens can cost what a table says: no NaN, nothing negative, nothing beyond money."""
-    rates = (getattr(bracket, kind) for kind in Bracket.__slots__ if kind != "above")
-    return all(rate.is_finite() and 0 <= rate <= MOST_USD for rate in rates)
-
-
-def _of_tier(price: PriceCalculation, tier: str, at: datetime) -> ModelPrice | None:
+def _tier_prices(price: PriceCalculation, tier: str, moment: datetime) -> ModelPrice | None:
     """Return a model's price in a tier; None where the table has none (asked itself, it says the standard).
 
     A variant may leave cached tokens at the standard price (Gemini's batches), never input or output.
     """
-    if not any(price.model is own for own in price.provider.models):
+    if not any(price.model is model for model in price.provider.models):
         return None  # another vendor's model: its tiers are not sold here
     for variant in price.model.price_variants or ():
         matches = variant.when.keys() <= TIER_KEYS and list(variant.when.values()) == [tier]
-        active = variant.constraint is None or variant.constraint.active(at)
+        active = variant.constraint is None or variant.constraint.active(moment)
         if matches and active and None not in (variant.prices.input_mtok, variant.prices.output_mtok):
-            return price.model.get_prices(at, variant.when)
+            return price.model.get_prices(moment, variant.when)
     return None
 
 
 def _brackets(prices: ModelPrice) -> tuple[Bracket, ...]:
     """Return every bracket of a published price; none where a part of the bill is in no token count."""
     input_, output = prices.input_mtok, prices.output_mtok
-    if input_ is None or output is None or _billed_apart(prices):
+    # Requests, or some of the output (thoughts, citations, pictures, sound, film), may cost extra. Only who
+    # makes such output has a price of it; input of other kinds, and searches, must be asked for.
+    outputs = (name for name in vars(prices) if name.startswith("output_") and name != "output_mtok")
+    billed_apart = any(getattr(prices, name) is not None for name in ("requests_kcount", *outputs))
+    if input_ is None or output is None or billed_apart:
         return ()
     cached = input_ if prices.cache_read_mtok is None else prices.cache_read_mtok
     write = input_ if prices.cache_write_mtok is None else prices.cache_write_mtok
@@ -324,15 +322,6 @@ def _brackets(prices: ModelPrice) -> tuple[Bracket, ...]:
         )
         for start in sorted({-1, *starts})
     )
-
-
-def _billed_apart(prices: ModelPrice) -> bool:
-    """Whether requests, or some of the output (thoughts, citations, pictures, sound, film), cost extra.
-
-    Only who makes such output has a price of it; input of other kinds, and searches, must be asked for.
-    """
-    kinds = (name for name in vars(prices) if name.startswith("output_") and name != "output_mtok")
-    return any(getattr(prices, name) is not None for name in ("requests_kcount", *kinds))
 
 
 def _rate(price: Decimal | TieredPrices, start: int) -> Decimal:

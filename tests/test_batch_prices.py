@@ -30,7 +30,7 @@ def sweep(model=KNOWN, *, budget=1.0, batch=None, **keys):
 
 
 def first_rates(price, tier):
-    rates = rates_for("any", price=price, vendor="openai", at=AT, tier=tier)
+    rates = rates_for("any", price=price, vendor="openai", moment=AT, tier=tier)
     assert rates is not None
     bracket = rates.brackets[0]
     return bracket.input, bracket.cached_input, bracket.output
@@ -125,7 +125,7 @@ def test_a_request_of_a_batch_is_held_at_the_batch_price_and_its_second_try_in_r
 
 def test_a_batch_price_alone_is_a_part_of_the_published_price():
     whole, half = (
-        rates_for("gpt-5-mini", price=price, vendor="openai", at=AT, tier=tier)
+        rates_for("gpt-5-mini", price=price, vendor="openai", moment=AT, tier=tier)
         for price, tier in ((None, None), (Price(batch=0.3), BATCH))
     )
     assert whole is not None
@@ -134,8 +134,8 @@ def test_a_batch_price_alone_is_a_part_of_the_published_price():
     for ours, theirs in zip(half.brackets, whole.brackets, strict=True):
         assert (ours.input, ours.output) == (Decimal("0.3") * theirs.input, Decimal("0.3") * theirs.output)
     alone = Price(batch=0.3)
-    assert rates_for("gpt-5-mini", price=alone, vendor="openai", at=AT) == whole
-    assert rates_for("gpt-9-huge", price=alone, vendor="openai", at=AT, tier=BATCH) is None
+    assert rates_for("gpt-5-mini", price=alone, vendor="openai", moment=AT) == whole
+    assert rates_for("gpt-9-huge", price=alone, vendor="openai", moment=AT, tier=BATCH) is None
 
 
 @pytest.mark.parametrize("batch", [0.5, {"input": 0.2, "output": 2}], ids=["part", "own"])

@@ -30,13 +30,13 @@ TOKENS = st.integers(min_value=0, max_value=400_000)
 
 
 def published(vendor: str, model_id: str) -> Rates:
-    rates = rates_for(model_id, price=None, vendor=vendor, at=AT)
+    rates = rates_for(model_id, price=None, vendor=vendor, moment=AT)
     assert rates is not None
     return rates
 
 
 def sweep(price: Price) -> Rates:
-    rates = rates_for("any", price=price, vendor="openai", at=AT)
+    rates = rates_for("any", price=price, vendor="openai", moment=AT)
     assert rates is not None
     return rates
 
@@ -153,7 +153,7 @@ def test_every_priced_model_of_the_table_costs_what_the_table_makes_of_it():
         output_tokens=77,
     )
     models = [(vendor.id, model.id) for vendor in providers for model in vendor.models]
-    rates = {at: rates_for(at[1], price=None, vendor=at[0], at=AT) for at in models}
+    rates = {at: rates_for(at[1], price=None, vendor=at[0], moment=AT) for at in models}
     priced = [at for at in models if rates[at] is not None]
 
     assert len(priced) > 1_500
@@ -176,7 +176,7 @@ def test_every_priced_model_of_the_table_costs_what_the_table_makes_of_it():
     ],
 )
 def test_an_unknown_price_is_none_and_so_is_the_cost(vendor, model_id):
-    rates = rates_for(model_id, price=None, vendor=vendor, at=AT)
+    rates = rates_for(model_id, price=None, vendor=vendor, moment=AT)
 
     assert rates is None
     assert cost_usd(ONE_EACH, rates) is None
@@ -213,7 +213,7 @@ def test_a_free_model_costs_exactly_nothing():
 
 
 def test_the_price_in_the_sweep_wins_over_the_table():
-    rates = rates_for("gpt-5-mini", price=Price(input=1, output=3), vendor="openai", at=AT)
+    rates = rates_for("gpt-5-mini", price=Price(input=1, output=3), vendor="openai", moment=AT)
 
     assert cost_usd(Usage(input_tokens=2_000_000, output_tokens=1_000_000), rates) == 5.0
     assert rates is not None
@@ -268,7 +268,7 @@ def test_the_source_says_which_version_of_the_table():
     ],
 )
 def test_a_tier_has_its_own_price(vendor, model_id, tier, input_, cached, output):
-    rates = rates_for(model_id, price=None, vendor=vendor, at=AT, tier=tier)
+    rates = rates_for(model_id, price=None, vendor=vendor, moment=AT, tier=tier)
 
     assert rates is not None
     (bracket,) = rates.brackets
@@ -294,13 +294,13 @@ def test_a_tier_has_its_own_price(vendor, model_id, tier, input_, cached, output
     ],
 )
 def test_a_tier_without_a_price_is_not_taken_for_the_standard(vendor, model_id, tier):
-    assert rates_for(model_id, price=None, vendor=vendor, at=AT, tier=tier) is None
+    assert rates_for(model_id, price=None, vendor=vendor, moment=AT, tier=tier) is None
 
 
 def test_a_tier_has_no_price_before_its_price_was_known():
     before, since = (
-        rates_for("gpt-5-mini", price=None, vendor="openai", at=AT.replace(month=10, day=day), tier="flex")
-        for day in (11, 12)
+        rates_for("gpt-5-mini", price=None, vendor="openai", moment=moment, tier="flex")
+        for moment in (AT.replace(month=10, day=11), AT.replace(month=10, day=12))
     )
 
     assert before is None
@@ -325,7 +325,7 @@ def test_every_tier_of_the_table_costs_what_the_table_makes_of_it():
     compared = 0
     for vendor, model, when in sold:
         (tier,) = when.values()
-        rates = rates_for(model.id, price=None, vendor=vendor, at=AT, tier=tier)
+        rates = rates_for(model.id, price=None, vendor=vendor, moment=AT, tier=tier)
         if rates is not None:
             compared += 1
             assert cost_usd(usage, rates) == judged_by_genai_prices(vendor, model.id, usage, when)

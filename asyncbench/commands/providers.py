@@ -41,10 +41,10 @@ def models(
 
     at = datetime.now(UTC)
     if provider is None:
-        lines = endpoint_rows(os.environ, at=at)
+        lines = endpoint_rows(os.environ, moment=at)
         typer.echo(endpoints_as_json(lines) if as_json else endpoints_as_text(lines))
         return
-    listed = models_of(provider, at=at)
+    listed = models_of(provider, moment=at)
     typer.echo(models_as_json(listed) if as_json else models_as_text(listed))
 
 

@@ -202,7 +202,7 @@ def price_text(model: str) -> str | None:
     """Return the price of `provider/model id` as a person reads it; None: it is unknown."""
     provider, _, model_id = model.partition("/")
     endpoint = known_endpoints()[provider]
-    rates = rates_for(model_id, price=None, vendor=endpoint.prices, at=datetime.now(UTC))
+    rates = rates_for(model_id, price=None, vendor=endpoint.prices, moment=datetime.now(UTC))
     if rates is None:
         return None
     first = rates.brackets[0]

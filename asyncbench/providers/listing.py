@@ -14,7 +14,7 @@ from asyncbench.tables.screen import fitted
 RATES = ("input", "cached_input", "cache_write", "cache_write_1h", "output")
 
 
-def endpoint_rows(env: Mapping[str, str], *, at: datetime) -> tuple[dict[str, Any], ...]:  # Any: JSON
+def endpoint_rows(env: Mapping[str, str], *, moment: datetime) -> tuple[dict[str, Any], ...]:  # Any: JSON
     """Return the table of endpoints, as far as this machine can use them; `env` is where keys would be."""
     return tuple(
         {
@@ -31,7 +31,7 @@ def endpoint_rows(env: Mapping[str, str], *, at: datetime) -> tuple[dict[str, An
             "batch_part": endpoint.batch.part if endpoint.batches else None,
             "batch_ways": _batch_ways(endpoint),
             # None: no price table knows this vendor.
-            "priced_models": len(_priced(endpoint, at)) if endpoint.prices else None,
+            "priced_models": len(_priced(endpoint, moment)) if endpoint.prices else None,
             "simulated": endpoint.simulated,
         }
         for name, endpoint in usable_endpoints().items()
@@ -50,8 +50,8 @@ def endpoints_as_text(endpoints: Sequence[Mapping[str, Any]]) -> str:
     head = ("provider", "via", "api", "base URL", "key variable", "set", "batches", "priced models")
     rows = []
     for row in endpoints:
-        own = row["base_url"] or ("asyncbench's simulator" if row["simulated"] else "its own")
-        address = f"you set it: {row['base_url']}" if row["needs_base_url"] else own
+        fixed = row["base_url"] or ("asyncbench's simulator" if row["simulated"] else "its own")
+        address = f"you set it: {row['base_url']}" if row["needs_base_url"] else fixed
         key_set = {True: "yes", False: "no", None: "-"}[row["key_set"]]
         priced = "-" if row["priced_models"] is None else f"{row['priced_models']:,}"
         named = (row["name"], row["via"], ", ".join(row["apis"]), address, row["key_env"] or "-")
@@ -64,7 +64,7 @@ def endpoints_as_json(endpoints: Sequence[Mapping[str, Any]]) -> str:
     return json.dumps(endpoints, indent=2)
 
 
-def models_of(provider: str, *, at: datetime) -> tuple[Published, ...]:
+def models_of(provider: str, *, moment: datetime) -> tuple[Published, ...]:
     """Return the models of a provider whose prices are known, by name.
 
     Raises:
@@ -77,11 +77,11 @@ def models_of(provider: str, *, at: datetime) -> tuple[Published, ...]:
         raise ConfigError(
             f"no prices of {provider} are known. Name any of its models in a sweep, with its `price`."
         )
-    return _priced(endpoint, at)
+    return _priced(endpoint, moment)
 
 
-def _priced(endpoint: KnownEndpoint, at: datetime) -> tuple[Published, ...]:
-    sold = published(endpoint.prices or "", at=at)
+def _priced(endpoint: KnownEndpoint, moment: datetime) -> tuple[Published, ...]:
+    sold = published(endpoint.prices or "", moment=moment)
     return tuple(model for model in sold if endpoint.serves(model.model_id))
 
 
@@ -93,7 +93,7 @@ _NOT_FOR_TEXT: Final = re.compile(r"audio|image|tts|transcribe|realtime|search|e
 def _newest_first(model: Published) -> tuple[bool, int, int, str]:
     """Return where a model stands in a list: by its version, and those that are not for text last."""
     version = _VERSION.search(model.model_id)
-    major, minor = (int(part or 0) for part in version.groups()) if version else (0, 0)
+    major, minor = (int(number or 0) for number in version.groups()) if version else (0, 0)
     return bool(_NOT_FOR_TEXT.search(model.model_id)), -major, -minor, model.model_id
 
 
@@ -105,12 +105,12 @@ def models_as_text(models: Sequence[Published]) -> str:
     head = ("model", "input tokens over", "input", "cached input", "output")
     rows = []
     for model in sorted(models, key=_newest_first):
-        for place, bracket in enumerate(model.rates.brackets):
+        name = model.model_id  # in the first of its lines
+        for bracket in model.rates.brackets:
             above = f"{bracket.above:,}" if bracket.above >= 0 else ""
             rates = (bracket.input, bracket.cached_input, bracket.output)
-            rows.append(
-                (model.model_id if place == 0 else "", above, *(f"{rate.normalize():f}" for rate in rates))
-            )
+            rows.append((name, above, *(f"{rate.normalize():f}" for rate in rates)))
+            name = ""
     source = models[0].rates.source if models else "no price table"
     return f"USD per million tokens ({source})\n{fitted(head, rows, labels=1)}"
 
@@ -145,8 +145,8 @@ def models_at(base_url: str, key: str) -> tuple[tuple[str, ...], str]:
     headers = {"authorization": f"Bearer {key}", "api-key": key} if key else {}
     try:
         check_certificates()
-        way = proxy_of(base_url)
-        proxy = None if way is None else httpx2.Proxy(way.url, auth=way.login)
+        route = proxy_of(base_url)
+        proxy = None if route is None else httpx2.Proxy(route.url, auth=route.login)
         tls = httpx2.create_ssl_context()
         with httpx2.Client(
             trust_env=False, verify=tls, proxy=proxy, timeout=WAIT_S, headers=headers

@@ -43,22 +43,22 @@ class Published:
     rates: Rates
 
 
-def published(vendor: str, *, at: datetime) -> tuple[Published, ...]:
+def published(vendor: str, *, moment: datetime) -> tuple[Published, ...]:
     """Return the models that a vendor sells by tokens alone, its own and others', by name.
 
     Args:
         vendor: the provider's id in genai-prices.
-        at: when, with its time zone: prices change.
+        moment: when, with its time zone: prices change.
     """
     from genai_prices.data_snapshot import get_snapshot
 
     vendors = {seller.id: seller for seller in get_snapshot().providers}
-    sold = [vendors[vendor], *(vendors[other] for other in vendors[vendor].fallback_model_providers or ())]
+    sellers = [vendor, *(vendors[vendor].fallback_model_providers or ())]
     by_name = {}
-    for model in (model for seller in sold for model in seller.models):
+    for model in (model for seller in sellers for model in vendors[seller].models):
         # Not every model is priced by its own id: some vendors put a path before it.
         for name in (model.id, *_exact(model.match)):
-            if (rates := rates_for(name, price=None, vendor=vendor, at=at)) is not None:
+            if (rates := rates_for(name, price=None, vendor=vendor, moment=moment)) is not None:
                 by_name[name] = Published(model_id=name, rates=rates)
                 break
     return tuple(by_name[name] for name in sorted(by_name))

@@ -50,7 +50,7 @@ def folder(tmp_path, monkeypatch):
 def test_every_starter_is_priced_and_reached_by_a_key_alone(provider):
     endpoint = known_endpoints()[provider]
     for model_id in starters()[provider].models:
-        assert rates_for(model_id, price=None, vendor=endpoint.prices, at=datetime.now(UTC)), model_id
+        assert rates_for(model_id, price=None, vendor=endpoint.prices, moment=datetime.now(UTC)), model_id
     assert endpoint.key_env
     assert endpoint.base_url_form is None
 

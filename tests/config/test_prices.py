@@ -47,7 +47,7 @@ def test_a_published_price_that_is_no_money_is_unknown(price, is_known):
     set_custom_snapshot(table)
     try:
         now = datetime(2026, 11, 20, tzinfo=UTC)
-        rates = rates_for("gpt-5-mini", price=None, vendor="openai", at=now)
+        rates = rates_for("gpt-5-mini", price=None, vendor="openai", moment=now)
     finally:
         set_custom_snapshot(None)
     assert (rates is not None) is is_known

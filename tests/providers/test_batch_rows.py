@@ -39,7 +39,7 @@ def test_the_table_tells_who_has_batches_and_which_were_never_tried():
 
 @pytest.mark.long
 def test_models_shows_it_as_text_and_json():
-    lines = endpoint_rows({}, at=datetime(2026, 11, 22, tzinfo=UTC))
+    lines = endpoint_rows({}, moment=datetime(2026, 11, 22, tzinfo=UTC))
     told = {line["name"]: line["batches"] for line in json.loads(endpoints_as_json(lines))}
     assert (told["openai"], told["azure"], told["gemini"], told["vllm"]) == (
         "proven",

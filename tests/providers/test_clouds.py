@@ -338,7 +338,7 @@ def test_prices_are_those_of_where_a_model_is_computed(name, input_usd):
 
 @pytest.mark.parametrize("provider", ["bedrock", "vertex-anthropic"])
 def test_models_that_are_no_claude_are_neither_listed_nor_asked(provider):
-    listed = [model.model_id for model in models_of(provider, at=datetime.now(UTC))]
+    listed = [model.model_id for model in models_of(provider, moment=datetime.now(UTC))]
     assert len(listed) > 10
     assert all("claude" in name for name in listed)
     entry = {"model": f"{provider}/some-llama", "max_tokens": 9}
@@ -348,7 +348,7 @@ def test_models_that_are_no_claude_are_neither_listed_nor_asked(provider):
 
 @pytest.mark.parametrize("provider", ["gemini", "google", "vertex"])
 def test_the_doors_of_gemini_neither_list_nor_ask_claude(provider):
-    listed = [model.model_id for model in models_of(provider, at=datetime.now(UTC))]
+    listed = [model.model_id for model in models_of(provider, moment=datetime.now(UTC))]
     assert any("gemma" in name for name in listed)
     assert not any("claude" in name for name in listed)
     entry = {"model": f"{provider}/claude-haiku-4-5", "max_tokens": 9}

@@ -40,7 +40,7 @@ def test_a_row_names_an_adapter_and_wire_formats_that_it_can_carry(name):
 @pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in ROWS if known_endpoints()[name].prices])
 def test_a_vendor_that_a_row_names_is_in_the_price_table_and_sells_models(name):
-    assert published(str(known_endpoints()[name].prices), at=AT)
+    assert published(str(known_endpoints()[name].prices), moment=AT)
 
 
 @each_row("name", ROWS)

@@ -64,7 +64,7 @@ def test_who_answered_is_compared_by_name(asked, served, same):
 
 
 def test_published_models_are_sorted_and_each_has_a_price():
-    models = published("openai", at=AT)
+    models = published("openai", moment=AT)
     ids = [one.model_id for one in models]
     assert "gpt-4.1-mini" in ids
     assert ids == sorted(set(ids))
@@ -72,12 +72,12 @@ def test_published_models_are_sorted_and_each_has_a_price():
 
 
 def test_a_vendor_that_puts_a_path_before_its_models_lists_what_a_sweep_would_name():
-    starts = {model.model_id.partition("/")[0] for model in published("fireworks", at=AT)}
+    starts = {model.model_id.partition("/")[0] for model in published("fireworks", moment=AT)}
     assert starts == {"accounts"}
 
 
 def test_endpoints_tell_whether_a_key_is_set_and_never_its_value():
-    lines = endpoint_rows({"XAI_API_KEY": VALUE, "GROQ_API_KEY": " "}, at=AT)
+    lines = endpoint_rows({"XAI_API_KEY": VALUE, "GROQ_API_KEY": " "}, moment=AT)
     found = {one["name"]: one["key_set"] for one in lines}
     assert (found["xai"], found["groq"], found["openai"], found["ollama"]) == (True, False, False, None)
     for shown in (endpoints_as_text(lines), endpoints_as_json(lines)):
@@ -86,20 +86,20 @@ def test_endpoints_tell_whether_a_key_is_set_and_never_its_value():
 
 
 def test_a_vendors_models_show_every_long_context_tier():
-    text = models_as_text(models_of("anthropic", at=AT))
+    text = models_as_text(models_of("anthropic", moment=AT))
     rows = [line.split() for line in text.splitlines()]
     assert ["claude-sonnet-4-5", "3", "0.3", "15"] in rows
     assert ["200,000", "6", "0.6", "22.5"] in rows
 
 
 def test_prices_in_json_are_exact_text():
-    found = {one["model"]: one for one in json.loads(models_as_json(models_of("openai", at=AT)))}
+    found = {one["model"]: one for one in json.loads(models_as_json(models_of("openai", moment=AT)))}
     (bracket,) = found["gpt-4.1-nano"]["usd_per_million_tokens"]
     assert (bracket["input"], bracket["output"]) == ("0.1", "0.4")
 
 
 def test_a_person_sees_the_newest_versions_first_and_what_is_not_for_text_last():
-    listed = [line.split(" ")[0] for line in models_as_text(models_of("openai", at=AT)).splitlines()]
+    listed = [line.split(" ")[0] for line in models_as_text(models_of("openai", moment=AT)).splitlines()]
     some = ("gpt-5.6-sol", "gpt-5.1", "gpt-5-mini", "gpt-4.1-mini", "gpt-3.5-turbo-16k", "davinci-002")
     assert [name for name in listed if name in (*some, "gpt-4o-mini-tts")] == [*some, "gpt-4o-mini-tts"]
 
@@ -110,7 +110,7 @@ def test_a_person_sees_the_newest_versions_first_and_what_is_not_for_text_last()
 )
 def test_a_provider_without_a_list_is_an_error_with_a_way_out(provider, said):
     with pytest.raises(ConfigError, match=said):
-        models_of(provider, at=AT)
+        models_of(provider, moment=AT)
 
 
 async def test_a_run_warns_at_its_start_of_a_name_that_may_move(tmp_path):

@@ -87,7 +87,7 @@ def test_an_account_costs_what_it_costs_by_hand(account):
         price.get("model", "any"),
         price=given_price,
         vendor=price.get("vendor"),
-        at=datetime.fromisoformat(price.get("at", "2026-11-20T12:00:00Z")),
+        moment=datetime.fromisoformat(price.get("at", "2026-11-20T12:00:00Z")),
         tier=tier_of(price.get("tier"), raw_usage(account["body"])),
     )
     expected = None if price["by_hand"] is None else float(in_usd(price["by_hand"]))

@@ -179,7 +179,7 @@ def test_results_become_trials_of_a_batch_at_half_the_price_whatever_their_bodie
     assert {row["trial_id"] for row in rows} == right.keys()
     assert {row["latency_s"] for row in rows} == {None}
     assert {row["service_tier"] for row in rows} == {BATCH}
-    rates = rates_for("gpt-5-mini", price=None, vendor="openai", at=NOON, tier=BATCH)
+    rates = rates_for("gpt-5-mini", price=None, vendor="openai", moment=NOON, tier=BATCH)
     half = cost_usd(Usage(input_tokens=1_000, output_tokens=10), rates)
     calls = read_attempts(tmp_path / "in").to_pylist()
     assert {(call["mode"], call["batch_id"], call["cost_usd"]) for call in calls} == {
