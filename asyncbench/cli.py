@@ -139,7 +139,10 @@ def main() -> None:
         if isinstance(error, OSError) and error.errno in NO_ROOM:  # results have errors of their own
             if error.filename is not None:  # a temporary file, say
                 _refuse(unwritten(Path(os.fsdecode(error.filename)), error))
-            _give_up_output(error)
+            # Nothing more can be printed; what was to be saved is saved.
+            why = f"cannot write to standard output: {error.strerror}. Make room for it"
+            typer.echo(f"asyncbench: {why}", err=True)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # it is flushed at the end
             sys.exit(5)
         typer.echo(withheld(traceback.format_exc()), err=True)  # a bug of ours, or several
         sys.exit(1)
@@ -172,9 +175,3 @@ def _warn(message: Warning | str, *_: object, **__: object) -> None:
 def _refuse(error: AsyncbenchError) -> NoReturn:
     typer.echo(f"asyncbench: {harmless(str(error))}", err=True)
     sys.exit(5 if isinstance(error, StoreError) else 2)
-
-
-def _give_up_output(error: OSError) -> None:
-    """Say that nothing more can be printed; what was to be saved is saved."""
-    typer.echo(f"asyncbench: cannot write to standard output: {error.strerror}. Make room for it", err=True)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it at the end

@@ -188,13 +188,12 @@ def _foreign(path: Path, head: bytes, packing: str | None) -> tuple[str, str]:
     if head.startswith(b"PK") and packing is None:
         return _archive(path)
     if _MARKUP.match(head.removeprefix(codecs.BOM_UTF8)):
-        page = b"<?xml" not in head[:100] or b"<html" in head.lower()
-        if page:
-            return (
-                "a web page (HTML)",
-                "Perhaps it asks to log in. Download the file itself (the raw or download link)",
-            )
-        return "XML", "Save its table as CSV"
+        if b"<?xml" in head[:100] and b"<html" not in head.lower():
+            return "XML", "Save its table as CSV"
+        return (
+            "a web page (HTML)",
+            "Perhaps it asks to log in. Download the file itself (the raw or download link)",
+        )
     if (description := _signed(head)) is not None:
         return description
     return (
@@ -297,9 +296,11 @@ def text_lines(path: Path, content: Content, *, refuse: type[AsyncbenchError] = 
                     _check_text(line)
                 yield line
         except UnicodeDecodeError as error:
-            here = number + (content.encoding != _UTF_8)  # that of UTF-8 is found after its line was read
+            is_utf_8 = content.encoding == _UTF_8
+            here = number if is_utf_8 else number + 1  # that of UTF-8 is found after its line was read
+            encoding = "UTF-8" if is_utf_8 else content.encoding.upper()
             raise refuse(
-                f"{path}, line {here}: it is not {_encoding_name(content)} text (byte {error.start + 1:,}: "
+                f"{path}, line {here}: it is not {encoding} text (byte {error.start + 1:,}: "
                 f"{error.reason}). Save it as UTF-8. Text of older Windows programs is converted by "
                 f"`iconv -f WINDOWS-1252 -t UTF-8`."
             ) from None
@@ -311,11 +312,11 @@ def text_lines(path: Path, content: Content, *, refuse: type[AsyncbenchError] = 
             lines.detach()
 
 
-def text_in(path: Path, *, most: int, way_out: str, refuse: type[AsyncbenchError] = ConfigError) -> str:
+def text_in(path: Path, *, max_size: int, way_out: str, refuse: type[AsyncbenchError] = ConfigError) -> str:
     """Return the text of a file that is small enough to be read as a whole.
 
     Raises:
-        ConfigError, or what `refuse` says: it has more than `most` characters, or is no text.
+        ConfigError, or what `refuse` says: it has more than `max_size` characters, or is no text.
         OSError: it cannot be read.
     """
     content = content_of(path, refuse=refuse)
@@ -325,8 +326,8 @@ def text_in(path: Path, *, most: int, way_out: str, refuse: type[AsyncbenchError
     for line in text_lines(path, content, refuse=refuse):
         lines.append(line)
         size += len(line)
-        if size > most:
-            raise refuse(f"{path}: the file has more than {most:,} bytes. {way_out}.")
+        if size > max_size:
+            raise refuse(f"{path}: the file has more than {max_size:,} bytes. {way_out}.")
     return "".join(lines)
 
 
@@ -359,7 +360,3 @@ def _check_text(line: str) -> None:
         line.encode()
     except UnicodeEncodeError:
         line.encode("utf-8", "surrogateescape").decode()
-
-
-def _encoding_name(content: Content) -> str:
-    return "UTF-8" if content.encoding == _UTF_8 else content.encoding.upper()

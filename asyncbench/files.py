@@ -265,19 +265,17 @@ def creating(path: Path) -> Iterator[BinaryIO]:
         yield draft
         draft.flush()
         os.fsync(draft.fileno())
-        _name(Path(draft.name), path)
+
+        # Give it its name, which nothing must have; not every disk can do that in one step.
+        finished = Path(draft.name)
+        try:
+            os.link(finished, path)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            with path.open("xb") as taken:
+                taken.write(finished.read_bytes())
         sync_to_disk(path.parent)
-
-
-def _name(draft: Path, path: Path) -> None:
-    """Give a file its name, which nothing must have; not every disk can do that in one step."""
-    try:
-        os.link(draft, path)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        with path.open("xb") as taken:
-            taken.write(draft.read_bytes())
 
 
 @contextmanager

@@ -163,7 +163,7 @@ def content(path: Path) -> bytes:
     try:
         kind = content_of(path)
         if kind.form == "text" and kind != Content("text"):  # packed, or in another encoding
-            return text_in(path, most=MOST_UNPACKED, way_out="Unpack it, and name its parts").encode()
+            return text_in(path, max_size=MOST_UNPACKED, way_out="Unpack it, and name its parts").encode()
         return path.read_bytes()
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}. Name a file that you can read.") from None

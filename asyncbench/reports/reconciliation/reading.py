@@ -549,7 +549,7 @@ def read_export(path: Path, *, columns: str | None = None, shift_h: float = 0.0)
         ConfigError: the file cannot be read; the message names line, column, value, and the way out.
     """
     try:
-        text = text_in(path, most=MOST_BYTES, way_out="Export it by day and model, as CSV or JSON")
+        text = text_in(path, max_size=MOST_BYTES, way_out="Export it by day and model, as CSV or JSON")
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}. Name a file that can be read.") from None
     lines = list(_json_lines(path, text) if text.lstrip()[:1] in ("{", "[") else _csv_lines(path, text))
