@@ -55,20 +55,20 @@ class BatchWays:
     @property
     def departures(self) -> dict[str, object]:
         """Ways that differ from the usual ones, by name."""
-        plain = BatchWays()
-        ways = {name: getattr(self, name) for name in self.__slots__ if name not in ("proven", "part")}
-        return {name: way for name, way in ways.items() if way != getattr(plain, name)}
+        usual = BatchWays()
+        fields = {name: getattr(self, name) for name in self.__slots__ if name not in ("proven", "part")}
+        return {name: value for name, value in fields.items() if value != getattr(usual, name)}
 
     @property
     def description(self) -> str:
         """The same for people."""
         phrases = list[str]()
-        for name, way in self.departures.items():
-            if isinstance(way, Mapping):
-                way = ", ".join(f"{key}={value}" for key, value in way.items())
-            elif isinstance(way, Collection) and not isinstance(way, str):
-                way = " or ".join(way)
-            phrases.append(f"{name}: {way}")
+        for name, value in self.departures.items():
+            if isinstance(value, Mapping):
+                value = ", ".join(f"{key}={word}" for key, word in value.items())
+            elif isinstance(value, Collection) and not isinstance(value, str):
+                value = " or ".join(value)
+            phrases.append(f"{name}: {value}")
         return "; ".join(phrases)
 
 
@@ -214,7 +214,7 @@ class AddedProvider:
     open: Callable[..., Any] | None = None  # (Endpoint, Wire) → Provider, which stand above
 
 
-def _added(provider: object, origin: Origin) -> AddedProvider:
+def _check_added(provider: object, origin: Origin) -> AddedProvider:
     if not isinstance(provider, AddedProvider):
         raise ValueError("it must be an AddedProvider")
     via = ("openai", "anthropic", "http") if provider.open is None else (origin.name,)
@@ -226,24 +226,20 @@ def _added(provider: object, origin: Origin) -> AddedProvider:
 @cache
 def _our_endpoints() -> Mapping[str, KnownEndpoint]:
     text = files("asyncbench.providers").joinpath("endpoints.toml").read_text("utf-8")
-    return {
-        name: KnownEndpoint(
-            **row
-            | {"also": tuple(row.get("also", ())), "quirks": Quirks(**row.get("quirks", {}))}
-            | {"batch": BatchWays(**row.get("batch", {})), "starter": _starter(row.get("starter"))}
-        )
-        for name, row in tomllib.loads(text).items()
-    }
-
-
-def _starter(row: Mapping[str, Any] | None) -> Starter | None:  # Any: as TOML has it
-    return None if row is None else Starter(**{**row, "models": tuple(row["models"])})
+    endpoints = {}
+    for name, row in tomllib.loads(text).items():
+        row["also"] = tuple(row.get("also", ()))
+        row["quirks"], row["batch"] = Quirks(**row.get("quirks", {})), BatchWays(**row.get("batch", {}))
+        if starter := row.get("starter"):
+            row["starter"] = Starter(**{**starter, "models": tuple(starter["models"])})
+        endpoints[name] = KnownEndpoint(**row)
+    return endpoints
 
 
 @cache
 def added_providers() -> WithPackages[AddedProvider]:
     """Return the providers that installed packages add, by name."""
-    return WithPackages("providers", {}, _added, reserved=_our_endpoints())
+    return WithPackages("providers", {}, _check_added, reserved=_our_endpoints())
 
 
 class KnownEndpoints(Mapping[str, KnownEndpoint]):

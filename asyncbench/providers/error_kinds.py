@@ -260,7 +260,7 @@ def kind_of(status: int, error: ErrorBody, *, wait_s: float | None) -> ErrorKind
         error: what the body says.
         wait_s: how long the provider asks to wait; None when it does not say.
     """
-    statuses = [known for known in (error.status, status) if known and known >= 300]
+    statuses = [number for number in (error.status, status) if number and number >= 300]
     return (
         _first(_BY_CODE, error.codes)
         or _kind_by_words(error.text[:_WORDS_READ], statuses, wait_s)

@@ -159,8 +159,7 @@ def open_batches(
         return GoogleBatches(endpoint, wire_of(model), now, model.model_id)
     from asyncbench.providers.openai.batches import OpenAIBatches
 
-    ways = known_endpoints()[model.provider].batch
-    return OpenAIBatches(endpoint, wire_of(model), now, ways)
+    return OpenAIBatches(endpoint, wire_of(model), now, known_endpoints()[model.provider].batch)
 
 
 def open_provider(
@@ -185,21 +184,21 @@ def _endpoint_of(model: Model, *, key: str | Credentials, simulator_url: str | N
     """Return where a model is, and the adapter that reaches it."""
     credentials = Credentials(key=key) if isinstance(key, str) else key
     withhold_too(credentials.other_secrets)
-    known = known_endpoints()[model.provider]
+    vendor = known_endpoints()[model.provider]
     base_url = model.base_url
     if base_url is None and simulator_url is not None and model.simulated:
-        base_url = simulator_url if known.via == "anthropic" else f"{simulator_url}/v1"
+        base_url = simulator_url if vendor.via == "anthropic" else f"{simulator_url}/v1"
     endpoint = Endpoint(
         base_url=base_url,
         api_key=credentials.key,
-        key_header=known.key_header,
+        key_header=vendor.key_header,
         headers=credentials.headers,
         query=credentials.query,
         pem=credentials.pem,
         timeouts=model.timeouts,
         most_bytes=most_bytes(model),
         connections=model.limits.connections,
-        requests_per=known.quirks.requests_per,
+        requests_per=vendor.quirks.requests_per,
         sdk_only=model.door == SDK,
     )
-    return endpoint, known.via
+    return endpoint, vendor.via

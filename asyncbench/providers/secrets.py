@@ -88,15 +88,15 @@ def _withhold_parts(text: str, key: str) -> str:
         lowered = "".join([sign.lower() if len(sign.lower()) == 1 else sign for sign in text])
     begun = 0
     while begun + TELLING <= len(key):
-        place, length = lowered.find(key[begun : begun + TELLING]), TELLING
-        if place < 0:
+        start, length = lowered.find(key[begun : begun + TELLING]), TELLING
+        if start < 0:
             begun += 1
             continue
         longest = len(key) - begun
-        while length < longest and lowered.startswith(key[begun + length], place + length):
+        while length < longest and lowered.startswith(key[begun + length], start + length):
             length += 1
-        text = f"{text[:place]}{MARK}{text[place + length :]}"
-        lowered = f"{lowered[:place]}{MARK}{lowered[place + length :]}"
+        text = f"{text[:start]}{MARK}{text[start + length :]}"
+        lowered = f"{lowered[:start]}{MARK}{lowered[start + length :]}"
     return text
 
 
@@ -141,7 +141,7 @@ def hush(error: BaseException | None, *, key: str) -> None:
     """Take the key out of what a library's error and its causes would print in a traceback."""
     while error is not None:
         error.args = tuple(
-            withhold_secret(part, key=key) if isinstance(part, str) else part for part in error.args
+            withhold_secret(word, key=key) if isinstance(word, str) else word for word in error.args
         )
         if isinstance(message := getattr(error, "message", None), str):
             error.message = withhold_secret(message, key=key)  # type: ignore[attr-defined]  # it is there

@@ -26,8 +26,8 @@ def raw_usage(payload: Mapping[str, object]) -> Mapping[str, object] | None:
     """
     if account := mapping_in(payload.get("usage")):
         return account
-    places = map(mapping_in, (payload.get("x_groq"), *items(payload.get("choices"))[:1]))
-    return next((account for place in places if (account := mapping_in(place.get("usage")))), None)
+    objects = map(mapping_in, (payload.get("x_groq"), *items(payload.get("choices"))[:1]))
+    return next((account for fields in objects if (account := mapping_in(fields.get("usage")))), None)
 
 
 def openai_usage(raw: Mapping[str, object]) -> Usage:
@@ -130,7 +130,7 @@ def _size(usage: Usage) -> int:
 
 
 def _tokens(value: object) -> int | None:
-    return count_in(value, most=MOST_TOKENS)
+    return count_in(value, maximum=MOST_TOKENS)
 
 
 def _first(*values: object) -> int | None:
@@ -235,11 +235,11 @@ def doubts(raw: Mapping[str, object] | None) -> list[str]:
     """Return what of an account cannot be, and so counts as not told."""
     if raw is None:
         return []
-    parts = (raw, *(part for part in raw.values() if isinstance(part, dict)))
+    objects = (raw, *(value for value in raw.values() if isinstance(value, dict)))
     return [
         f"{name} of {value} is impossible and was ignored"
-        for part in parts
-        for name, value in part.items()
+        for fields in objects
+        for name, value in fields.items()
         # nearly all are counts, and small ones
         if not ((type(value) is int and 0 <= value <= MOST_USD) or _can_be(name, value))
     ]

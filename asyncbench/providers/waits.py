@@ -48,7 +48,21 @@ def seconds_until(written: str, date: str | None = None) -> float:
         written: as the provider wrote it.
         date: when that was sent, by the clock of its server, as a header tells it; None: now, by ours.
     """
-    return _duration_s(written) if written.endswith(_ENDS) else _seconds_or_moment(written, date)
+    if written.endswith(_ENDS):
+        return _duration_s(written)
+    try:
+        due_s = float(written)
+        if not due_s > _EPOCH_FROM:
+            return due_s
+        due_s = due_s / 1000 if due_s > _EPOCH_MS_FROM else due_s
+    except ValueError:
+        try:
+            due = http_date(written) or datetime.fromisoformat(written)
+            due_s = (due if due.tzinfo else due.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            return math.nan
+    sent_s = _sent_s(date)
+    return due_s - (time.time() if sent_s is None else sent_s)
 
 
 def http_date(written: str | None) -> datetime | None:
@@ -68,22 +82,6 @@ def _duration_s(written: str) -> float:
             return math.nan
     pieces = _PIECES.findall(written)
     return math.fsum(float(number) * _UNITS_S[unit.lower()] for number, unit in pieces)
-
-
-def _seconds_or_moment(written: str, date: str | None) -> float:
-    try:
-        due_s = float(written)
-        if not due_s > _EPOCH_FROM:
-            return due_s
-        due_s = due_s / 1000 if due_s > _EPOCH_MS_FROM else due_s
-    except ValueError:
-        try:
-            due = http_date(written) or datetime.fromisoformat(written)
-            due_s = (due if due.tzinfo else due.replace(tzinfo=UTC)).timestamp()
-        except (ValueError, OverflowError):
-            return math.nan
-    sent_s = _sent_s(date)
-    return due_s - (time.time() if sent_s is None else sent_s)
 
 
 @lru_cache(maxsize=64)  # one second of a server's clock is told by many responses
@@ -143,9 +141,9 @@ def retry_after_s(headers: Mapping[str, str], in_body: float | str | None = None
     return None
 
 
-def wait_in_fields(*places: Mapping[str, object]) -> float | None:
-    """Return the seconds that a field of a body asks to wait; None: none does. The first place counts."""
-    for name, value in chain.from_iterable(place.items() for place in places):
+def wait_in_fields(*objects: Mapping[str, object]) -> float | None:
+    """Return the seconds that a field of a body asks to wait; None: none does. The first object counts."""
+    for name, value in chain.from_iterable(fields.items() for fields in objects):
         parts = _FIELDS.get(_SIGNS.sub("", name.lower()))
         if parts is None or type(value) not in (int, float, str):
             continue

@@ -90,11 +90,11 @@ def text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def count_in(value: object, *, most: int = EXACT) -> int | None:
-    """Return `value` if it is a number of things, up to `most`; some servers write 12.0 for 12."""
+def count_in(value: object, *, maximum: int = EXACT) -> int | None:
+    """Return `value` if it is a number of things, up to `maximum`; some servers write 12.0 for 12."""
     if type(value) is int:  # and no bool
-        return value if 0 <= value <= most else None
-    return count_in(int(value), most=most) if isinstance(value, float) and value.is_integer() else None
+        return value if 0 <= value <= maximum else None
+    return count_in(int(value), maximum=maximum) if isinstance(value, float) and value.is_integer() else None
 
 
 # ── Wire formats
@@ -117,8 +117,8 @@ def header_id(headers: Mapping[str, str]) -> str | None:
 
 def body_id(body: Mapping[str, object]) -> str | None:
     """Return the id of what was answered, by a body or by an event of a stream."""
-    places = (body, mapping_in(body.get("message")), mapping_in(body.get("response")))
-    ids = (*(place.get("id") for place in places), body.get("responseId"))
+    objects = (body, mapping_in(body.get("message")), mapping_in(body.get("response")))
+    ids = (*(fields.get("id") for fields in objects), body.get("responseId"))
     return next(filter(None, map(text, ids)), None)
 
 
@@ -239,13 +239,13 @@ def text_and_thinking(content: object) -> tuple[str, str | None]:
     """Return what the model said, and what it thought before; parts of one kind are joined as they are."""
     if isinstance(content, str):
         return content, None
-    parts = [mapping_in(part) for part in items(content)]
+    blocks = [mapping_in(block) for block in items(content)]
     thinking = ""
-    for thought in (part.get("thinking") for part in parts):
-        # Text from Anthropic, again a list of parts from Mistral.
-        thinking += thought if isinstance(thought, str) else _joined(map(mapping_in, items(thought)))
-    return _joined(parts), thinking or None
+    for thought in (block.get("thinking") for block in blocks):
+        # Text from Anthropic, again a list of blocks from Mistral.
+        thinking += thought if isinstance(thought, str) else _joined_text(map(mapping_in, items(thought)))
+    return _joined_text(blocks), thinking or None
 
 
-def _joined(parts: Iterable[dict[str, object]]) -> str:
-    return "".join(text(part.get("text")) or "" for part in parts)
+def _joined_text(blocks: Iterable[dict[str, object]]) -> str:
+    return "".join(text(block.get("text")) or "" for block in blocks)

@@ -100,7 +100,13 @@ class BedrockProvider(CloudProvider):
     sampling_version = "bedrock-2023-05-31"
 
     def __init__(self, endpoint: Endpoint, wire: Wire) -> None:
-        region = region_in(ADDRESS, endpoint.base_url) or _region_of(Session())
+        region = region_in(ADDRESS, endpoint.base_url) or os.environ.get("AWS_REGION")
+        region = region or Session().get_config_variable("region")
+        if not region:
+            raise ConfigError(
+                "provider bedrock: no region. Set AWS_REGION, or a `base_url` of the model such as "
+                f"{ADDRESS}."
+            )
         # Said, or ANTHROPIC_BEDROCK_BASE_URL would lead calls elsewhere unseen.
         base_url = endpoint.base_url or ADDRESS.replace("REGION", region)
         transport = Transport(endpoint, base_url)
@@ -125,12 +131,3 @@ class BedrockProvider(CloudProvider):
         return rewrite_refusal(refused)
 
     event_stream = staticmethod(sse_events)
-
-
-def _region_of(session: Session) -> str:
-    region = os.environ.get("AWS_REGION") or session.get_config_variable("region")
-    if not region:
-        raise ConfigError(
-            f"provider bedrock: no region. Set AWS_REGION, or a `base_url` of the model such as {ADDRESS}."
-        )
-    return str(region)

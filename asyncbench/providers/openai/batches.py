@@ -29,12 +29,12 @@ class OpenAIBatches(SdkBatches):
 
     uploads = True
 
-    def __init__(self, endpoint: Endpoint, wire: Wire, now: Callable[[], float], ways: BatchWays) -> None:
+    def __init__(self, endpoint: Endpoint, wire: Wire, now: Callable[[], float], batch: BatchWays) -> None:
         super().__init__(OpenAIProvider(endpoint, wire), wire, key=endpoint.api_key, now=now)
-        self._ways = ways
+        self._ways = batch
         requests, size = LARGEST_BATCHES["openai"]
-        self.most_requests, self.most_bytes = ways.most_requests or requests, ways.most_bytes or size
-        self._least_poll_s = ways.poll_s
+        self.most_requests, self.most_bytes = batch.most_requests or requests, batch.most_bytes or size
+        self._least_poll_s = batch.poll_s
 
     def line(self, custom_id: str, request: Request) -> bytes:
         body = self._wire.body(unstreamed(request))
@@ -172,7 +172,7 @@ class OpenAIBatches(SdkBatches):
             ended=ended,
             status=status,
             created_at=time_of(fields.get("created_at")) or 0.0,
-            ended_at=next((at for name in _ENDS if (at := time_of(fields.get(name)))), None),
+            ended_at=next((time_s for name in _ENDS if (time_s := time_of(fields.get(name)))), None),
             requests=total or None,
             done=None if answered is None else answered + (failed or 0),
             files=tuple(file for file in files if file),

@@ -358,9 +358,9 @@ class _ResponseEvents:
 
     def feed(self, event: Json) -> int:
         kind = event.get("type")
-        part = _DELTAS.get(kind)
-        if part is not None:
-            return self._add(part, event)
+        part_kind = _DELTAS.get(kind)
+        if part_kind is not None:
+            return self._add(part_kind, event)
         if kind == "error" or holds_error(event):
             raise stream_error(event, self._response)
         if kind == "response.failed":
@@ -387,14 +387,14 @@ class _ResponseEvents:
         output = items(self._last.get("output")) or assembled
         return self._wire.reply({**self._last, "output": output}, self._response)
 
-    def _add(self, part: str, event: Json) -> int:
+    def _add(self, part_kind: str, event: Json) -> int:
         piece = text(event.get("delta"))
         if piece is None:
             return 0
         item, content, summary = (
             count_in(event.get(f"{name}_index")) for name in ("output", "content", "summary")
         )
-        self._parts.setdefault((part, item, content, summary), []).append(piece)
+        self._parts.setdefault((part_kind, item, content, summary), []).append(piece)
         return len(piece)
 
 
@@ -405,11 +405,11 @@ def _parts(payload: Json, *kinds: str) -> Iterator[list[str]]:
     """
     for item in map(mapping_in, items(payload.get("output"))):
         texts = list[str]()
-        for part in map(mapping_in, [*items(item.get("summary")), *items(item.get("content"))]):
-            kind = text(part.get("type")) or ""
+        for block in map(mapping_in, [*items(item.get("summary")), *items(item.get("content"))]):
+            kind = text(block.get("type")) or ""
             if item.get("phase") == _COMMENTARY and kind == "output_text":
                 kind = _COMMENTARY
-            if kind in kinds and (words := text(part.get(_field(kind)))):
+            if kind in kinds and (words := text(block.get(_field(kind)))):
                 texts.append(words)
         if texts:
             yield texts

@@ -62,15 +62,15 @@ class Frames(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._unread += data
-        at = 0
-        while len(self._unread) >= (begin := at + _LENGTH.size):
-            at_end = begin + _LENGTH.unpack_from(self._unread, at)[0]
-            if len(self._unread) < at_end:
+        start = 0
+        while len(self._unread) >= (body_start := start + _LENGTH.size):
+            end = body_start + _LENGTH.unpack_from(self._unread, start)[0]
+            if len(self._unread) < end:
                 break
-            value = pickle.loads(self._unread[begin:at_end])  # noqa: S301  our own process sent it
-            at = at_end
+            value = pickle.loads(self._unread[body_start:end])  # noqa: S301  our own process sent it
+            start = end
             self._take(value)
-        del self._unread[:at]
+        del self._unread[:start]
 
     def send(self, value: object) -> None:
         """Send a value soon; where the other end is gone, it is dropped.
@@ -124,7 +124,7 @@ class Worker:
         self._providers: dict[int, Provider] = {}
         self._openings: dict[int, tuple[Any, ...]] = {}  # a model, its key, and the address of a simulator
         self._keys: set[str] = set()
-        self._most = 0  # calls that may be in flight
+        self._max_in_flight = 0  # calls that may be in flight
         self._ways: dict[int, Trial] = {}  # a trial for each way in which models are asked
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._orphaned = asyncio.Event()
@@ -198,30 +198,28 @@ class Worker:
             self._keys.update(key.secrets)
             provider = open_provider(model, key=key, simulator_url=simulator_url)
             self._providers[number] = provider
-            self._most += model.limits.most_in_flight
-            collect_rarely(self._most)
+            self._max_in_flight += model.limits.most_in_flight
+            collect_rarely(self._max_in_flight)
         return provider
 
     async def _ask(
         self,
         call: int,
         provider: int,
-        way: int,
+        way_number: int,
         system: str | None,
         turns: list[tuple[str, str]],
     ) -> None:
         began_s = asyncio.get_running_loop().time()
         try:
             messages = tuple(Message(role=role, content=content) for role, content in turns)
-            request = Request(trial=self._ways[way], system=system, messages=messages)
+            request = Request(trial=self._ways[way_number], system=system, messages=messages)
             ended: tuple[str, Any] = "reply", await self._provider(provider).ask(request)
         except ProviderError as error:
             ended = "error", error
         except Exception as fault:  # a bug, which is told as if it had happened over there
             ended = "fault", self._described(fault)
-        self._end(call, ended, self._lag.worst_since(began_s))
-
-    def _end(self, call: int, ended: tuple[str, Any], lag_s: float) -> None:
+        lag_s = self._lag.worst_since(began_s)
         try:
             self._frames.send(("ended", call, *ended, lag_s))
         except Exception as fault:  # what cannot be pickled

@@ -129,16 +129,16 @@ class Workers:
                 if silent_polls[worker.name] * POLL_EVERY_S > SILENT_S:
                     self._notify(f"worker {worker.name} says nothing for {SILENT_S:.0f} s: it is killed")
                     worker.kill()
-            for alias, own in self._homes.items():
-                self._help(alias, own)
+            for alias, home in self._homes.items():
+                self._help(alias, home)
 
-    def _help(self, alias: str, own: list[WorkerProcess]) -> None:
+    def _help(self, alias: str, home: list[WorkerProcess]) -> None:
         """Add a worker to those of a model, if all of them are late in several checks and another is not."""
-        late = any(worker.calls for worker in own) and min(worker.late_s for worker in own) > LATE_S
+        late = any(worker.calls for worker in home) and min(worker.late_s for worker in home) > LATE_S
         self._late_checks[alias] = self._late_checks[alias] + 1 if late else 0
-        idle = [worker for worker in self._all if worker not in own and worker.late_s < LATE_S]
+        idle = [worker for worker in self._all if worker not in home and worker.late_s < LATE_S]
         if self._late_checks[alias] >= LATE_CHECKS and idle:
-            own.append(min(idle, key=WorkerProcess.load))
+            home.append(min(idle, key=WorkerProcess.load))
             self._late_checks[alias] = 0
 
 
