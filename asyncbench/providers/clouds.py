@@ -31,7 +31,7 @@ _LEAST_S: Final = 10.0  # that credentials are used, whatever this machine's clo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Login:
     """Credentials that a chain found."""
 
     credentials: Any  # as their library has them
@@ -46,7 +46,7 @@ class Chain(ABC):
     unreached: ClassVar[tuple[type[Exception], ...]]  # raised where what would give them does not answer
 
     @abstractmethod
-    def find(self) -> Found:
+    def find(self) -> Login:
         """Look for credentials anew, whatever was found before; blocks.
 
         Raises:
@@ -69,7 +69,7 @@ class CloudCredentials:
     def __init__(
         self,
         chain: Chain,
-        use: Callable[[Found], None],
+        use: Callable[[Login], None],
         *,
         wait_s: float,
         now: Callable[[], float] = time.time,
@@ -81,7 +81,7 @@ class CloudCredentials:
         now: the time, UTC, seconds since 1970.
         """
         self._chain, self._use, self._wait_s, self._now = chain, use, wait_s, now
-        self._found: Found | None = None
+        self._login: Login | None = None
         self._renew_at_s = self._ends_s = 0.0
         self._renewal: asyncio.Task[None] | None = None
         self._good = set[str]()  # what let a call in
@@ -93,8 +93,8 @@ class CloudCredentials:
             reply = await ask()
         except ProviderError as error:
             ended = error.kind is ErrorKind.AUTH and in_use in self._good
-            if ended and self._found is not None and self._found.secrets[0] == in_use:
-                self._found = None  # refused: look anew
+            if ended and self._login is not None and self._login.secrets[0] == in_use:
+                self._login = None  # refused: look anew
             if ended and await self.current() != in_use:
                 error.kind = ErrorKind.SERVER_ERROR  # worth another try
                 error.message = f"{error.message} (new credentials were found)"
@@ -108,7 +108,7 @@ class CloudCredentials:
         Raises:
             ProviderError: none are found.
         """
-        if self._found is None or self._now() >= self._ends_s:
+        if self._login is None or self._now() >= self._ends_s:
             try:
                 async with asyncio.timeout(self._wait_s):
                     await asyncio.shield(self._renew())
@@ -117,14 +117,14 @@ class CloudCredentials:
                 raise self._failure(why, passing=True) from error
         elif self._now() >= self._renew_at_s:
             self._renew()
-        assert self._found is not None  # noqa: S101  found, or raised
-        return self._found.secrets[0]
+        assert self._login is not None  # noqa: S101  found, or raised
+        return self._login.secrets[0]
 
     def _renew(self) -> asyncio.Task[None]:
         """Return the one search that is under way; begins it."""
         if self._renewal is None or self._renewal.done():
             self._renewal = asyncio.create_task(self._look(), name=f"credentials of {self._chain.name}")
-            self._renewal.add_done_callback(_noted)
+            self._renewal.add_done_callback(_note_end)
         return self._renewal
 
     async def _look(self) -> None:
@@ -137,7 +137,7 @@ class CloudCredentials:
             passing = bool(self._good) or self._chain.is_down(error)  # what let calls in comes back
             raise self._failure(str(error) or type(error).__name__, passing=passing) from error
         withhold_too(login.secrets)
-        self._found = login
+        self._login = login
         self._ends_s = float("inf") if login.ends_s is None else max(login.ends_s, self._now() + _LEAST_S)
         self._plan(self._ends_s)
         self._use(login)
@@ -155,15 +155,15 @@ class CloudCredentials:
         return failure
 
 
-def _noted(renewal: asyncio.Task[None]) -> None:
+def _note_end(renewal: asyncio.Task[None]) -> None:
     """Take note of how a search ended, for which perhaps nobody waited: it is tried again."""
     if not renewal.cancelled():
         renewal.exception()
 
 
-async def _call_in_thread(work: Callable[[], Found]) -> Found:
+async def _call_in_thread(work: Callable[[], Login]) -> Login:
     """Do what blocks in a daemon thread: no program or server that hangs keeps this process from ending."""
-    result: Future[Found] = Future()
+    result: Future[Login] = Future()
     result.set_running_or_notify_cancel()
 
     def run() -> None:
@@ -197,10 +197,10 @@ class CloudProvider(SdkProvider):
         self._cloud = CloudCredentials(chain, self._bring, wait_s=endpoint.timeouts.total)
 
     @abstractmethod
-    def give(self, login: Found) -> None:
+    def give(self, login: Login) -> None:
         """Give credentials to the client."""
 
-    def _bring(self, login: Found) -> None:
+    def _bring(self, login: Login) -> None:
         self.give(login)
         self._doors.clear()  # built with what was found before
 

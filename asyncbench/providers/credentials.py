@@ -88,8 +88,8 @@ def show_certificate(context: ssl.SSLContext, pem: PemFiles) -> None:
         # Never without a password, or OpenSSL would ask for it on the terminal.
         context.load_cert_chain(pem.cert, pem.key, password=pem.password or "")
     except (OSError, ValueError) as error:  # of ssl, too
-        named = pem.names
-        names = ", ".join(filter(None, (named.cert_env, named.key_env, named.password_env)))
+        variables = pem.names
+        names = ", ".join(filter(None, (variables.cert_env, variables.key_env, variables.password_env)))
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "it cannot be read"
         raise ConfigError(
             f"client_cert: {names} lead to no certificate with its private key ({reason}). Let cert_env name "

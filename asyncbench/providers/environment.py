@@ -164,8 +164,8 @@ def check_certificates(variables: Collection[str] = TRUST) -> None:
     """
     for variable in variables:
         value = os.environ.get(variable)
-        beside = variable == "SSL_CERT_DIR" and os.environ.get("SSL_CERT_FILE")  # then it is not needed
-        if value and not beside and (fault := _fault(variable, value)):
+        is_needless = variable == "SSL_CERT_DIR" and os.environ.get("SSL_CERT_FILE")  # then it is not needed
+        if value and not is_needless and (fault := _fault(variable, value)):
             kind = "a directory" if variable == "SSL_CERT_DIR" else "a file"
             raise ConfigError(
                 f"the environment variable {variable} is {value!r}, which {fault}. Set it to {kind} of PEM "
@@ -188,8 +188,8 @@ def _fault(variable: str, value: str) -> str | None:
             if variable in OF_REQUESTS:
                 return _fault_of_directories([path])
             return "is a directory (for one there is SSL_CERT_DIR)"
-        written = path.read_bytes()
-        if not written.strip():
+        data = path.read_bytes()
+        if not data.strip():
             return "is empty"
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
     except FileNotFoundError:

@@ -48,8 +48,8 @@ def read_error(body: bytes) -> ErrorBody:
     details, inner = mapping_in(error.get("details")), mapping_in(error.get("innererror"))
     quota = quota_details(items(error.get("details")))
     none = _NO_QUOTA_AT_ALL if quota.none_at_all else None
-    named = (_named_code(name, error.get(name)) for name in _CODE_NAMES)
-    codes = [none, details.get("error_code"), inner.get("code"), *quota.reasons, *named]
+    named_codes = (_named_code(name, error.get(name)) for name in _CODE_NAMES)
+    codes = [none, details.get("error_code"), inner.get("code"), *quota.reasons, *named_codes]
     # A router says that its provider failed; what that one wrote stands beside it (OpenRouter).
     raw = text(mapping_in(error.get("metadata")).get("raw"))
     quotas = f"quota {', '.join(quota.quotas)}: " if quota.quotas else ""
@@ -83,13 +83,13 @@ def _innermost(content: object) -> dict[str, object]:
     while True:
         here = mapping_in(content)
         detail = None if "message" in here else here.get("detail")
-        within = items(content)[:1] or here.get("error") or detail or _failed(here) or here.get("errors")
-        within = within or mapping_in(here.get("message")) or None
-        if isinstance(within, list) and within:
-            within = within[0]
-        if not isinstance(within, dict | list):
+        inner = items(content)[:1] or here.get("error") or detail or _failed(here) or here.get("errors")
+        inner = inner or mapping_in(here.get("message")) or None
+        if isinstance(inner, list) and inner:
+            inner = inner[0]
+        if not isinstance(inner, dict | list):
             return here
-        content = within
+        content = inner
 
 
 def _failed(content: Mapping[str, object]) -> dict[str, object] | None:

@@ -54,8 +54,8 @@ def endpoints_as_text(endpoints: Sequence[Mapping[str, Any]]) -> str:
         address = f"you set it: {row['base_url']}" if row["needs_base_url"] else fixed
         key_set = {True: "yes", False: "no", None: "-"}[row["key_set"]]
         priced = "-" if row["priced_models"] is None else f"{row['priced_models']:,}"
-        named = (row["name"], row["via"], ", ".join(row["apis"]), address, row["key_env"] or "-")
-        rows.append((*named, key_set, row["batches"] or "-", priced))
+        columns = (row["name"], row["via"], ", ".join(row["apis"]), address, row["key_env"] or "-")
+        rows.append((*columns, key_set, row["batches"] or "-", priced))
     return fitted(head, rows, labels=7)
 
 

@@ -28,8 +28,8 @@ def effort_asked(model: Model, params: Mapping[str, object] | None = None) -> st
         params: those of a condition, merged last.
     """
     fields = {**model.params, **(params or {})}
-    within = (text(mapping_in(fields.get(name)).get("effort")) for name in _OBJECTS)
-    return text(fields.get("reasoning_effort")) or next(filter(None, within), model.effort)
+    nested = (text(mapping_in(fields.get(name)).get("effort")) for name in _OBJECTS)
+    return text(fields.get("reasoning_effort")) or next(filter(None, nested), model.effort)
 
 
 # By wire format; of two names in one body the first counts.
@@ -200,9 +200,9 @@ def bills_besides(model: Model) -> str | None:
         billed = any(_is_at(model.base_url, vendor) for vendor in vendors.values() if _bills(vendor))
     if not billed:
         return None
-    named = model.model_id.split(":")[1] if model.model_id.startswith("ft:") else model.model_id
+    base_id = model.model_id.split(":")[1] if model.model_id.startswith("ft:") else model.model_id
     for words, why in (*_UNASKED, *(_ROUTED if model.provider == "openrouter" else ())):
-        if words.search(named):
+        if words.search(base_id):
             return f"`{model.model_id}` {why}"
     return None
 

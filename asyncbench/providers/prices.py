@@ -156,23 +156,23 @@ def tier_asked(model: Model, condition: Condition) -> str | None:
     A batch has no other tier, whatever its requests or replies say.
     """
     params = {**model.params, **condition.params}
-    named = BATCH if model.mode == BATCH else _tier_named(model, params)
-    return tier_of(named, params)
+    tier = BATCH if model.mode == BATCH else _tier_named(model, params)
+    return tier_of(tier, params)
 
 
 def _tier_named(model: Model, params: Mapping[str, object]) -> str | None:
     if any(header.lower() == _VERTEX_TIER for header in model.headers):
         return "priority"  # the dearest of what the variable may hold
-    named = next(filter(None, map(params.get, _TIER_PARAMS)), None)
-    return tier_word(named) if isinstance(named, str) and named != "auto" else None
+    tier = next(filter(None, map(params.get, _TIER_PARAMS)), None)
+    return tier_word(tier) if isinstance(tier, str) and tier != "auto" else None
 
 
 def tiers_set_elsewhere(model: Model, condition: Condition) -> tuple[str, ...]:
     """Return the tiers in which a call that names none may be served, as the vendor's project is set."""
     if model.mode == BATCH:
         return ()
-    named = _tier_named(model, {**model.params, **condition.params})
-    return _SET_ELSEWHERE.get(vendor_of(model) or "", ()) if named is None else ()
+    tier = _tier_named(model, {**model.params, **condition.params})
+    return _SET_ELSEWHERE.get(vendor_of(model) or "", ()) if tier is None else ()
 
 
 # ── Prices of routers, which choose who serves a call and at what price

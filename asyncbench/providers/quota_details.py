@@ -66,12 +66,12 @@ def _allowances(
     for violation in violations:
         if (match := _NAME.search(text(violation.get("quotaId")) or "")) is None:
             continue
-        of_a_day, written = match[2] == "Day", text(violation.get("quotaValue")) or ""
+        is_daily, written = match[2] == "Day", text(violation.get("quotaValue")) or ""
         limit = float(written) if written.isascii() and written.isdigit() and len(written) <= _MOST else None
         yield Allowance(
             what=_WHAT.get(match[1], "tokens"),
-            period_s=_DAY_S if of_a_day else 60.0,
+            period_s=_DAY_S if is_daily else 60.0,
             limit=limit or None,
             remaining=0.0,
-            reset_s=(_MIDNIGHT_S - now) % _DAY_S if of_a_day else wait_s,
+            reset_s=(_MIDNIGHT_S - now) % _DAY_S if is_daily else wait_s,
         )

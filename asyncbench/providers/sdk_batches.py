@@ -241,15 +241,15 @@ def _ids_of(lines: Iterable[bytes]) -> Iterator[str]:
             yield str(id_in(line_object(line)))
 
 
-async def bytes_of(path: Path, size: int, *, before: bytes, after: bytes) -> AsyncIterator[bytes]:
+async def bytes_of(path: Path, size: int, *, prefix: bytes, suffix: bytes) -> AsyncIterator[bytes]:
     """Yield a file of lines in pieces, its line feeds but the last turned into commas."""
     remaining = size
-    yield before
+    yield prefix
     with path.open("rb") as file:
         while chunk := await asyncio.to_thread(file.read, CHUNK):
             remaining -= len(chunk)
             yield (chunk if remaining else chunk[:-1]).replace(b"\n", b",")
-    yield after
+    yield suffix
 
 
 def time_of(written: object) -> float | None:

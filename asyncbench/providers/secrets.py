@@ -86,14 +86,14 @@ def _withhold_parts(text: str, key: str) -> str:
     lowered = text.lower()
     if len(lowered) != len(text):  # few letters have small ones of more than one
         lowered = "".join([sign.lower() if len(sign.lower()) == 1 else sign for sign in text])
-    begun = 0
-    while begun + TELLING <= len(key):
-        start, length = lowered.find(key[begun : begun + TELLING]), TELLING
+    key_start = 0
+    while key_start + TELLING <= len(key):
+        start, length = lowered.find(key[key_start : key_start + TELLING]), TELLING
         if start < 0:
-            begun += 1
+            key_start += 1
             continue
-        longest = len(key) - begun
-        while length < longest and lowered.startswith(key[begun + length], start + length):
+        longest = len(key) - key_start
+        while length < longest and lowered.startswith(key[key_start + length], start + length):
             length += 1
         text = f"{text[:start]}{MARK}{text[start + length :]}"
         lowered = f"{lowered[:start]}{MARK}{lowered[start + length :]}"
@@ -191,8 +191,8 @@ def _passwords() -> tuple[str, ...]:
 def _forms(*secrets: str) -> tuple[bytes, ...]:
     """Return what of secrets `_withhold` looks for first; nothing of what is none."""
     sought = [_looked_for(secret) for secret in secrets if len(secret) >= SHORTEST_SECRET]
-    begun = [secret[:TELLING].lower() for secret in secrets if len(secret) > TELLING]  # of what is cut
-    return tuple(form.encode() for form in (*begun, *chain(*((word, *coded) for word, coded in sought))))
+    beginnings = [secret[:TELLING].lower() for secret in secrets if len(secret) > TELLING]  # of what is cut
+    return tuple(form.encode() for form in (*beginnings, *chain(*((word, *coded) for word, coded in sought))))
 
 
 @lru_cache(maxsize=256)
@@ -201,8 +201,8 @@ def _looked_for(key: str) -> tuple[str, tuple[str, ...]]:
     raw = key.encode()
     coded = {raw.hex()}
     for coder in (b64encode, urlsafe_b64encode):
-        for before in range(3):  # bytes in front of it shift where its digits begin
-            digits = coder(b"\0" * before + raw).decode().rstrip("=")
-            sure = (before + len(raw)) * 8 // 6  # digits that what follows does not change
-            coded.add(digits[-(-before * 8 // 6) : sure].lower())
+        for shift in range(3):  # bytes in front of it, which move where its digits begin
+            digits = coder(b"\0" * shift + raw).decode().rstrip("=")
+            sure = (shift + len(raw)) * 8 // 6  # digits that what follows does not change
+            coded.add(digits[-(-shift * 8 // 6) : sure].lower())
     return max(_WORD.findall(key.lower()), key=len, default=""), tuple(sorted(coded))

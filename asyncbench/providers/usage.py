@@ -114,15 +114,15 @@ def _count_text(count: int | None) -> str:
 
 
 def latest(
-    before: Mapping[str, object] | None, account: Mapping[str, object], read: Read
+    earlier: Mapping[str, object] | None, account: Mapping[str, object], read: Read
 ) -> Mapping[str, object]:
     """Return the account of a stream that holds: the one told last, unless it counts less than one before.
 
     Counts only grow, so that noughts after a count are none. What stands beside them is kept, such as a cost.
     """
-    if before is None or _size(read(account)) >= _size(read(before)):
+    if earlier is None or _size(read(account)) >= _size(read(earlier)):
         return account
-    return {**account, **before}
+    return {**account, **earlier}
 
 
 def _size(usage: Usage) -> int:

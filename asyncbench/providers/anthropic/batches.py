@@ -18,7 +18,7 @@ from asyncbench.records import Request
 
 PAGE: Final = 1000
 PATH: Final = "v1/messages/batches"
-_BEFORE, _AFTER = b'{"requests":[', b"]}"
+_PREFIX, _SUFFIX = b'{"requests":[', b"]}"
 # An errored line tells no status: these are what such errors have as answers to single calls.
 _STATUSES: Final[Mapping[str | None, int]] = {
     "invalid_request_error": 400,
@@ -52,27 +52,27 @@ class AnthropicBatches(SdkBatches):
         raise NotImplementedError(f"{name} of {size:,} bytes goes with the create")
 
     async def create(self, submission: Submission) -> RemoteBatch:
-        length = len(_BEFORE) + submission.size - 1 + len(_AFTER)
+        length = len(_PREFIX) + submission.size - 1 + len(_SUFFIX)
         headers = {"content-type": "application/json", "content-length": str(length)}
         with submission.path.open("rb") as lines:  # one model, so one version of the API for all
             first = mapping_in(orjson.loads(lines.readline()).get("params"))
         if needs_sampling_version(first):
             headers["anthropic-version"] = SAMPLING_VERSION
-        content = bytes_of(submission.path, submission.size, before=_BEFORE, after=_AFTER)
+        content = bytes_of(submission.path, submission.size, prefix=_PREFIX, suffix=_SUFFIX)
         return _batch(await self._json("post", PATH, size=length, headers=headers, content=content))
 
     async def retrieve(self, batch_id: str) -> RemoteBatch:
         return _batch(await self._json("get", f"{PATH}/{batch_id}"))
 
     async def _pages(self) -> AsyncGenerator[list[RemoteBatch]]:
-        after = ""
+        page_query = ""
         while True:
-            page = await self._json("get", f"{PATH}?limit={PAGE}{after}")
+            page = await self._json("get", f"{PATH}?limit={PAGE}{page_query}")
             batches = [_batch(mapping_in(batch)) for batch in items(page.get("data"))]
             yield batches
             if not batches or not page.get("has_more"):
                 return
-            after = f"&after_id={batches[-1].id}"
+            page_query = f"&after_id={batches[-1].id}"
 
     async def cancel(self, batch_id: str) -> RemoteBatch:
         return _batch(await self._json("post", f"{PATH}/{batch_id}/cancel"))

@@ -106,13 +106,13 @@ class _MessageEvents:
         if kind == "message_start":
             self._message |= mapping_in(event.get("message"))
         elif kind == "message_delta":
-            delta, before = mapping_in(event.get("delta")), mapping_in(self._message.get("usage"))
+            delta, earlier = mapping_in(event.get("delta")), mapping_in(self._message.get("usage"))
             changes = {name: value for name, value in delta.items() if value is not None}
             used = mapping_in(event.get("usage")) or mapping_in(delta.get("usage"))
             if self._counted and not used.get("output_tokens"):  # a nought after a count is none
                 used = {name: value for name, value in used.items() if name != "output_tokens"}
             self._counted |= used.get("output_tokens") is not None
-            self._message |= {**changes, "usage": merged(before, used)}
+            self._message |= {**changes, "usage": merged(earlier, used)}
         elif kind == "message_stop":
             self._stopped = True
         return 0

@@ -9,7 +9,7 @@ from azure.core.pipeline.transport import RequestsTransport
 from azure.identity import DefaultAzureCredential
 
 from asyncbench.errors import ConfigError
-from asyncbench.providers.clouds import Chain, CloudProvider, Found
+from asyncbench.providers.clouds import Chain, CloudProvider, Login
 from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.openai.client import NEEDLESS
 from asyncbench.providers.sdk import Transport
@@ -29,17 +29,17 @@ class EntraChain(Chain):
     def __init__(self) -> None:
         self._session = TokenSession()
 
-    def find(self) -> Found:
+    def find(self) -> Login:
         self._session.status = None
         transport = RequestsTransport(session=self._session, session_owner=False)
-        with DefaultAzureCredential(transport=transport) as lent:
-            token = lent.get_token(_SCOPE)
-        return Found(credentials=token.token, secrets=(token.token,), ends_s=token.expires_on)
+        with DefaultAzureCredential(transport=transport) as credential:
+            token = credential.get_token(_SCOPE)
+        return Login(credentials=token.token, secrets=(token.token,), ends_s=token.expires_on)
 
     def is_down(self, error: Exception) -> bool:
         # Its chain passes over what does not answer, as nothing does where no such service is.
-        named = any(map(os.environ.get, _SERVICES))
-        return super().is_down(error) or self._session.is_down or (named and self._session.broke_off)
+        has_service = any(map(os.environ.get, _SERVICES))
+        return super().is_down(error) or self._session.is_down or (has_service and self._session.broke_off)
 
 
 class AzureEntraProvider(CloudProvider):
@@ -70,5 +70,5 @@ class AzureEntraProvider(CloudProvider):
         options: openai.RequestOptions = {"headers": dict.fromkeys(NEEDLESS, openai.Omit())}
         super().__init__(client, transport, endpoint, wire, chain=EntraChain(), options=lambda _: options)
 
-    def give(self, login: Found) -> None:
+    def give(self, login: Login) -> None:
         self._token = login.credentials

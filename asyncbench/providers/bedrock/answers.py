@@ -67,6 +67,6 @@ async def sse_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 def _event_in(frame: EventStreamMessage) -> bytes:
     if frame.headers.get(":message-type") == "event":
         return b64decode(text(mapping_in(orjson.loads(frame.payload)).get("bytes")) or "")
-    named = frame.headers.get(":exception-type") or frame.headers.get(":error-code")
+    error_name = frame.headers.get(":exception-type") or frame.headers.get(":error-code")
     message = _message(frame.payload) or frame.headers.get(":error-message")
-    return orjson.dumps(_error(str(named), None if message is None else str(message)))
+    return orjson.dumps(_error(str(error_name), None if message is None else str(message)))

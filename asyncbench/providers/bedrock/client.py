@@ -19,7 +19,7 @@ from botocore.session import Session
 from asyncbench.errors import ConfigError
 from asyncbench.providers.anthropic.client import NEEDLESS
 from asyncbench.providers.bedrock.answers import rewrite_refusal, sse_events
-from asyncbench.providers.clouds import LATER, Chain, CloudProvider, Found, region_in
+from asyncbench.providers.clouds import LATER, Chain, CloudProvider, Login, region_in
 from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.private import expiry, found_keys, run_programs_by
 from asyncbench.providers.sdk import Transport
@@ -56,9 +56,9 @@ class AwsChain(Chain):
     name = "AWS's chain"
     unreached = (BotoConnectionError, HTTPClientError, MetadataRetrievalError)
 
-    def find(self) -> Found:
+    def find(self) -> Login:
         if (bearer := os.environ.get(BEARER)) is not None:
-            return Found(credentials=bearer, secrets=(bearer,))
+            return Login(credentials=bearer, secrets=(bearer,))
         session = Session()
         run_programs_by(session, _Program)
         credentials = session.get_credentials()
@@ -67,7 +67,7 @@ class AwsChain(Chain):
         keys, ends = found_keys(credentials), expiry(credentials)
         # A renewed role keeps no key, and a user of AWS has no token.
         secrets = filter(None, (keys.token or keys.access_key, keys.secret_key, keys.access_key))
-        return Found(credentials=keys, secrets=tuple(secrets), ends_s=ends.timestamp() if ends else None)
+        return Login(credentials=keys, secrets=tuple(secrets), ends_s=ends.timestamp() if ends else None)
 
     def is_down(self, error: Exception) -> bool:
         if isinstance(error, ClientError):  # of STS or SSO
@@ -119,7 +119,7 @@ class BedrockProvider(CloudProvider):
         )
         super().__init__(client, transport, endpoint, wire, chain=AwsChain(), options=lambda _: _OPTIONS)
 
-    def give(self, login: Found) -> None:
+    def give(self, login: Login) -> None:
         keys = login.credentials
         if isinstance(keys, str):
             self._client.api_key = keys

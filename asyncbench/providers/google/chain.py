@@ -11,7 +11,7 @@ from google.auth.exceptions import DefaultCredentialsError, TransportError
 from google.auth.transport.requests import Request as TokenRequest
 from google.oauth2.credentials import Credentials as GivenToken
 
-from asyncbench.providers.clouds import Chain, Found
+from asyncbench.providers.clouds import Chain, Login
 from asyncbench.providers.token_servers import TokenSession
 
 _SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
@@ -36,20 +36,20 @@ class GoogleChain(Chain):
         self._projects = projects
         self._session = TokenSession()
 
-    def find(self) -> Found:
+    def find(self) -> Login:
         """Look for credentials anew; they are given as a project and a token, which no SDK renews."""
         self._session.status = None
         request = TokenRequest(self._session)
-        lent: Credentials
-        lent, lent_project = google.auth.default(scopes=[_SCOPE], request=request)
-        project = next(filter(None, map(os.environ.get, self._projects)), lent_project)
+        granted: Credentials
+        granted, default_project = google.auth.default(scopes=[_SCOPE], request=request)
+        project = next(filter(None, map(os.environ.get, self._projects)), default_project)
         if not project:
             raise NoProjectError(f"they name no project. Set {self._projects[-1]}")
-        lent.refresh(request)  # type: ignore[no-untyped-call]  # its signature has none
-        token = GivenToken(lent.token, quota_project_id=getattr(lent, "quota_project_id", None))  # type: ignore[no-untyped-call]  # nor has its own
+        granted.refresh(request)  # type: ignore[no-untyped-call]  # its signature has none
+        token = GivenToken(granted.token, quota_project_id=getattr(granted, "quota_project_id", None))  # type: ignore[no-untyped-call]  # nor has its own
         # Google's library has the time without a zone.
-        ends_s = lent.expiry and lent.expiry.replace(tzinfo=UTC).timestamp()
-        return Found(credentials=(project, token), secrets=(str(lent.token),), ends_s=ends_s)
+        ends_s = granted.expiry and granted.expiry.replace(tzinfo=UTC).timestamp()
+        return Login(credentials=(project, token), secrets=(str(granted.token),), ends_s=ends_s)
 
     def is_down(self, error: Exception) -> bool:
         if isinstance(error, DefaultCredentialsError):

@@ -17,7 +17,7 @@ from google.oauth2.credentials import Credentials as GivenToken
 
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.providers.calls import Call
-from asyncbench.providers.clouds import CloudCredentials, Found
+from asyncbench.providers.clouds import CloudCredentials, Login
 from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.environment import proxy_of
 from asyncbench.providers.error_kinds import encoded, refusal, safe_line
@@ -211,7 +211,7 @@ class VertexProvider(GoogleProvider):
         self._cloud = CloudCredentials(chain, self._bring, wait_s=endpoint.timeouts.total)
         self._project, self._token = "", GivenToken(None)  # type: ignore[no-untyped-call]  # its signature has none
 
-    def _bring(self, login: Found) -> None:
+    def _bring(self, login: Login) -> None:
         self._project, renewed = login.credentials
         self._token.token = renewed.token  # the client holds `_token`, and reads it for each call it builds
         self._doors.clear()  # built with what was found before

@@ -124,8 +124,8 @@ class _Pieces:
             raise stream_error(event, self._response)
         fields = {name: event[name] for name in _BESIDE if event.get(name)}
         if used := mapping_in(fields.get("usageMetadata")):
-            before = mapping_in(self._fields.get("usageMetadata")) or None
-            fields["usageMetadata"] = latest(before, used, contents_usage)
+            earlier = mapping_in(self._fields.get("usageMetadata")) or None
+            fields["usageMetadata"] = latest(earlier, used, contents_usage)
         self._fields |= fields
         candidates = items(event.get("candidates"))
         candidate = mapping_in(candidates[0]) if candidates else {}

@@ -84,13 +84,13 @@ class OpenAIBatches(SdkBatches):
         return await self._whole(await self._json("get", f"batches/{batch_id}"))
 
     async def _pages(self) -> AsyncGenerator[list[RemoteBatch]]:
-        whole = self._ways.listed == "whole"
-        query = "" if whole else f"?limit={PAGE}"
+        is_whole_list = self._ways.listed == "whole"
+        query = "" if is_whole_list else f"?limit={PAGE}"
         while True:
             page = await self._json("get", f"batches{query}")
             batches = [await self._whole(mapping_in(batch)) for batch in items(page.get("data"))]
             yield batches
-            if not batches or not page.get("has_more") or whole:
+            if not batches or not page.get("has_more") or is_whole_list:
                 return
             query = f"?limit={PAGE}&after={batches[-1].id}"
 

@@ -106,7 +106,7 @@ class Chunks:
         self._response = response
         self._read = read  # the choice of a chunk → what it brings
         self._fields: dict[str, object] = {}
-        self._said: list[str] = []
+        self._answer: list[str] = []
         self._thought: list[str] = []
         self._refused: list[str] = []
         self._finish: object = None
@@ -119,7 +119,7 @@ class Chunks:
 
     @property
     def answers(self) -> bool:
-        return bool(self._said or self._refused)
+        return bool(self._answer or self._refused)
 
     def feed(self, event: Json) -> int:
         if holds_error(event):
@@ -137,7 +137,7 @@ class Chunks:
         if finish_word(finish := finish_in(choice)):
             self._finish = finish
         brought = self._read(choice)
-        for piece, pieces in zip(brought, (self._said, self._thought, self._refused), strict=True):
+        for piece, pieces in zip(brought, (self._answer, self._thought, self._refused), strict=True):
             if piece:
                 pieces.append(piece)
         length = sum(map(len, brought))
@@ -149,14 +149,14 @@ class Chunks:
 
     def complete(self) -> Reply:
         finish = finish_of_choice({"finish_reason": self._finish}, self._fields, self._response)
-        whole = self._complete and bool(self._said or self._thought or self._refused)
+        whole = self._complete and bool(self._answer or self._thought or self._refused)
         if not finish_word(finish) and not whole:
             raise bad_reply(self._response, CUT_STREAM)
         return reply_of(
             self._fields,
             self._response,
             finish,
-            piece=("".join(self._said), "".join(self._thought), "".join(self._refused)),
+            piece=("".join(self._answer), "".join(self._thought), "".join(self._refused)),
             counted=self._counted,
         )
 
@@ -172,6 +172,10 @@ class ChatWire:
     def body(self, request: Request) -> dict[str, object]:
         model = request.trial.model
         system = [{"role": "system", "content": request.system}] if request.system is not None else []
+        # How hard a model is to think: both may stand in one object, OpenRouter's `reasoning`.
+        thinking = nest(self._quirks.effort, model.effort)
+        if tokens := nest(self._quirks.thinking, model.thinking_tokens):
+            thinking = merged_params(thinking, tokens)
         body = {
             "model": model.model_id,
             "messages": system + [{"role": turn.role, "content": turn.content} for turn in request.messages],
@@ -179,7 +183,7 @@ class ChatWire:
             "top_p": model.top_p,
             self._quirks.max_tokens: model.max_tokens,
             **nest(self._quirks.seed, model.seed),
-            **_thinking(model, self._quirks),
+            **thinking,
             **streaming(model, self._quirks),
         }
         return finished(body, model, request.trial.condition)
@@ -194,12 +198,6 @@ class ChatWire:
     def stream(self, response: Response) -> Chunks:
         # Some gateways send a whole message as the one chunk.
         return Chunks(response, lambda choice: _piece(mapping_in(choice.get("delta", choice.get("message")))))
-
-
-def _thinking(model: Model, quirks: Quirks) -> dict[str, object]:
-    """Return how hard a model is to think; both may stand in one object, OpenRouter's `reasoning`."""
-    effort, tokens = nest(quirks.effort, model.effort), nest(quirks.thinking, model.thinking_tokens)
-    return merged_params(effort, tokens) if tokens else effort
 
 
 def streaming(model: Model, quirks: Quirks) -> dict[str, object]:
@@ -236,10 +234,10 @@ class CompletionsWire:
         each on lines of its own, with nothing that tells who said them.
         """
         model = request.trial.model
-        before = [] if request.system is None else [request.system]
+        system = [] if request.system is None else [request.system]
         body = {
             "model": model.model_id,
-            "prompt": "\n".join([*before, *(turn.content for turn in request.messages)]),
+            "prompt": "\n".join([*system, *(turn.content for turn in request.messages)]),
             "temperature": model.temperature,
             "top_p": model.top_p,
             "max_tokens": model.max_tokens,  # the format has no newer name for it

@@ -5,7 +5,7 @@ from typing import Final
 import anthropic
 
 from asyncbench.providers.anthropic.client import NEEDLESS
-from asyncbench.providers.clouds import CloudProvider, Found, region_in
+from asyncbench.providers.clouds import CloudProvider, Login, region_in
 from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.google.chain import GoogleChain
 from asyncbench.providers.sdk import Transport
@@ -39,5 +39,5 @@ class VertexAnthropicProvider(CloudProvider):
             client, transport, endpoint, wire, chain=GoogleChain(*_PROJECTS), options=lambda _: _OPTIONS
         )
 
-    def give(self, login: Found) -> None:
+    def give(self, login: Login) -> None:
         self._client.project_id, self._client.credentials = login.credentials

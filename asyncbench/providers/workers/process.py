@@ -74,7 +74,7 @@ class WorkerProcess:
         self._changed = asyncio.Event()  # some of what follows, or of what it has opened
         self._alive = False  # a process is there
         self._complaint: str | None = None  # about what it was told to open
-        self._begun = self._gone = False  # the first process was there; there is none any more
+        self._has_started = self._gone = False  # the first process was there; there is none any more
         self._sent_numbers = set[int]()  # of what the process was told once
         self._numbers = itertools.count()
         self._heard_s = time.monotonic()
@@ -101,7 +101,7 @@ class WorkerProcess:
             raise ConfigError(f"worker {self.name} cannot be started: {why}. Set fewer `workers`") from None
         if not self._alive:
             raise ConfigError(f"worker {self.name} ended as it began ({await self._how()}). Set `workers: 0`")
-        self._begun = True
+        self._has_started = True
 
     async def wait_until_opened(self) -> None:
         """Wait until it has opened what it was told to, or has died of it.
@@ -158,7 +158,7 @@ class WorkerProcess:
         for call in lost.values():
             if not call.done():
                 call.set_exception(LostCallError(f"worker {self.name} died during the call", self.name))
-        if self._begun:  # else `begin` tells it
+        if self._has_started:  # else `begin` tells it
             self._restarting = asyncio.create_task(self._restart(len(lost)))
 
     async def _restart(self, lost: int) -> None:

@@ -56,7 +56,12 @@ class Frames(asyncio.Protocol):
         self._flush()
 
     def connection_lost(self, _: Exception | None) -> None:
-        self._drain()
+        # Take what the other end sent before it went: where writing fails first, nobody has read it.
+        if self._transport is not None:
+            with suppress(OSError), self._transport.get_extra_info("socket").dup() as remains:
+                remains.setblocking(False)
+                while data := remains.recv(PIECE):
+                    self.data_received(data)
         self._transport, self._over = None, True
         self._lost()
 
@@ -90,14 +95,6 @@ class Frames(asyncio.Protocol):
         self._flush()
         if self._transport is not None:
             self._transport.close()
-
-    def _drain(self) -> None:
-        """Take what the other end sent before it went: where writing fails first, nobody has read it."""
-        if self._transport is not None:
-            with suppress(OSError), self._transport.get_extra_info("socket").dup() as remains:
-                remains.setblocking(False)
-                while data := remains.recv(PIECE):
-                    self.data_received(data)
 
     def _flush(self) -> None:
         if self._transport is not None and self._unsent:

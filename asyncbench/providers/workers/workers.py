@@ -66,15 +66,15 @@ class Workers:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
         """Run them for as long as the block lasts; `ready` waits until they are there."""
-        self._begun = [asyncio.create_task(worker.begin(), name="worker") for worker in self._all]
+        self._starts = [asyncio.create_task(worker.begin(), name="worker") for worker in self._all]
         watching = asyncio.create_task(self._watch(), name="workers")
         await asyncio.sleep(0)  # each has its socket now
         try:
             yield self
         finally:
-            for task in (watching, *self._begun):
+            for task in (watching, *self._starts):
                 task.cancel()
-            await asyncio.gather(*self._begun, return_exceptions=True)
+            await asyncio.gather(*self._starts, return_exceptions=True)
             await asyncio.gather(*(worker.end() for worker in self._all))
 
     def provider(self, model: Model, *, key: Credentials, simulator_url: str | None) -> Provider:
@@ -90,7 +90,7 @@ class Workers:
         Raises:
             ConfigError: one does not start, or something is wrong with a key or an address.
         """
-        await asyncio.gather(*self._begun)
+        await asyncio.gather(*self._starts)
         await asyncio.gather(*(worker.wait_until_opened() for worker in self._all))
 
     def lateness(self) -> list[float]:
