@@ -331,26 +331,26 @@ def text_in(path: Path, *, max_size: int, way_out: str, refuse: type[AsyncbenchE
     return "".join(lines)
 
 
-def text_of(path: Path, *, place: str, way_out: str) -> str:
+def text_of(path: Path, *, subject: str, way_out: str) -> str:
     """Return the text of a file that a person wrote, in UTF-8 or, as old Windows programs save it, UTF-16.
 
     Raises:
-        ConfigError: it cannot be read, has too many bytes, is packed, or is no text; names `place`.
+        ConfigError: it cannot be read, has too many bytes, is packed, or is no text; begins with `subject`.
     """
     try:
         with home_expanded(path).open("rb") as file:
             data = file.read(MOST_BYTES + 1)  # a device has no end
     except OSError as error:
-        raise ConfigError(f"{place}: {error.strerror}. {way_out}.") from None
+        raise ConfigError(f"{subject}: {error.strerror}. {way_out}.") from None
     if len(data) > MOST_BYTES:
-        raise ConfigError(f"{place}: the file has more than {MOST_BYTES:,} bytes. {way_out}.")
+        raise ConfigError(f"{subject}: the file has more than {MOST_BYTES:,} bytes. {way_out}.")
     if packing := _packing(data[:HEAD]):
-        raise ConfigError(f"{place}: the file is packed ({packing}). Unpack it.")
+        raise ConfigError(f"{subject}: the file is packed ({packing}). Unpack it.")
     try:
         return data.decode(_encoding(data[:HEAD])).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise ConfigError(
-            f"{place}: the file is not UTF-8 text (byte {error.start:,}: {error.reason}). Save it as UTF-8."
+            f"{subject}: the file is not UTF-8 text (byte {error.start:,}: {error.reason}). Save it as UTF-8."
         ) from None
 
 

@@ -249,7 +249,7 @@ def dollars_of(pico: int) -> float:
 
 
 def _scale(rates: Rates, factor: Decimal) -> Rates:
-    """Return the part of rates that is charged."""
+    """Return rates of which a part, or a multiple, is charged."""
     if factor == 1:
         return rates
     kinds = [name for name in Bracket.__slots__ if name != "above"]

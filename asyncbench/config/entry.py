@@ -130,7 +130,7 @@ def yaml_of(path: Path) -> tuple[object, Place]:
     Raises:
         ConfigError: it cannot be read, is not YAML, says a key twice, or is too deep or too large.
     """
-    text = text_of(path, place=str(path), way_out="Give the path of a sweep file")
+    text = text_of(path, subject=str(path), way_out="Give the path of a sweep file")
     try:
         loader = _Loader(text)
         root = loader.get_single_node()

@@ -81,7 +81,7 @@ def read_env_file(path: Path) -> dict[str, str]:
     Raises:
         ConfigError: the file cannot be read, or a line is something else. No value is repeated.
     """
-    text = text_of(path, place=f"{path}: cannot be read", way_out="Name a file of NAME=value lines")
+    text = text_of(path, subject=f"{path}: cannot be read", way_out="Name a file of NAME=value lines")
     variables: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         entry = line.strip().removeprefix("export ")

@@ -241,6 +241,8 @@ async def read_stream(
 
 
 class _Reading:
+    """What has come of a stream so far: its events, their times, and what may be no stream after all."""
+
     __slots__ = (
         *(
             "_has_events",

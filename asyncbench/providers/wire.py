@@ -20,6 +20,7 @@ from asyncbench.suites.requests import merged_params
 
 MOST_VALUES: Final = 250_000  # of one body or event: in memory each takes a hundred times its bytes
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_BEGIN_VALUES: Final = (b"[", b"{", b",")  # one at least stands before each value but the first
 EXACT: Final = 2**53  # beyond it a float, as some servers write counts, is no exact number of things
 
 
@@ -39,33 +40,33 @@ def read(written: bytes, notes: list[str]) -> object:
     Raises:
         UnreadableError: it is no JSON, nests too deep, or holds more than `MOST_VALUES`.
     """
-    if _values(written) > MOST_VALUES:
+    # How many values it holds at most, and nearly always without a look at its strings.
+    if (
+        len(written) > MOST_VALUES
+        and sum(map(written.count, _BEGIN_VALUES)) > MOST_VALUES
+        and sum(map(_STRING.sub(b"", written).count, _BEGIN_VALUES)) > MOST_VALUES
+    ):
         raise UnreadableError(f"it holds more than {MOST_VALUES:,} values")
     try:
         return orjson.loads(written)
     except orjson.JSONDecodeError as error:
-        value = _mended(written, strictly=str(error))
+        fault = str(error)
+
+    # It is mended, and then read once more as the standard has it.
+    try:
+        value = json.loads(
+            written.decode(json.detect_encoding(written), "replace"),
+            strict=False,
+            parse_int=_number,
+            parse_float=_number,
+            parse_constant=lambda _: None,
+        )
+        mended = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
+        value = orjson.loads(mended.decode("utf-16", "replace"))
+    except (ValueError, RecursionError):
+        raise UnreadableError(fault) from None
     notes.append("the reply was not valid JSON and was repaired")
     return value
-
-
-def _values(written: bytes) -> int:
-    """Return how many values JSON holds at most, without a look at most of it."""
-    if len(written) <= MOST_VALUES or sum(map(written.count, (b"[", b"{", b","))) <= MOST_VALUES:
-        return 0
-    return sum(map(_STRING.sub(b"", written).count, (b"[", b"{", b",")))
-
-
-def _mended(written: bytes, *, strictly: str) -> object:
-    try:
-        text = written.decode(json.detect_encoding(written), "replace")
-        value = json.loads(
-            text, strict=False, parse_int=_number, parse_float=_number, parse_constant=lambda _: None
-        )
-        whole = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
-        return orjson.loads(whole.decode("utf-16", "replace"))
-    except (ValueError, RecursionError):
-        raise UnreadableError(strictly) from None
 
 
 def _number(written: str) -> float | None:

@@ -169,7 +169,7 @@ def examples(path: str, *, place: str, near: Path | None = None) -> tuple[Messag
 
 def _text(name: str, near: Path | None, *, place: str, way_out: str) -> str:
     path = found_input(name, near, place=place, way_out=way_out)
-    return text_of(path, place=f"{place}: {path}", way_out=way_out)
+    return text_of(path, subject=f"{place}: {path}", way_out=way_out)
 
 
 def _dialog(text: str, *, place: str) -> tuple[Message, ...]:

@@ -155,14 +155,14 @@ class WorkerProvider:
             ProviderError: as the call ended.
             LostCallError: its worker died: nobody knows how the call ended.
         """
-        way = self._workers.way(request)
+        numbered = self._workers.way(request)
         turns = [(message.role, message.content) for message in request.messages]
         worker = self._workers.chosen(self._alias)
         await worker.wait_until_up()
         number = self._opening[1]
         worker.send_once(number, self._opening)
-        worker.send_once(way[0], ("learn", *way))
-        return await worker.call(number, way[0], request.system, turns)
+        worker.send_once(numbered[0], ("learn", *numbered))
+        return await worker.call(number, numbered[0], request.system, turns)
 
     async def aclose(self) -> None:
         """Do nothing: a worker closes its connections when it ends."""
