@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-YOUNG_OBJECTS: Final = 20_000  # allocated between two collections of the youngest, beside those of
-OBJECTS_OF_A_CALL: Final = 200  # each call that may be in flight: through an SDK it holds about 140
+YOUNG_OBJECTS: Final = 20_000  # allocated between two collections of the youngest, beside those of calls
+OBJECTS_OF_A_CALL: Final = 200  # of each call that may be in flight: through an SDK it holds about 140
 MANY_CALLS: Final = 10_000  # beyond which the threshold no longer grows
 
 

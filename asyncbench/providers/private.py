@@ -27,8 +27,10 @@ def set_defaults(client: Any, *, headers: Mapping[str, str], query: Mapping[str,
         ConfigError: calls of this release would not have them.
     """
     client._custom_headers, client._custom_query = dict(headers), dict(query)
-    sent = client.default_headers
-    if dict(client.default_query) != dict(query) or any(sent.get(name) != headers[name] for name in headers):
+    defaults = client.default_headers
+    if dict(client.default_query) != dict(query) or any(
+        defaults.get(name) != headers[name] for name in headers
+    ):
         raise ConfigError(
             f"{type(client).__name__} of {type(client).__module__.partition('.')[0]} does not take the "
             "`headers` and `query` of a model as expected. Install the version that asyncbench requires."

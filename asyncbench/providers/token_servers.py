@@ -34,10 +34,10 @@ class TokenSession(requests.Session):
         """Return how a request is sent; see `requests.Session`."""
         address = url.decode() if isinstance(url, bytes) else url or ""
         proxy = proxy_of(address)
-        from_environment = dict.fromkeys(("http", "https"), proxy.address_with_login) if proxy else {}
+        environment_proxies = dict.fromkeys(("http", "https"), proxy.address_with_login) if proxy else {}
         trusted = token_certificates() if verify in (True, None) else verify
         return super().merge_environment_settings(
-            address, {**from_environment, **(proxies or {})}, stream, trusted or verify, cert
+            address, {**environment_proxies, **(proxies or {})}, stream, trusted or verify, cert
         )
 
     def send(self, request: requests.PreparedRequest, **how: Any) -> requests.Response:
