@@ -214,7 +214,7 @@ class AddedProvider:
     open: Callable[..., Any] | None = None  # (Endpoint, Wire) → Provider, which stand above
 
 
-def _check_added(provider: object, origin: Origin) -> AddedProvider:
+def _added(provider: object, origin: Origin) -> AddedProvider:
     if not isinstance(provider, AddedProvider):
         raise ValueError("it must be an AddedProvider")
     via = ("openai", "anthropic", "http") if provider.open is None else (origin.name,)
@@ -239,7 +239,7 @@ def _our_endpoints() -> Mapping[str, KnownEndpoint]:
 @cache
 def added_providers() -> WithPackages[AddedProvider]:
     """Return the providers that installed packages add, by name."""
-    return WithPackages("providers", {}, _check_added, reserved=_our_endpoints())
+    return WithPackages("providers", {}, _added, reserved=_our_endpoints())
 
 
 class KnownEndpoints(Mapping[str, KnownEndpoint]):
