@@ -177,7 +177,7 @@ class RayCluster:
             await asyncio.to_thread(self._ray.shutdown)
 
 
-async def on_ray(address: str = "", *, each: int | None = None) -> RayCluster:
+async def open_ray_cluster(address: str = "", *, each: int | None = None) -> RayCluster:
     """Return a Ray cluster.
 
     Args:

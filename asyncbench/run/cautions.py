@@ -24,7 +24,18 @@ def cautions(run: Run) -> Iterator[str]:
     yield from cautions_on(run.problems.values())
     if run.sweep.load is not None:
         yield from cautions_of_load(run.sweep.load, run.models, run.sweep.models)
-    yield from _prices(run)
+
+    # Models of which no price is known, or none of their batches.
+    now, tiers = time.time(), {BATCH: BATCH, REALTIME: None}
+    if unpriced := [model.alias for model in run.models if rates_of(model)(tiers[model.mode], now) is None]:
+        outside = ", and no budget holds them" if run.money.caps else ""
+        yield (
+            f"no price is known for {', '.join(unpriced)}: their cost stays unknown{outside}. "
+            "Set price: {input: ..., output: ...} in the sweep (USD per million tokens)."
+        )
+    if full_price := batch_price_warning(run.models):
+        yield full_price
+
     yield from _batches(run)
     for model in run.models:
         if not model.simulated and (why := is_moving_alias(model.model_id)):
@@ -46,19 +57,6 @@ def _damage(run: Run) -> Iterator[str]:
         yield f"some grades are lost. To make them again: `{again}`"
 
 
-def _prices(run: Run) -> Iterator[str]:
-    """Yield which models have no price, or none of their batches."""
-    now, tiers = time.time(), {BATCH: BATCH, REALTIME: None}
-    if unpriced := [model.alias for model in run.models if rates_of(model)(tiers[model.mode], now) is None]:
-        outside = ", and no budget holds them" if run.money.caps else ""
-        yield (
-            f"no price is known for {', '.join(unpriced)}: their cost stays unknown{outside}. "
-            "Set price: {input: ..., output: ...} in the sweep (USD per million tokens)."
-        )
-    if full := batch_price_warning(run.models):
-        yield full
-
-
 def _batches(run: Run) -> Iterator[str]:
     """Yield which batches were never tried, are not used, or hold trials that are asked in no other way."""
     in_batches = [model for model in run.models if model.mode == BATCH]
@@ -69,11 +67,12 @@ def _batches(run: Run) -> Iterator[str]:
     for model in run.sweep.models:
         if model.alias in aliases and model.mode == AUTO and (why := why_in_real_time(run.sweep, model)):
             yield f"{model.alias}: `mode: auto` asks it in real time: {why}."
-    for part in run.batches.ledger.parts.values():
-        if part.step is Step.ABANDONED:
+    for batch_part in run.batches.ledger.parts.values():
+        if batch_part.step is Step.ABANDONED:
             yield (
-                f"{part.alias}: {part.requests:,} trials of part {part.key} were abandoned and are not "
-                f"asked. To ask them: --resubmit {part.key}. If its batch exists, they are paid twice."
+                f"{batch_part.alias}: {batch_part.requests:,} trials of part {batch_part.key} were abandoned "
+                f"and are not asked. To ask them: --resubmit {batch_part.key}. If its batch exists, they are "
+                "paid twice."
             )
     if run.options.detach and any(has_mode_auto(run.sweep, model.alias) for model in run.models):
         yield (

@@ -33,10 +33,10 @@ from asyncbench.run.findings import (
     FindingState,
     Noise,
     ProbeCall,
-    of_batches,
-    of_calls,
-    of_settings,
+    batch_findings,
+    call_findings,
     rate_headers,
+    settings_findings,
 )
 from asyncbench.simulator.process import Simulator, running
 from asyncbench.simulator.questions import DOCTORS_ANSWER, DOCTORS_QUESTION
@@ -76,10 +76,10 @@ async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[C
         async with asyncio.TaskGroup() as background:
             tasks = []
             for model in models:
-                same_key = [other for other in models if other.key_env == model.key_env]
+                same_key = [sharing for sharing in models if sharing.key_env == model.key_env]
                 # Without an address a server is a vendor's or ours, and takes many calls.
                 server = model.alias if model.base_url is None else urlsplit(model.base_url).netloc
-                tasks.append(background.create_task(_examined(locks[server], model, same_key, env, url)))
+                tasks.append(background.create_task(_examine_model(locks[server], model, same_key, env, url)))
         return tuple(task.result() for task in tasks)
 
 
@@ -110,13 +110,14 @@ async def doctor(
     return await examine(models, env=os.environ if env is None else env)
 
 
-async def _examined(
+async def _examine_model(
     key_lock: asyncio.Lock,
     model: Model,
     same_key: Sequence[Model],
     env: Mapping[str, str],
     simulator_url: str | None,
 ) -> Checkup:
+    """Make the calls to one model; whatever fails is a finding. `same_key` are the models with its key."""
     if model.replay is not None:
         return _checkup(model)
     about = "key"  # there is none, or one that no header can carry
@@ -124,7 +125,7 @@ async def _examined(
         async with key_lock:
             key = keys_for(same_key, env)[model.alias]
             about = "setup"  # an address, a proxy, certificates, an extra
-            plain, streamed = await _calls(model, key, simulator_url)
+            plain, streamed = await _make_calls(model, key, simulator_url)
             batch_check = await _check_batches(model, key, simulator_url) if model.mode == BATCH else None
     except ConfigError as error:
         return _checkup(model, trouble=Finding(about=about, state=FindingState.WRONG, said=str(error)))
@@ -136,15 +137,27 @@ async def _examined(
     return _checkup(model, plain, streamed, batch_check=batch_check)
 
 
-async def _calls(
+async def _make_calls(
     model: Model, key: Credentials, simulator_url: str | None
 ) -> tuple[ProbeCall, ProbeCall | None]:
     """Make a plain call, and a streamed one unless the first proves that no call can succeed.
 
     Batches never stream: the plain call is what they would make.
     """
-    enough = _enough(model)
-    model, overheard = _cheap(model, enough), Overheard(wire_of(model), longest=enough)
+    # The longest reply, tokens, is above any budget for thinking in the body.
+    body, budgets = wire_of(model).body(question_for(model)), [0]
+    for path in (_BUDGET, known_endpoints()[model.provider].quirks.thinking or _BUDGET):
+        *outer, last = path.split(".")  # such as reasoning.max_tokens
+        fields = reduce(lambda fields, name: mapping_in(fields.get(name)), outer, dict(body))
+        budgets.append(count_in(fields.get(last)) or 0)
+    longest = ENOUGH_TOKENS + max(budgets)
+
+    # A limit that the sweep sets is left as it is, whatever it is called: `Overheard` lowers it.
+    has_limit = model.max_tokens is not None or any(name in model.params for name in ANY_LONGEST_REPLY)
+    timeouts = replace(model.timeouts, total=min(model.timeouts.total, LONGEST_S))
+    overheard = Overheard(wire_of(model), longest=longest)
+    model = replace(model, timeouts=timeouts, max_tokens=model.max_tokens if has_limit else longest)
+
     provider = open_provider(model, key=key, simulator_url=simulator_url, wire=overheard)
     try:
         plain = await _call(provider, question_for(replace(model, stream=False)), overheard)
@@ -166,26 +179,6 @@ async def _check_batches(model: Model, key: Credentials, simulator_url: str | No
     finally:
         await api.aclose()
     return BatchCheck(most_requests=api.most_requests, most_bytes=api.most_bytes, error=error)
-
-
-def _enough(model: Model) -> int:
-    """Return the longest reply that is asked for, tokens: above any budget for thinking in the body."""
-    body, budgets = wire_of(model).body(question_for(model)), [0]
-    for place in (_BUDGET, known_endpoints()[model.provider].quirks.thinking or _BUDGET):
-        *outer, last = place.split(".")  # such as reasoning.max_tokens
-        within = reduce(lambda fields, name: mapping_in(fields.get(name)), outer, dict(body))
-        budgets.append(count_in(within.get(last)) or 0)
-    return ENOUGH_TOKENS + max(budgets)
-
-
-def _cheap(model: Model, enough: int) -> Model:
-    """Return a model with a longest reply and short deadlines; the rest is as the sweep has it.
-
-    A longest reply of the sweep's is left as it is, whatever it is called: `Overheard` lowers it.
-    """
-    timeouts = replace(model.timeouts, total=min(model.timeouts.total, LONGEST_S))
-    has_limit = model.max_tokens is not None or any(name in model.params for name in ANY_LONGEST_REPLY)
-    return replace(model, timeouts=timeouts, max_tokens=model.max_tokens if has_limit else enough)
 
 
 async def _call(provider: Provider, request: Request, overheard: "Overheard") -> ProbeCall:
@@ -240,11 +233,11 @@ def _checkup(
 ) -> Checkup:
     findings = [] if trouble is None else [trouble]
     if plain is not None:
-        findings += of_calls(model, plain, streamed)
+        findings += call_findings(model, plain, streamed)
     rates = rates_of(model)(BATCH if model.mode == BATCH else None, time.time())
     endpoint = known_endpoints()[model.provider]
-    findings += of_settings(model, rates, endpoint.quirks, part=endpoint.batch.part)
-    findings += of_batches(model, endpoint, batch_check)
+    findings += settings_findings(model, rates, endpoint.quirks, batch_part=endpoint.batch.part)
+    findings += batch_findings(model, endpoint, batch_check)
     costs: list[float | None] = []
     for call in filter(None, (plain, streamed)):
         if isinstance(call.ended, ProviderError):  # refused before any work, it costs nothing
@@ -367,10 +360,10 @@ async def noise_floor(*, latency_s: float = LATENCY_S) -> tuple[Noise, ...]:
         simulator = await asyncio.to_thread(
             stack.enter_context, knowing(latency_s=latency_s, ttft_s=latency_s / 2)
         )
-        return tuple([await _noise_of(adapter, simulator.url, latency_s) for adapter in ADAPTERS])
+        return tuple([await _measure_noise(adapter, simulator.url, latency_s) for adapter in ADAPTERS])
 
 
-async def _noise_of(adapter: str, url: str, latency_s: float) -> Noise:
+async def _measure_noise(adapter: str, url: str, latency_s: float) -> Noise:
     provider_name, api = ADAPTERS[adapter]
     model = Model(
         alias=adapter,

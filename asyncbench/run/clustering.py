@@ -86,11 +86,11 @@ def _read(folder: Path) -> JournalSummary:
 
 
 def _costs(spending: Spending) -> LeaseUse:
-    known = spending.charges()
+    charges = spending.charges()
     return LeaseUse(
-        spent=known.charged + known.reserved,
-        doubted=known.doubted + known.reserved,
-        doubted_calls=known.doubted_calls + known.unended_calls,
+        spent=charges.charged + charges.reserved,
+        doubted=charges.doubted + charges.reserved,
+        doubted_calls=charges.doubted_calls + charges.unended_calls,
     )
 
 
@@ -111,19 +111,19 @@ def spent_by_lost(folder: Path, copy: FolderCopy | None) -> dict[str, dict[str, 
     It is in picodollars by worker and alias, beside what is known. `copy` is the folder's in a bucket.
     """
     leases, possible = LeaseFile(folder), dict[str, dict[str, int]]()
-    for worker, most in leases.open().items():
+    for worker, amounts in leases.open().items():
         if copy is None or copy.workers.get(worker, False):  # its folder was read as a whole
             leases.settle(worker)
             continue
         known = known_of_worker(folder, worker)
-        excess = {alias: amount - known.get(alias, 0) for alias, amount in most.items()}
+        excess = {alias: amount - known.get(alias, 0) for alias, amount in amounts.items()}
         possible[worker] = {alias: amount for alias, amount in excess.items() if amount > 0}
     return possible
 
 
 def charge_lost(ledger: Ledger, lost: Mapping[str, Mapping[str, int]]) -> None:
     """Count what lost workers may have cost as spent."""
-    for alias, amount in (costs for most in lost.values() for costs in most.items()):
+    for alias, amount in (costs for amounts in lost.values() for costs in amounts.items()):
         if (account := ledger.account_of(alias)) is not None:
             account.adjust(reserved=0, spent=amount, doubted=amount, doubted_calls=1)
 
@@ -142,13 +142,13 @@ class LeaseFile:
     def open(self) -> dict[str, dict[str, int]]:
         """Return what workers may have cost at most of which nobody knows more, by worker and alias."""
         self._end_torn_line()
-        most: dict[str, dict[str, int]] = {}
+        amounts: dict[str, dict[str, int]] = {}
         for worker, alias, noted in self._lines():
             if alias is None:
-                most.pop(worker, None)
+                amounts.pop(worker, None)
             else:
-                most.setdefault(worker, {})[alias] = int(noted)
-        return most
+                amounts.setdefault(worker, {})[alias] = int(noted)
+        return amounts
 
     def note(self, worker: str, alias: str, amount: int) -> None:
         """Write down what a worker may cost at most on a model, picodollars; a little more saves lines."""
@@ -226,8 +226,8 @@ class ClusterRun:
             ledger=run.money.ledger,
             note=self._note,
         )
-        for worker, most in run.money.lost_usd.items():
-            self.coordinator.leases.remember(worker, most)
+        for worker, amounts in run.money.lost_usd.items():
+            self.coordinator.leases.remember(worker, amounts)
         self._brief = WorkerBrief(
             sweep=replace(run.sweep, notify=None),  # whose address may be a secret
             models=models,

@@ -96,16 +96,17 @@ def noted_socket(folder: Path) -> Iterator[Path]:
 
 def _private_directory() -> Path:
     """Return a directory that its user alone can enter, made where it is missing; raises OSError."""
-    own, runtime = f"asyncbench-{os.geteuid()}", os.environ.get("XDG_RUNTIME_DIR")
-    places = [Path(runtime, "asyncbench")] if runtime else []
-    places += [Path(tempfile.gettempdir(), own), Path("/tmp", own)]  # noqa: S108  it is checked whose it is
-    for place in places:
-        if len(os.fsencode(place)) + 20 <= MOST_BYTES:
+    name, runtime = f"asyncbench-{os.geteuid()}", os.environ.get("XDG_RUNTIME_DIR")
+    candidates = [Path(runtime, "asyncbench")] if runtime else []
+    candidates.append(Path(tempfile.gettempdir(), name))
+    candidates.append(Path("/tmp", name))  # noqa: S108  it is checked whose it is
+    for directory in candidates:
+        if len(os.fsencode(directory)) + 20 <= MOST_BYTES:
             with suppress(OSError):
-                place.mkdir(0o700, exist_ok=True)
-                if _is_private(place):
-                    return place
-    raise OSError(f"no private directory with a short path (tried {', '.join(map(str, places))})")
+                directory.mkdir(0o700, exist_ok=True)
+                if _is_private(directory):
+                    return directory
+    raise OSError(f"no private directory with a short path (tried {', '.join(map(str, candidates))})")
 
 
 def _is_private(directory: Path) -> bool:
@@ -207,13 +208,13 @@ class _ControlServer:
             try:
                 peer = peer_of(writer.get_extra_info("socket"))
                 async with asyncio.timeout(REQUEST_WITHIN_S):
-                    reply = await self._answered(reader, peer)
+                    reply = await self._reply_to(reader, peer)
                     writer.write(orjson.dumps(reply) + b"\n")
                     await writer.drain()
             finally:
                 writer.close()
 
-    async def _answered(self, reader: asyncio.StreamReader, peer: Peer) -> Talk:
+    async def _reply_to(self, reader: asyncio.StreamReader, peer: Peer) -> Talk:
         try:
             line = await reader.readline()  # or they would see a broken connection, and no answer
             if peer.uid != os.geteuid():
@@ -353,7 +354,23 @@ def checked_limits(limits: Mapping[str, float | None]) -> dict[str, float | None
 
 def send_request(folder: Path, request: Mapping[str, object]) -> Controlled:
     """Return what the run in a folder did; raises ConfigError."""
-    reply = _reply_of(run_folder(folder), request)
+    path = run_folder(folder)
+    read_manifest(path)
+    try:
+        if (note := SocketNote.read(path)) is None:
+            raise FileNotFoundError
+        reply = _talk(note, request, within_s=REPLY_WITHIN_S)
+    except PermissionError:
+        raise ConfigError(
+            f"the run in {path} is another user's. Only the user who started it can control it"
+        ) from None
+    except TimeoutError:
+        raise ConfigError(
+            f"the run in {path} did not answer within {REPLY_WITHIN_S:.0f} s. This computer may be busy. "
+            f"See `asyncbench status {quoted(path)}`"
+        ) from None
+    except (OSError, ValueError):
+        raise ConfigError(_silence_text(path, str(request["do"]))) from None
     if "error" in reply:
         raise ConfigError(str(reply["error"]))
     return Controlled(
@@ -379,25 +396,6 @@ def progress_of_run(folder: Path) -> RunProgress:
         return RunProgress()
 
 
-def _reply_of(folder: Path, request: Mapping[str, object]) -> Mapping[str, Any]:
-    read_manifest(folder)
-    try:
-        if (note := SocketNote.read(folder)) is None:
-            raise FileNotFoundError
-        return _talk(note, request, within_s=REPLY_WITHIN_S)
-    except PermissionError:
-        raise ConfigError(
-            f"the run in {folder} is another user's. Only the user who started it can control it"
-        ) from None
-    except TimeoutError:
-        raise ConfigError(
-            f"the run in {folder} did not answer within {REPLY_WITHIN_S:.0f} s. This computer may be busy. "
-            f"See `asyncbench status {quoted(folder)}`"
-        ) from None
-    except (OSError, ValueError):
-        raise ConfigError(_nobody(folder, str(request["do"]))) from None
-
-
 def _talk(note: SocketNote, request: Mapping[str, object], *, within_s: float) -> Mapping[str, Any]:
     """Return the reply to one request; raises OSError, ValueError."""
     with socket.socket(socket.AF_UNIX) as connection:
@@ -409,8 +407,8 @@ def _talk(note: SocketNote, request: Mapping[str, object], *, within_s: float) -
     return reply
 
 
-def _nobody(folder: Path, wanted: str) -> str:
-    """Return what to say where no run answers."""
+def _silence_text(folder: Path, wanted: str) -> str:
+    """Return why no run answers, and how to continue the sweep; `wanted`: what the run was to do."""
     if (process := writer_of(folder)) is not None:
         return (
             f"process {process or 'unknown'} is writing to {folder}, but takes no commands: it is starting, "
@@ -418,13 +416,10 @@ def _nobody(folder: Path, wanted: str) -> str:
         )
     killed = ", the last one was killed" if read_mark(folder) is not None else ""
     only = "`resume` only goes on with a paused run. " if wanted == "resume" else ""
-    return f"no run is going on in {folder}{killed}. {only}To continue the sweep: {_continuing(folder)}"
-
-
-def _continuing(folder: Path) -> str:
-    file = folder / SWEEP_FILE
-    try:
-        name = "run" if load_sweep(file).load is None else "load"
-    except AsyncbenchError:  # whoever runs it is told
-        name = "run"
-    return f"asyncbench {name} {shlex.quote(str(file))}"
+    file, command = folder / SWEEP_FILE, "run"
+    with suppress(AsyncbenchError):  # whoever runs it is told
+        command = "run" if load_sweep(file).load is None else "load"
+    return (
+        f"no run is going on in {folder}{killed}. {only}To continue the sweep: "
+        f"asyncbench {command} {shlex.quote(str(file))}"
+    )

@@ -76,6 +76,6 @@ def spent_text(
     )
 
 
-def phrases(parts: Mapping[str, object], *, by: str = ", ") -> str:
+def phrases(applying: Mapping[str, object], *, by: str = ", ") -> str:
     """Join those phrases that apply, such as `{"2 failed": 2, "0 skipped": 0}`; empty ones are left out."""
-    return by.join(part for part, applies in parts.items() if part and applies)
+    return by.join(phrase for phrase, applies in applying.items() if phrase and applies)

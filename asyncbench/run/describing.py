@@ -13,7 +13,7 @@ from asyncbench.planning.preflight import HUB, recorded_by
 from asyncbench.planning.trials import planned_tasks
 from asyncbench.providers.endpoints import added_providers
 from asyncbench.run.state import Run
-from asyncbench.store.manifest import RECORDED, Manifest, joined_recordings, planned_aliases
+from asyncbench.store.manifest import RECORDED, joined_recordings, planned_aliases
 from asyncbench.suites.custom import ADDED_GRADERS
 from asyncbench.suites.table import SUITES
 
@@ -79,21 +79,19 @@ def _added_entries(run: Run) -> dict[str, object]:
         *added_providers().origins({model.provider for model in run.models}),
     ]
     earlier = [origin for origin in before.get("plugins", []) if origin not in added]
+
+    # The digests that the user's graders had in earlier runs, oldest first, by name.
+    latest, digests_before = before.get("graders", {}), dict(before.get(EARLIER, {}))
+    for name, digest in run.own_graders.items():
+        digests = [*digests_before.get(name, []), *filter(None, [latest.get(name)])]
+        if former := [old for old in dict.fromkeys(digests) if old != digest]:
+            digests_before[name] = former
+
     hub = {problems.hub.address: problems.hub.pinned for problems in used if problems.hub}
     entries = {
-        "graders": before.get("graders", {}) | run.own_graders,
-        EARLIER: _earlier_digests(before, run.own_graders),
+        "graders": latest | run.own_graders,
+        EARLIER: digests_before,
         "plugins": [*earlier, *added],
         HUB: before.get(HUB, {}) | hub,
     }
     return {key: value for key, value in entries.items() if value}
-
-
-def _earlier_digests(before: Manifest, graders: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the digests that the user's graders had in earlier runs, oldest first, by name."""
-    latest, earlier = before.get("graders", {}), dict(before.get(EARLIER, {}))
-    for name, digest in graders.items():
-        digests = [*earlier.get(name, []), *filter(None, [latest.get(name)])]
-        if former := [old for old in dict.fromkeys(digests) if old != digest]:
-            earlier[name] = former
-    return earlier

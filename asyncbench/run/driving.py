@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from asyncbench.cluster.ray_actors import on_ray
+from asyncbench.cluster.ray_actors import open_ray_cluster
 from asyncbench.config.run_entries import workers_here
 from asyncbench.engine.model_client import ModelClient
 from asyncbench.engine.scheduler import Scheduler
@@ -30,11 +30,12 @@ from asyncbench.records import BATCH
 from asyncbench.run.clustering import ClusterRun
 from asyncbench.run.control import controlled
 from asyncbench.run.copying import tend_copy
-from asyncbench.run.interrupts import on_hangup, on_interrupt
+from asyncbench.run.interrupts import catching_hangup, catching_interrupts
 from asyncbench.run.lanes import OWN_SPEED, lanes_of
 from asyncbench.run.progress import WatchedScreen
 from asyncbench.run.state import Run
 from asyncbench.run.steering import Steering
+from asyncbench.tables.numbers import number_of
 
 if TYPE_CHECKING:  # most runs start no simulator
     from asyncbench.simulator.process import Simulator
@@ -51,10 +52,10 @@ class BatchMessages:
 
     def __init__(self, run: Run, counters: Mapping[str, Counters]) -> None:
         self._run, self._counters = run, counters
-        self._sent = set[str]()
+        self._reported = set[str]()
         parts = self._parts(self._now())
-        self._known = {part.part for part in parts if part.batch_id}  # sent by earlier runs
-        self._ended = {part.part for part in parts if part.status in ENDED_EARLY}
+        self._sent_before = {batch_part.part for batch_part in parts if batch_part.batch_id}
+        self._ended_before = {batch_part.part for batch_part in parts if batch_part.status in ENDED_EARLY}
 
     async def watch(self) -> None:
         """Poll every `EVERY_S` until cancelled."""
@@ -66,32 +67,44 @@ class BatchMessages:
         """Tell what is new; `last`: the run ends, and nobody looks after doubts any more."""
         now = self._now()
         parts = self._parts(now)
-        sent = [part for part in parts if part.open and part.batch_id and part.part not in self._known]
-        if sent and self._all_sent(parts):
+
+        # Everything that is to be asked in batches is in one.
+        sent = any(
+            batch_part.open and batch_part.batch_id and batch_part.part not in self._sent_before
+            for batch_part in parts
+        )
+        unsent = any(
+            batch_part.state in (PartState.PREPARED, PartState.POOL, PartState.SUBMITTING)
+            for batch_part in parts
+        )
+        in_batches = all(
+            counters.over or counters.open <= counters.in_batches
+            for counters in (self._counters[model.alias] for model in self._run.models if model.mode == BATCH)
+        )
+        if sent and not unsent and in_batches:
             self._tell("sent", ["all batches are sent", *left_in_batches(parts, now=now)], parts)
-        for part in parts:
-            if part.status in ENDED_EARLY and part.part not in self._ended:
-                count = "" if part.answered is None else f" with {part.answered:,} of {part.trials:,} done"
-                self._tell("ended", [f"{part.model}: batch {part.batch_id} {part.status}{count}"], [part])
-            if part.state is PartState.IN_DOUBT and (last or now - part.prepared_at > LONG_S):
-                doubt = f"nobody knows whether a batch of {part.trials:,} requests was created"
-                self._tell("doubt", [f"{part.model}: {doubt} (part {part.part})"], [part])
+
+        for batch_part in parts:
+            alias, trials = batch_part.model, batch_part.trials
+            if batch_part.status in ENDED_EARLY and batch_part.part not in self._ended_before:
+                count = (
+                    "" if batch_part.answered is None else f" with {batch_part.answered:,} of {trials:,} done"
+                )
+                ending = f"{alias}: batch {batch_part.batch_id} {batch_part.status}{count}"
+                self._tell("ended", [ending], [batch_part])
+            if batch_part.state is PartState.IN_DOUBT and (last or now - batch_part.prepared_at > LONG_S):
+                doubt = f"nobody knows whether a batch of {trials:,} requests was created"
+                self._tell("doubt", [f"{alias}: {doubt} (part {batch_part.part})"], [batch_part])
         if lines := near_deletion(parts, now=now):
             self._tell("deleted_soon", lines, parts)
 
-    def _all_sent(self, parts: Sequence[PartStatus]) -> bool:
-        """Return whether everything that is to be asked in batches is in one."""
-        counters = [self._counters[model.alias] for model in self._run.models if model.mode == BATCH]
-        waits = any(
-            part.state in (PartState.PREPARED, PartState.POOL, PartState.SUBMITTING) for part in parts
-        )
-        return not waits and all(one.over or one.open <= one.in_batches for one in counters)
-
     def _tell(self, what: str, lines: Sequence[str], parts: Sequence[PartStatus]) -> None:
-        which = f"{what} {parts[0].part}" if len(parts) == 1 else what
-        if which not in self._sent:
-            self._sent.add(which)
-            self._run.notifier.batches(what, lines, [part for part in parts if part.open or len(parts) == 1])
+        """Send a message about parts, unless it was sent before."""
+        message = f"{what} {parts[0].part}" if len(parts) == 1 else what
+        if message not in self._reported:
+            self._reported.add(message)
+            shown = [batch_part for batch_part in parts if batch_part.open or len(parts) == 1]
+            self._run.notifier.batches(what, lines, shown)
 
     def _parts(self, now: float) -> list[PartStatus]:
         return part_statuses(self._run.batches.ledger, running=True, now=now)
@@ -132,11 +145,22 @@ async def drivable(run: Run) -> AsyncIterator[Driven]:
     lag = LoopLag()
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(run.batches.ledger.close)
-        simulators = await asyncio.to_thread(_simulators, run, stack)
+        simulators = await asyncio.to_thread(_start_simulators, run, stack)
         if run.workers.processes is not None:
             lag.others = run.workers.processes.lateness
         urls = {m.alias: simulators[m.replay].url for m in run.models if m.replay in simulators}
-        clustered = await _clustered(run, urls, stack)
+
+        # The workers of a cluster, if they ask anything.
+        clustered: ClusterRun | None = None
+        dealt = [model for model in run.models if run.is_dealt(model)]
+        if dealt and not run.is_complete:
+            if run.workers.cluster is None:
+                each = 1 if workers_here(run.sweep.workers) else None  # which has processes of its own
+                run.workers.cluster = await open_ray_cluster(run.options.ray or "", each=each)
+                stack.push_async_callback(run.workers.cluster.aclose)
+            dealt_urls = {model.alias: urls[model.alias] for model in dealt if model.alias in urls}
+            clustered = ClusterRun(run, run.workers.cluster, dealt, dealt_urls)
+
         coordinator = None if clustered is None else clustered.coordinator
         scheduler = Scheduler(lanes=lanes_of(run, urls, lag, stack, coordinator), lag=lag)
         if coordinator is not None:
@@ -144,59 +168,26 @@ async def drivable(run: Run) -> AsyncIterator[Driven]:
         yield Driven(scheduler=scheduler, clustered=clustered, simulators=list(simulators.values()))
 
 
-async def _clustered(
-    run: Run, urls: Mapping[str, str], stack: contextlib.AsyncExitStack
-) -> ClusterRun | None:
-    """Return what the workers of a cluster do for a run, if they do anything."""
-    dealt = [model for model in run.models if run.is_dealt(model)]
-    if run.is_complete or not dealt:
-        return None
-    if run.workers.cluster is None:
-        each = 1 if workers_here(run.sweep.workers) else None  # which has processes of its own
-        run.workers.cluster = await on_ray(run.options.ray or "", each=each)
-        stack.push_async_callback(run.workers.cluster.aclose)
-    of_dealt = {model.alias: urls[model.alias] for model in dealt if model.alias in urls}
-    return ClusterRun(run, run.workers.cluster, dealt, of_dealt)
-
-
 async def drive(run: Run, driven: Driven) -> None:
     """Ask until all is done, or the run is stopped: by Ctrl-C, its deadline, its budget or the disk."""
-    scheduler, screen = driven.scheduler, run.screen
-
-    def stop_for_the_disk(error: StoreError) -> None:
-        scheduler.stop(drain_s=DRAIN_S)
-        screen.say(f"{error} Stopping: waiting up to {DRAIN_S:.0f} s for calls in flight.")
-
-    def stop_for_workers(why: str) -> None:
-        if scheduler.stopped:
-            screen.say(f"{why}.")
-            return
-        run.workers.failed = True
-        scheduler.stop(drain_s=DRAIN_S)
-        screen.say(f"{why}. Stopping: waiting up to {DRAIN_S:.0f} s for calls in flight.")
-
-    def interrupt() -> None:
-        if scheduler.stopped:
-            scheduler.stop(drain_s=0)
-            screen.say("Leaving now. The next run asks again what was in flight.")
-        else:
-            scheduler.stop(drain_s=DRAIN_S)
-            screen.say(f"Stopping{_in_flight(driven)}. {_staying(driven)}Press Ctrl-C again to leave now.")
-
-    def hang_up() -> None:
-        if not scheduler.stopped:
-            interrupt()
-
-    run.salvage.stop = stop_for_the_disk
+    scheduler, screen, stops = driven.scheduler, run.screen, _RunStops(run, driven)
+    run.salvage.stop = stops.stop_for_the_disk
     if run.workers.processes is not None:
-        run.workers.processes.give_up = stop_for_workers
+        run.workers.processes.give_up = stops.stop_for_workers
         run.workers.counts = run.workers.processes.counts
         await run.workers.processes.ready()
     if driven.clustered is not None:
-        driven.clustered.give_up = stop_for_workers
+        driven.clustered.give_up = stops.stop_for_workers
         run.workers.counts = driven.clustered.counts
     if isinstance(screen, WatchedScreen):
         screen.count_workers = run.workers.counts
+
+    # Whoever started the run controls it; one that cancels batches asks nothing that could be paused.
+    control: AbstractAsyncContextManager[None] = contextlib.nullcontext()
+    if not run.options.ends:
+        control = controlled(run.store.folder, Steering(run, scheduler).answer, screen.say)
+    asked_by_workers = driven.clustered.running() if driven.clustered else contextlib.nullcontext()
+
     messages = BatchMessages(run, driven.counters)
     calls = sum(model.limits.most_in_flight for model in run.models)
     async with asyncio.TaskGroup() as background:
@@ -208,37 +199,51 @@ async def drive(run: Run, driven: Driven) -> None:
         ]
         with (
             _deadline(run, scheduler),
-            on_interrupt(interrupt),
-            on_hangup(hang_up),
+            catching_interrupts(stops.interrupt),
+            catching_hangup(stops.hang_up),
             rare_garbage_collection(calls),
         ):
-            asked_by_workers = driven.clustered.running() if driven.clustered else contextlib.nullcontext()
-            async with _steered(run, scheduler), asked_by_workers:
+            async with control, asked_by_workers:
                 await scheduler.run()
         for task in tasks:
             task.cancel()
         messages.poll(last=True)
 
 
-def _steered(run: Run, scheduler: Scheduler) -> AbstractAsyncContextManager[None]:
-    """Let whoever started the run control it; one that cancels batches asks nothing that could be paused."""
-    if run.options.ends:
-        return contextlib.nullcontext()
-    return controlled(run.store.folder, Steering(run, scheduler).answer, run.screen.say)
+@dataclass(frozen=True, slots=True)
+class _RunStops:
+    """Stops a run for a cause from outside, and says so: Ctrl-C, a lost terminal, the disk, dying workers."""
 
+    run: Run
+    driven: Driven
 
-def _in_flight(driven: Driven) -> str:
-    calls = sum(counters.in_flight for counters in driven.counters.values())
-    if not calls:
-        return ""
-    text = "1 call in flight" if calls == 1 else f"{calls:,} calls in flight"
-    return f": waiting up to {DRAIN_S:.0f} s for {text}"
+    def stop_for_the_disk(self, error: StoreError) -> None:
+        self.driven.scheduler.stop(drain_s=DRAIN_S)
+        self.run.screen.say(f"{error} Stopping: waiting up to {DRAIN_S:.0f} s for calls in flight.")
 
+    def stop_for_workers(self, why: str) -> None:
+        if self.driven.scheduler.stopped:
+            self.run.screen.say(f"{why}.")
+            return
+        self.run.workers.failed = True
+        self.driven.scheduler.stop(drain_s=DRAIN_S)
+        self.run.screen.say(f"{why}. Stopping: waiting up to {DRAIN_S:.0f} s for calls in flight.")
 
-def _staying(driven: Driven) -> str:
-    """Return that batches go on, if there are any."""
-    trials = sum(counters.in_batches for counters in driven.counters.values())
-    return f"Batches go on without this program, with {trials:,} trials. " if trials else ""
+    def interrupt(self) -> None:
+        if self.driven.scheduler.stopped:
+            self.driven.scheduler.stop(drain_s=0)
+            self.run.screen.say("Leaving now. The next run asks again what was in flight.")
+            return
+        self.driven.scheduler.stop(drain_s=DRAIN_S)
+        calls = sum(counters.in_flight for counters in self.driven.counters.values())
+        trials = sum(counters.in_batches for counters in self.driven.counters.values())
+        wait = f": waiting up to {DRAIN_S:.0f} s for {number_of(calls, 'call')} in flight" if calls else ""
+        batches = f"Batches go on without this program, with {trials:,} trials. " if trials else ""
+        self.run.screen.say(f"Stopping{wait}. {batches}Press Ctrl-C again to leave now.")
+
+    def hang_up(self) -> None:
+        if not self.driven.scheduler.stopped:
+            self.interrupt()
 
 
 @contextlib.contextmanager
@@ -266,7 +271,7 @@ def _deadline(run: Run, scheduler: Scheduler) -> Iterator[None]:
         alarm.cancel()
 
 
-def _simulators(run: Run, stack: contextlib.AsyncExitStack) -> "Mapping[str | None, Simulator]":
+def _start_simulators(run: Run, stack: contextlib.AsyncExitStack) -> "Mapping[str | None, Simulator]":
     """Start a simulator for the models that need one, and one for each folder that is replayed."""
     problems: dict[str | None, set[Path]] = {}
     for model in run.models:
@@ -276,7 +281,7 @@ def _simulators(run: Run, stack: contextlib.AsyncExitStack) -> "Mapping[str | No
     kept = run.batches.ledger.folder / SIMULATED  # a run that is killed finds its batches there again
 
     def forget() -> None:
-        if not any(part.open for part in run.batches.ledger.parts.values()):
+        if not any(batch_part.open for batch_part in run.batches.ledger.parts.values()):
             discard(kept)
 
     stack.callback(forget)

@@ -84,7 +84,7 @@ class DoctorReport(Report):
         return {"models": models, "noise": list(map(asdict, self.noise))}
 
     def _parts(self) -> Iterator[str | Sheet]:
-        yield from map(_sheet, _together(self.models))
+        yield from map(_findings_sheet, _group_by_fault(self.models))
         if self.models:
             fine = sum(checkup.fine for checkup in self.models)
             paid = [usd for checkup in self.models if not checkup.simulated for usd in checkup.costs_usd]
@@ -104,7 +104,7 @@ class DoctorReport(Report):
             yield Sheet(title="Delay of this computer", head=head, rows=measured)
 
 
-def _together(models: Sequence[Checkup]) -> Iterable[Sequence[Checkup]]:
+def _group_by_fault(models: Sequence[Checkup]) -> Iterable[Sequence[Checkup]]:
     """Return the checkups; models that one fault of their provider stops are in one group."""
     groups: dict[object, list[Checkup]] = {}
     for checkup in models:
@@ -117,12 +117,12 @@ def _together(models: Sequence[Checkup]) -> Iterable[Sequence[Checkup]]:
     return groups.values()
 
 
-def _sheet(group: Sequence[Checkup]) -> Sheet:
+def _findings_sheet(group: Sequence[Checkup]) -> Sheet:
     """Return the findings about some models; those that all of them have stand there once."""
     rows: list[tuple[str, str, str]] = []
     for checkup in group:
         for finding in checkup.findings:
-            shared = all(finding in other.findings for other in group)
+            shared = all(finding in member.findings for member in group)
             if shared and checkup is not group[0]:
                 continue
             text = finding.said if shared else f"{checkup.model}: {finding.said}"
@@ -142,10 +142,10 @@ NOISE = (
 
 
 def _dollars(costs: Sequence[float | None]) -> str:
-    known = [cost for cost in costs if cost is not None]
-    unknown = len(costs) - len(known)
+    priced = [cost for cost in costs if cost is not None]
+    unknown = len(costs) - len(priced)
     more = f" and {unknown} call{'s' * (unknown > 1)} of unknown cost" if unknown else ""
-    return f"${sum(known):.6f}{more}"
+    return f"${sum(priced):.6f}{more}"
 
 
 # ── Findings from calls: key, model, usage, streams, limits and prices
@@ -194,7 +194,7 @@ def rate_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in sorted(lower.items()) if name.startswith(RATE_HEADERS)}
 
 
-def of_calls(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iterator[Finding]:
+def call_findings(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iterator[Finding]:
     """Yield what the calls show; only the one that a sweep would make, whole or streamed, can be wrong."""
     credentials = known_endpoints()[model.provider].credentials
     lane = streamed if model.stream and streamed else plain
@@ -209,17 +209,17 @@ def of_calls(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iter
         return
     without_key = f"found: {credentials}" if credentials else "none needed"
     yield _ok("key", f"{model.key_env} works" if model.key_env else without_key)
-    yield _served(model.model_id, reply.model_served)
-    yield _answer(reply, answered.latency_s)
-    yield _usage(reply)
-    yield _thinking(model, reply)
-    yield _limits(model, answered.headers)
+    yield _name_finding(model.model_id, reply.model_served)
+    yield _answer_finding(reply, answered.latency_s)
+    yield _usage_finding(reply)
+    yield _thinking_finding(model, reply)
+    yield _limits_finding(model, answered.headers)
     if isinstance(plain.ended, ProviderError):
         yield _note("whole", _error_text(plain.ended), way_out="keep `stream: true` for this model")
     if streamed is not None:
-        yield _stream(streamed, wrong=lane is streamed)
+        yield _stream_finding(streamed, wrong=lane is streamed)
         if answered is plain and streamed.reply and streamed.reply.usage is None:
-            yield _usage(streamed.reply)
+            yield _usage_finding(streamed.reply)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +231,7 @@ class BatchCheck:
     error: ProviderError | None = None
 
 
-def of_batches(model: Model, endpoint: KnownEndpoint, check: BatchCheck | None) -> Iterator[Finding]:
+def batch_findings(model: Model, endpoint: KnownEndpoint, check: BatchCheck | None) -> Iterator[Finding]:
     """Yield what is known of the batches of a model that is to be asked so; None: nobody looked."""
     if model.mode != BATCH:
         return
@@ -258,8 +258,8 @@ def of_batches(model: Model, endpoint: KnownEndpoint, check: BatchCheck | None) 
         yield _note("batches", untried, way_out="send a small batch first: `asyncbench run SWEEP --limit 10`")
 
 
-def of_settings(
-    model: Model, rates: Rates | None, quirks: Quirks, *, part: float | None = None
+def settings_findings(
+    model: Model, rates: Rates | None, quirks: Quirks, *, batch_part: float | None = None
 ) -> Iterator[Finding]:
     """Yield what can be said of a model without asking it.
 
@@ -267,14 +267,14 @@ def of_settings(
         model: as it is to be asked.
         rates: what it costs in its mode.
         quirks: of its endpoint.
-        part: of the price in real time that a batch costs, by the provider's page.
+        batch_part: of the price in real time that a batch costs, by the provider's page.
     """
     if model.replay is not None:
         yield _ok("replay", f"replays {model.replay}, so no model is asked")
     if not model.simulated and (why := is_moving_alias(model.model_id)):
         yield _note("name", why)
     if rates is None:
-        batch = f", batch: {part or 0.5}" if model.mode == BATCH else ""
+        batch = f", batch: {batch_part or 0.5}" if model.mode == BATCH else ""
         price = f"`price: {{input: …, output: …{batch}}}`"
         way_out = None if model.simulated else f"set {price} (USD per million tokens)"
         yield _note("price", "unknown, so the cost of a run will be unknown", way_out=way_out)
@@ -291,7 +291,7 @@ def of_settings(
         yield _note("quirks", f"assumed, not tested: {departures}")
 
 
-def _stream(call: ProbeCall, *, wrong: bool) -> Finding:
+def _stream_finding(call: ProbeCall, *, wrong: bool) -> Finding:
     """Say how a stream arrived; `wrong`: a sweep would fail with it."""
     if isinstance(call.ended, ProviderError):
         way_out = "keep `stream: false` for this model"
@@ -304,7 +304,7 @@ def _stream(call: ProbeCall, *, wrong: bool) -> Finding:
     )
 
 
-def _served(requested: str, served: str | None) -> Finding:
+def _name_finding(requested: str, served: str | None) -> Finding:
     if served is None:
         return _note("model", f"the reply does not say which model answered for {requested}")
     if same_model(requested, served):
@@ -316,7 +316,7 @@ def _served(requested: str, served: str | None) -> Finding:
     )
 
 
-def _answer(reply: Reply, latency_s: float) -> Finding:
+def _answer_finding(reply: Reply, latency_s: float) -> Finding:
     text = " ".join(reply.text.split())
     shown = f"{text[:SHOWN]!r} after {latency_s:.3f} s, with the time to connect"
     if not text and reply.cut_short:
@@ -328,7 +328,7 @@ def _answer(reply: Reply, latency_s: float) -> Finding:
     return _ok("answer", shown) if "4" in text else _note("answer", f"unexpected answer to 2 + 2: {shown}")
 
 
-def _usage(reply: Reply) -> Finding:
+def _usage_finding(reply: Reply) -> Finding:
     usage = reply.usage
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return _note(
@@ -338,7 +338,7 @@ def _usage(reply: Reply) -> Finding:
     return _ok("usage", f"{usage.input_tokens:,} input and {usage.output_tokens:,} output tokens{thought}")
 
 
-def _thinking(model: Model, reply: Reply) -> Finding:
+def _thinking_finding(model: Model, reply: Reply) -> Finding:
     tokens = reply.usage.reasoning_tokens if reply.usage else None
     if reply.reasoning or tokens:
         form = "its text" if reply.reasoning else "its number of tokens"
@@ -348,7 +348,7 @@ def _thinking(model: Model, reply: Reply) -> Finding:
     return _ok("thinking", "none reported")
 
 
-def _limits(model: Model, headers: Mapping[str, str]) -> Finding:
+def _limits_finding(model: Model, headers: Mapping[str, str]) -> Finding:
     if headers:
         return _ok("limits", ", ".join(f"{name}: {value}" for name, value in headers.items()))
     if (model.limits.rpm, model.limits.tpm) != (None, None):

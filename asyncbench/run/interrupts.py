@@ -21,7 +21,7 @@ from asyncbench.store.status import ModelCounts, trial_counts
 
 
 @contextmanager
-def on_interrupt(what: Callable[[], None]) -> Iterator[None]:
+def catching_interrupts(what: Callable[[], None]) -> Iterator[None]:
     """Call `what` in the event loop at every Ctrl-C or SIGTERM while the body lasts; they do nothing else."""
     loop = asyncio.get_running_loop()
     # Only the main thread may: elsewhere (a notebook's worker) the caller cancels the task instead.
@@ -37,7 +37,7 @@ def on_interrupt(what: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
-def on_hangup(what: Callable[[], None]) -> Iterator[None]:
+def catching_hangup(what: Callable[[], None]) -> Iterator[None]:
     """Call `what` in the event loop, once, if the terminal goes while the body lasts, as when ssh drops.
 
     From then on, nothing is printed to that terminal, and SIGHUP is ignored: a shell sends it a second time.
@@ -95,8 +95,8 @@ def death_in(folder: Path, when: StopWhen | None = None) -> Death | None:
         written_at, models = counts_so_far(folder, when)
     except AsyncbenchError:  # whoever opens the folder next complains
         return Death(began_at=began_at)
-    at = None if written_at is None else datetime.fromtimestamp(written_at, UTC)
-    moment = None if at is None else at.isoformat(timespec="seconds")
+    written = None if written_at is None else datetime.fromtimestamp(written_at, UTC)
+    moment = None if written is None else written.isoformat(timespec="seconds")
     return Death(began_at=began_at, written_at=moment, models=models)
 
 
@@ -107,13 +107,13 @@ def counts_so_far(folder: Path, when: StopWhen | None) -> tuple[float | None, di
         plan[alias] += sum(sum(tasks.values()) for tasks in suites.values())
     models = {}
     for alias in dict.fromkeys([*plan, *counts.models]):
-        known = counts.models.get(alias, ModelCounts())
-        holds = still_stopped(when, known.skips)
-        needless = sum(trials for cell, trials in known.skips.items() if cell in holds)
+        model_counts = counts.models.get(alias, ModelCounts())
+        holds = still_stopped(when, model_counts.skips)
+        needless = sum(trials for cell, trials in model_counts.skips.items() if cell in holds)
         models[alias] = {
             "planned": plan[alias],
-            "done": known.finished,
-            "open": max(0, plan[alias] - known.finished - needless),
-            "in_flight": known.in_flight,
+            "done": model_counts.finished,
+            "open": max(0, plan[alias] - model_counts.finished - needless),
+            "in_flight": model_counts.in_flight,
         }
     return counts.written_at, models

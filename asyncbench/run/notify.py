@@ -8,7 +8,7 @@ import shutil
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ from asyncbench.providers.environment import Proxy, proxy_of
 from asyncbench.providers.workers.process import PROXY, withhold_keys
 from asyncbench.records import Model
 from asyncbench.run.costs import costs_text, phrases
-from asyncbench.run.interrupts import Death, counts_so_far, on_interrupt
+from asyncbench.run.interrupts import Death, catching_interrupts, counts_so_far
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit, Summary, counts_of, done_text
 from asyncbench.tables.numbers import number_of, percent
@@ -51,8 +51,16 @@ def channels_of(notify: Notify, models: Iterable[Model], env: Mapping[str, str])
     if notify.command:
         if shutil.which(notify.command[0]) is None:
             raise ConfigError("notify.command: its first word is not a program on this computer")
+
+        # The command gets no keys, and no passwords of proxies. A proxy without one stays: it may be needed.
         keys = {notify.webhook_env, *(name for model in models for name in model.variables)}
-        channels["the command"] = partial(_run, notify.command, _inherited(keys))
+        environment = {
+            name: value
+            for name, value in withhold_keys(os.environ, named=keys).items()
+            if not (name.upper().endswith(PROXY) and "@" in value)
+        }
+        channels["the command"] = partial(_run, notify.command, environment)
+
     address = notify.address(env)
     if address is not None and is_address(address):
         channels[f"the webhook at {urlsplit(address).hostname}"] = partial(_post, address, proxy_of(address))
@@ -62,19 +70,6 @@ def channels_of(notify: Notify, models: Iterable[Model], env: Mapping[str, str])
     elif address is not None:
         raise ConfigError(f"notify.webhook: not {ADDRESS_RULE}")
     return channels
-
-
-def _inherited(keys: Collection[str | None]) -> dict[str, str]:
-    """Return our environment for a command, without keys and the passwords of proxies.
-
-    A proxy without a password stays: the command may need it to reach anybody.
-    """
-    environment = withhold_keys(os.environ, named=keys)
-    return {
-        name: value
-        for name, value in environment.items()
-        if not (name.upper().endswith(PROXY) and "@" in value)
-    }
 
 
 async def _run(command: Sequence[str], inherited: Mapping[str, str], message: Message) -> str | None:
@@ -219,18 +214,22 @@ class Notifier:
         try:
             yield
         except AsyncbenchError as error:
-            self._finished(Exit.STORAGE if isinstance(error, StoreError) else Exit.USAGE, error)
+            self._tell_end(Exit.STORAGE if isinstance(error, StoreError) else Exit.USAGE, error)
             raise
         except (Exception, BaseExceptionGroup) as error:
-            self._broke(error)
+            # A bug is told at once; its words stay here, for they might hold anything.
+            kind, way_on = type(error).__name__, self._way_on()
+            lines = [f"crashed: {kind}, a bug of asyncbench. Everything answered is saved."]
+            lines += [f"to continue: {way_on}"] if way_on else []
+            self._tell("crashed", lines, exit=Exit.BUG.value, error=kind, go_on=way_on)
             raise
         else:
-            with on_interrupt(self._give_up):
-                left_open = await self._left_open()
-            self._finished(Exit.COMPLETE if self.summary is None else self.summary.exit, left_open=left_open)
+            with catching_interrupts(self._give_up):
+                left_open = await self._count_left_open()
+            self._tell_end(Exit.COMPLETE if self.summary is None else self.summary.exit, left_open=left_open)
         finally:
             if self._sending:
-                with on_interrupt(self._give_up):
+                with catching_interrupts(self._give_up):
                     await asyncio.wait(self._sending)
 
     def died(self, death: Death) -> None:
@@ -257,17 +256,21 @@ class Notifier:
         """Tell how batches stand; `what` is news of them: sent, ended, doubt or deleted_soon."""
         way_on = self._way_on()
         sentences = [*lines, *[f"to collect: {way_on}"] * (way_on is not None)]
-        entries = [{"batch_id": part.batch_id, "part": part.part, "trials": part.trials} for part in parts]
+        entries = [
+            {"batch_id": batch_part.batch_id, "part": batch_part.part, "trials": batch_part.trials}
+            for batch_part in parts
+        ]
         self._tell("batches", sentences, what=what, batches=entries, go_on=way_on)
 
-    def _finished(
+    def _tell_end(
         self, code: Exit, error: AsyncbenchError | None = None, *, left_open: int | None = None
     ) -> None:
+        """Tell how the run ended; `left_open`: trials that the plan still has, None: unknown."""
         models, limit = {} if self.summary is None else self.summary.models, self.options.limit
-        part = limit is not None and left_open != 0
-        why = f"{_ENDS[code]} up to the limit" if part and code is Exit.COMPLETE else _ENDS[code]
+        is_limited = limit is not None and left_open != 0
+        why = f"{_ENDS[code]} up to the limit" if is_limited and code is Exit.COMPLETE else _ENDS[code]
         lines = [f"finished, {why} (exit code {code.value})"]
-        if part and limit is not None and left_open is not None:
+        if is_limited and limit is not None and left_open is not None:
             lines.append(
                 f"limit: {number_of(limit, 'problem')} for each model; {left_open:,} trials are left"
             )
@@ -285,11 +288,19 @@ class Notifier:
             "skipped": sum(counters.skipped for counters in models.values()),
             "go_on": way_on,
             "seconds": None if self.summary is None else round(self.summary.seconds, 3),
-            "models": {alias: _counts_of(counters) for alias, counters in models.items()},
+            "models": {
+                alias: counts_of(counters)
+                | {
+                    "closed": counters.outcomes.total(),
+                    "accuracy": counters.accuracy,  # of what this run closed
+                    "suspended": None if counters.suspended is None else _plain(counters.suspended),
+                }
+                for alias, counters in models.items()
+            },
         }
         self._tell("finished", [*lines, f"results in {self.sweep.out}"], **fields)
 
-    async def _left_open(self) -> int | None:
+    async def _count_left_open(self) -> int | None:
         """Return how many trials the plan has left open for those that were asked; None: unknown."""
         if self.summary is None or not self._wanted("finished"):
             return None
@@ -301,13 +312,6 @@ class Notifier:
         except AsyncbenchError:
             return None
         return sum(models[alias]["open"] for alias in models_asked if alias in models)
-
-    def _broke(self, error: BaseException) -> None:
-        """Tell of a bug at once; its words stay here, for they might hold anything."""
-        kind, way_on = type(error).__name__, self._way_on()
-        lines = [f"crashed: {kind}, a bug of asyncbench. Everything answered is saved."]
-        lines += [f"to continue: {way_on}"] if way_on else []
-        self._tell("crashed", lines, exit=Exit.BUG.value, error=kind, go_on=way_on)
 
     def _way_on(self, *, retry: bool = False) -> str | None:
         """Return the command that goes on, from wherever it is typed; None: the same would be refused again.
@@ -388,15 +392,6 @@ def notifier_of(
     )
 
 
-def _counts_of(counters: Counters) -> dict[str, object]:
-    """Return what a message says of a model; `accuracy` is of what this run closed."""
-    return counts_of(counters) | {
-        "closed": counters.outcomes.total(),
-        "accuracy": counters.accuracy,
-        "suspended": None if counters.suspended is None else _plain(counters.suspended),
-    }
-
-
 def _sentence(alias: str, counters: Counters) -> str:
     now = " this run" if counters.done_before else ""
     return phrases(
@@ -423,5 +418,5 @@ def _plain(text: str) -> str:
     return _cut(" ".join(seen.split()).translate(_DISARMED), LONGEST_REASON)
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -78,9 +78,9 @@ async def refresh_batches(folder: Path | str, *, env: Mapping[str, str] | None =
 def _open_of(ledger: BatchLedger) -> dict[str, list[BatchPart]]:
     """Return the parts whose batches have not ended, as far as is known, by alias."""
     parts: dict[str, list[BatchPart]] = {}
-    for part in ledger.parts.values():
-        if part.submitted:
-            parts.setdefault(part.alias, []).append(part)
+    for batch_part in ledger.parts.values():
+        if batch_part.submitted:
+            parts.setdefault(batch_part.alias, []).append(batch_part)
     return parts
 
 
@@ -92,16 +92,16 @@ async def _asked(
         return [f"{model.alias}: its batches are simulated, and go on only while a run does."]
     notes, api = list[str](), open_batches(model, key=key, simulator_url=None)
     try:
-        for part in parts:
+        for batch_part in parts:
             try:
-                batch = await api.retrieve(part.batch_id or "")
+                batch = await api.retrieve(batch_part.batch_id or "")
             except ProviderError as error:
-                notes.append(f"{model.alias}: batch {part.batch_id} cannot be looked at: {error}.")
+                notes.append(f"{model.alias}: batch {batch_part.batch_id} cannot be looked at: {error}.")
                 continue
             seen = {"status": batch.status, "counted": batch.requests is not None, "done": batch.done}
-            ledger.write(part, Step.SEEN, at=time.time(), **seen)
+            ledger.write(batch_part, Step.SEEN, at=time.time(), **seen)
             if batch.ended and not batch.faults:  # what a run makes of faults is its own affair
-                ledger.write(part, Step.ENDED, at=time.time(), **how_it_ended(batch))
+                ledger.write(batch_part, Step.ENDED, at=time.time(), **how_it_ended(batch))
     finally:
         await api.aclose()
     return notes
@@ -138,10 +138,10 @@ class Cancelled(Report):
         return Exit.UNFINISHED if self.still_open else Exit.COMPLETE
 
     def _notes(self) -> Iterator[str]:
-        for part in self.abandoned:
+        for batch_part in self.abandoned:
             yield (
-                f"part {part.key} is given up: its {part.requests:,} trials stay unanswered, and what they "
-                f"may have cost counts as spent. To ask them all the same: run with --resubmit {part.key}"
+                f"part {batch_part.key} is given up: its {batch_part.requests:,} trials stay unanswered, and what they "
+                f"may have cost counts as spent. To ask them all the same: run with --resubmit {batch_part.key}"
             )
         if not (self.batches or self.abandoned or self.still_open):
             yield f"{self.out}: no batch is open"
@@ -154,8 +154,8 @@ class Cancelled(Report):
             yield (
                 f"{unanswered:,} trials are open again. To ask them: asyncbench run {shlex.quote(str(file))}"
             )
-        for part in self.still_open:
-            yield f"still open: {_sentence(part)}"
+        for batch_part in self.still_open:
+            yield f"still open: {_sentence(batch_part)}"
         yield from self.unreached
         if self.still_open:
             yield "what they have done is billed. To go on, cancel or run again"
@@ -219,7 +219,7 @@ async def cancel_in_folder(
     if abandoned:
         return await asyncio.to_thread(_abandon, folder, sweep, abandoned)
     ledger, screen = BatchLedger(folder), screen or Quiet()
-    aliases = {part.alias for part in ledger.parts.values() if part.open}
+    aliases = {batch_part.alias for batch_part in ledger.parts.values() if batch_part.open}
     present = [model.alias for model in sweep.models if model.alias in aliases]
     for alias in sorted(aliases.difference(present)):
         screen.say(
@@ -243,7 +243,7 @@ async def _cancel(opened: OpenRun, sweep: Sweep) -> Cancelled:
     run = await prepare(opened)
     ledger, leftovers = run.batches.ledger, run.batches.left_open.values()
     done = {key: len(ids) for leftover in leftovers for key, ids in leftover.done.items()}
-    out = {part.key: part.requests - done[part.key] for part in ledger.parts.values() if part.open}
+    out = {batch_part.key: batch_part.requests - done[batch_part.key] for batch_part in ledger.parts.values() if batch_part.open}
     async with drivable(run) as driven:
         await drive(run, driven)
         counters = Counters.summed(list(driven.counters.values()))
@@ -272,7 +272,7 @@ def _cancelled(
         requests=sum(count for key, count in out.items() if not ledger.parts[key].open),
         answered=counters.outcomes.total(),
         counters=counters,
-        still_open=[part for part in ledger.parts.values() if part.open],
+        still_open=[batch_part for batch_part in ledger.parts.values() if batch_part.open],
     )
 
 
@@ -297,37 +297,37 @@ def sweep_in(folder: Path) -> Sweep:
 def price_of_cancelling(folder: Path) -> str | None:
     """Return which batches are open, and what is billed all the same; None: none is."""
     ledger = BatchLedger(run_folder(folder))
-    if not (parts := [part for part in ledger.parts.values() if part.open]):
+    if not (parts := [batch_part for batch_part in ledger.parts.values() if batch_part.open]):
         return None
-    requests, most_usd = sum(part.requests for part in parts), most_usd_of(ledger, parts)
+    requests, most_usd = sum(batch_part.requests for batch_part in parts), most_usd_of(ledger, parts)
     upto = "" if most_usd is None else f", at most {dollars(most_usd)}"
-    at = datetime.fromtimestamp(ledger.written_at).astimezone()
+    written = datetime.fromtimestamp(ledger.written_at).astimezone()
     return "\n".join(
         [
-            f"These batches are open, as written down at {at:%a %H:%M}:",
-            *(f"  {_sentence(part)}" for part in parts),
+            f"These batches are open, as written down at {written:%a %H:%M}:",
+            *(f"  {_sentence(batch_part)}" for batch_part in parts),
             f"Up to {requests:,} requests may be billed{upto}. Their answers are collected. The rest costs "
             "nothing.",
         ]
     )
 
 
-def _sentence(part: BatchPart) -> str:
-    name = part.batch_id or f"part {part.key}"
-    where = f" (part {part.key})" if part.batch_id else ""
-    return f"{part.alias}: {name}{where}, {part.requests:,} requests, {_state(part)}"
+def _sentence(batch_part: BatchPart) -> str:
+    name = batch_part.batch_id or f"part {batch_part.key}"
+    where = f" (part {batch_part.key})" if batch_part.batch_id else ""
+    return f"{batch_part.alias}: {name}{where}, {batch_part.requests:,} requests, {_state(batch_part)}"
 
 
-def _state(part: BatchPart) -> str:
-    return part_status(part, running=False, now=time.time()).state.value
+def _state(batch_part: BatchPart) -> str:
+    return part_status(batch_part, running=False, now=time.time()).state.value
 
 
-def _entry_of(part: BatchPart) -> dict[str, object]:
+def _entry_of(batch_part: BatchPart) -> dict[str, object]:
     return {
-        "part": part.key,
-        "model": part.alias,
-        "batch_id": part.batch_id,
-        "requests": part.requests,
-        "step": part.step.value,
-        "state": _state(part),
+        "part": batch_part.key,
+        "model": batch_part.alias,
+        "batch_id": batch_part.batch_id,
+        "requests": batch_part.requests,
+        "step": batch_part.step.value,
+        "state": _state(batch_part),
     }

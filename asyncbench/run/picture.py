@@ -72,7 +72,7 @@ class Pace:
     def left_s(self, aliases: Iterable[str]) -> float | None:
         """Return the time left of the slowest of them; None: at least one does not move, or none is open."""
         lanes = {alias: self._lanes[alias] for alias in aliases}
-        running = [alias for alias, one in lanes.items() if (one.open or one.step) and not one.over]
+        running = [alias for alias, counters in lanes.items() if (counters.open or counters.step) and not counters.over]
         if any(lanes[alias].in_batches for alias in running):
             return None  # no provider tells when they end
         times = [self._left_s(alias) for alias in running]
@@ -87,10 +87,10 @@ class Pace:
 
     def limited_by(self, alias: str) -> str:
         """Return what mostly kept a model from more calls, or how it ended."""
-        if known := what_holds(self._lanes[alias]):
-            return known
+        if ending := what_holds(self._lanes[alias]):
+            return ending
         causes = Counter(
-            one.waits_for for one in self._samples[alias] if one.waits_for not in (None, waits.RESUME)
+            sample.waits_for for sample in self._samples[alias] if sample.waits_for not in (None, waits.RESUME)
         )
         return waits.WORDS[causes.most_common(1)[0][0]] if causes else ""
 
@@ -201,8 +201,8 @@ def step_lines(lanes: Lanes, now_s: float) -> list[str]:
 
     `now_s`: by the event loop's clock.
     """
-    loaded = {alias: one for alias, one in lanes.items() if one.step is not None}
-    lines = [_step_text(alias, one.step, one.in_flight, now_s) for alias, one in loaded.items() if one.step]
+    loaded = {alias: counters for alias, counters in lanes.items() if counters.step is not None}
+    lines = [_step_text(alias, counters.step, counters.in_flight, now_s) for alias, counters in loaded.items() if counters.step]
     more = len(lines) - IN_A_LINE
     return [*lines[:IN_A_LINE], f"+{more:,} more models under load"] if more > 1 else lines
 
@@ -219,7 +219,7 @@ def batch_lines(lanes: Lanes, now_s: float) -> list[str]:
 
     `now_s`: by the event loop's clock.
     """
-    batched = {alias: one.batches for alias, one in lanes.items() if one.batches and one.batches.states}
+    batched = {alias: counters.batches for alias, counters in lanes.items() if counters.batches and counters.batches.states}
     lines = [_batches_text(alias, batches, now_s) for alias, batches in batched.items()]
     more = len(lines) - IN_A_LINE
     return [*lines[:IN_A_LINE], f"+{more:,} more models in batches"] if more > 1 else lines
@@ -227,10 +227,10 @@ def batch_lines(lanes: Lanes, now_s: float) -> list[str]:
 
 def still_life(lanes: Lanes) -> object | None:
     """Return what a line for logs says where all that is open is in batches; None: there is more to see."""
-    going = [one for one in lanes.values() if one.in_flight or (one.open and not one.over)]
-    if not going or any(one.in_flight or not one.in_batches for one in going):
+    going = [counters for counters in lanes.values() if counters.in_flight or (counters.open and not counters.over)]
+    if not going or any(counters.in_flight or not counters.in_batches for counters in going):
         return None
-    return [(one.done, one.batches and (one.batches.states, one.batches.answered)) for one in going]
+    return [(counters.done, counters.batches and (counters.batches.states, counters.batches.answered)) for counters in going]
 
 
 def _batches_text(alias: str, batches: BatchCounts, now_s: float) -> str:
@@ -305,13 +305,13 @@ def _footers(lanes: Lanes, pace: Pace, *, with_time: bool) -> list[str]:
 
 def _changes(lanes: Lanes) -> list[str]:
     """Return what a person changed last in each lane, at most two lines."""
-    latest = sorted({one.changed for one in lanes.values() if one.changed})  # they begin with the time
+    latest = sorted({counters.changed for counters in lanes.values() if counters.changed})  # they begin with the time
     return [safe(f"changed {text}", most=500) for text in latest[-2:]]
 
 
 def _latest_failure(lanes: Lanes) -> list[str]:
     """Return the last error of any model, on one line."""
-    failures = [one.latest_failure for one in lanes.values() if one.latest_failure is not None]
+    failures = [counters.latest_failure for counters in lanes.values() if counters.latest_failure is not None]
     if not failures:
         return []
     last = max(failures, key=_ended_at)

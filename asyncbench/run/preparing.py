@@ -123,7 +123,7 @@ def take_up_batches(opened: OpenRun, money: RunMoney) -> EarlierBatches:
     ledger = BatchLedger(folder)
     ledger.remove_strays()
     ask_abandoned(ledger, opened.options.resubmit, at=time.time())
-    in_batches = {part.alias for part in ledger.parts.values()}
+    in_batches = {batch_part.alias for batch_part in ledger.parts.values()}
     leftovers = {alias: left_open(ledger, alias, folder) for alias in sorted(aliases | in_batches)}
     hold_again(money.ledger, leftovers, aliases)
     return EarlierBatches(ledger=ledger, left_open=leftovers)

@@ -85,7 +85,7 @@ class _Cause(NamedTuple):
     """Common cause of models that stop."""
 
     kind: str
-    place: str  # a provider with its address, or a model
+    source: str  # a provider with its address, or a model
     key_env: str | None
 
 
@@ -106,37 +106,35 @@ class Refusals:
         cause = _cause_of(model, error.kind)
         if self._is_new(cause, stopped=False):  # each failed call comes here
             why, remedy = _why(model, f"{error.kind.value}: {error.message}")
-            self._notify(f"{cause.place}: {why}. {self._goes_on}{self._others(cause)}. {remedy}.")
+            self._notify(f"{cause.source}: {why}. {self._goes_on}{self._note_on_others(cause)}. {remedy}.")
 
     def stopped(self, model: Model, reason: str) -> None:
         """Say why a model stops, `reason` as in `Counters.suspended`; once for all that stop for it."""
         cause = _cause_of(model, reason.partition(":")[0])
         if self._is_new(cause, stopped=True):
             why, remedy = _why(model, reason)
-            waits = " To wait for it, set `unreachable_s` under `retry`." * (
-                cause.kind == ErrorKind.UNREACHABLE
-            )
-            self._notify(
-                f"{cause.place}: {why}. {self._stops(model, cause)}. {remedy}, then run again.{waits}"
-            )
+            stops = "It stops"
+            if cause.kind in OF_PROVIDER:
+                alike = sum(_cause_of(candidate, cause.kind) == cause for candidate in self._models)
+                # Each is asked itself: a key may be good for some models of a provider.
+                each = ", and each model there that is refused like it" if alike > 1 else ""
+                stops = f"{model.alias} stops{each}"
+            stops += self._note_on_others(cause)
+            waits = ""
+            if cause.kind == ErrorKind.UNREACHABLE:
+                waits = " To wait for it, set `unreachable_s` under `retry`."
+            self._notify(f"{cause.source}: {why}. {stops}. {remedy}, then run again.{waits}")
 
-    def _stops(self, model: Model, cause: _Cause) -> str:
-        if cause.kind not in OF_PROVIDER:
-            return f"It stops{self._others(cause)}"
-        alike = sum(_cause_of(other, cause.kind) == cause for other in self._models)
-        # Each is asked itself: a key may be good for some models of a provider.
-        each = ", and each model there that is refused like it" if alike > 1 else ""
-        return f"{model.alias} stops{each}{self._others(cause)}"
-
-    def _others(self, cause: _Cause) -> str:
+    def _note_on_others(self, cause: _Cause) -> str:
+        """Return that models without this cause go on, if there are any."""
         several = any(_cause_of(model, cause.kind) != cause for model in self._models)
         return "; the other models go on" if several else ""
 
     def _is_new(self, cause: _Cause, *, stopped: bool) -> bool:
         """Return whether it was not said yet; from now on it was."""
-        known = (cause, stopped) in self._reported
+        is_new = (cause, stopped) not in self._reported
         self._reported.add((cause, stopped))
-        return not known
+        return is_new
 
 
 def stop_lines(models: Iterable[Model], counters: Mapping[str, Counters]) -> list[str]:
@@ -182,11 +180,8 @@ def sends_no_key(model: Model) -> bool:
 def _cause_of(model: Model, kind: str) -> _Cause:
     if kind not in OF_PROVIDER:
         return _Cause(kind, model.alias, None)
-    place = model.provider if model.base_url is None else f"{model.provider} at {_server(model.base_url)}"
-    return _Cause(kind, place, None if kind == ErrorKind.UNREACHABLE else model.key_env)
-
-
-def _server(url: str) -> str:
-    """Return the scheme, host and port of an address: the rest of it may hold a token."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    source = model.provider
+    if model.base_url is not None:  # its scheme, host and port: the rest of it may hold a token
+        url = urlsplit(model.base_url)
+        source = f"{model.provider} at {url.scheme}://{url.netloc.rpartition('@')[2]}"
+    return _Cause(kind, source, None if kind == ErrorKind.UNREACHABLE else model.key_env)

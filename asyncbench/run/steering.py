@@ -40,13 +40,13 @@ class Steering:
         """
         if request["do"] != "look" and (self._scheduler.stopped or not self._scheduler.going):
             raise ConfigError("the run is stopping. It sends nothing new any more")
-        ways = {"pause": self._pause, "resume": self._resume, "set": self._set}
-        notes = () if request["do"] == "look" else ways[request["do"]](request, peer)
+        handlers = {"pause": self._pause, "resume": self._resume, "set": self._set}
+        notes = () if request["do"] == "look" else handlers[request["do"]](request, peer)
         return {
             "paused": bool(self._paused_by),
             "notes": list(notes),
-            "lanes": [_status_of(lane) for lane in self._scheduler.going],
-            "workers": [asdict(one) for one in self._run.workers.counts()],
+            "lanes": [_lane_status(lane) for lane in self._scheduler.going],
+            "workers": [asdict(worker) for worker in self._run.workers.counts()],
         }
 
     # ── pausing
@@ -57,7 +57,25 @@ class Steering:
         self._log(self._scheduler.going, "pause", peer)
         self._paused_by = f"by {peer.name} at {datetime.now(UTC):%H:%M:%S} UTC"
         self._heed(paused=True)
-        return [*_on_pause(self._scheduler.going), *self._way_on()]
+
+        # A model may have two lanes: one collects its batches.
+        lanes = self._scheduler.going
+        by_alias = {client.model.alias: client.counters for lane in lanes for client in lane.clients}
+        in_flight = sum(counters.in_flight for counters in by_alias.values())
+        in_batches = sum(counters.in_batches for counters in by_alias.values())
+        calls = f" {in_flight:,} calls in flight end." if in_flight else ""
+        notes = [f"Paused: nothing new is sent.{calls}"]
+        if in_batches:
+            notes.append(
+                f"Batches go on at the provider, with {in_batches:,} trials. Their results are collected."
+            )
+        if any(lane.interrupted for lane in loads_in(lanes)):
+            notes.append(
+                "The step under way is incomplete. It is measured again, as a whole, when you resume."
+            )
+        if self._run.within_s is not None:
+            notes.append("Its deadline still ends it.")
+        return [*notes, f"To go on: asyncbench resume {quoted(self._run.sweep.out)}"]
 
     def _resume(self, _: Talk, peer: Peer) -> Sequence[str]:
         if not self._paused_by:
@@ -76,24 +94,28 @@ class Steering:
         for lane in self._scheduler.going:
             lane.apply_pause()
 
-    def _way_on(self) -> Iterator[str]:
-        if self._run.within_s is not None:
-            yield "Its deadline still ends it."
-        yield f"To go on: asyncbench resume {quoted(self._run.sweep.out)}"
-
     # ── limits
 
     def _set(self, request: Talk, peer: Peer) -> Sequence[str]:
-        limits, alias = checked_limits(request["limits"]), request["model"]
-        chosen = self._lanes_of(alias)
+        limits, alias, going = checked_limits(request["limits"]), request["model"], self._scheduler.going
+        aliases = dict.fromkeys(client.model.alias for lane in going for client in lane.clients)
+        if alias is not None and alias not in aliases:
+            raise ConfigError(f"model {alias!r} is not asked now. This run asks {', '.join(aliases)}")
+        chosen = [
+            lane
+            for lane in going
+            if alias is None or alias in {client.model.alias for client in lane.clients}
+        ]
         lanes = [lane.steered for lane in chosen if lane.steered is not None]
         if not lanes:
             why = (
                 "calls of a load go when they are due" if loads_in(chosen) else "batches have no such limits"
             )
             raise ConfigError(f"{', '.join(lane.name for lane in chosen)}: no limit can be set, for {why}")
-        wanted = [(lane, _changed(lane, limits)) for lane in lanes]
-        steered = (lane.steered for lane in self._scheduler.going if lane.steered is not None)
+
+        # Nothing is changed unless all lanes together find enough open files.
+        wanted = [(lane, _changed_limits(lane, limits)) for lane in lanes]
+        steered = (lane.steered for lane in going if lane.steered is not None)
         others = (lane.limits for lane in steered if lane not in lanes)
         calls = [limits.most_in_flight for limits in (*others, *(limits for _, limits in wanted))]
         open_files_for(sum(calls))
@@ -104,31 +126,24 @@ class Steering:
     def _apply(self, lane: SteeredLane, limits: Limits, peer: Peer) -> Iterator[str]:
         before, configured = lane.limits, lane.clients[0].model.limits
         names = [name for name in KINDS if getattr(limits, name) != getattr(before, name)]
-        changes = [f"{name} {_text(limits, name)}, was {_text(before, name)}" for name in names]
+        changes = [f"{name} {_limit_text(limits, name)}, was {_limit_text(before, name)}" for name in names]
         if names:
             self._log([lane], "; ".join(changes), peer)
             lane.set_limits(limits)
-        yield f"{_title(lane)}: {'; '.join(changes) or 'no change'}"
+        aliases = [client.model.alias for client in lane.clients]
+        title = lane.name if aliases == [lane.name] else f"{lane.name} ({', '.join(aliases)})"
+        yield f"{title}: {'; '.join(changes) or 'no change'}"
+
+        # The new limits beside those of the sweep, and beside what the provider reports.
         for name in names:
-            own, now = getattr(configured, name), getattr(limits, name)
-            if own is not None and (now is None or now > own):
-                yield f"{lane.name}: that is more than the {name} of your sweep, {own:,.10g}."
+            of_sweep, now = getattr(configured, name), getattr(limits, name)
+            if of_sweep is not None and (now is None or now > of_sweep):
+                yield f"{lane.name}: that is more than the {name} of your sweep, {of_sweep:,.10g}."
         for what, in_force in lane.limits_in_force().items():
-            most = limits.per_minute[what]
-            if UNITS[what] in names and most and in_force < most * limits.fraction * ALMOST_ALL:
+            limit = limits.per_minute[what]
+            if UNITS[what] in names and limit and in_force < limit * limits.fraction * ALMOST_ALL:
                 amount = f"{in_force:,.10g} {UNITS[what]}"
                 yield f"{lane.name}: the provider reports {amount}; the lower limit holds."
-
-    def _lanes_of(self, alias: str | None) -> list[AnyLane]:
-        going = self._scheduler.going
-        known = dict.fromkeys(client.model.alias for lane in going for client in lane.clients)
-        if alias is not None and alias not in known:
-            raise ConfigError(f"model {alias!r} is not asked now. This run asks {', '.join(known)}")
-        return [
-            lane
-            for lane in going
-            if alias is None or alias in {client.model.alias for client in lane.clients}
-        ]
 
     # ── log of changes
 
@@ -142,37 +157,25 @@ class Steering:
         self._run.screen.say(f"{names}: {what}, by {peer}")
 
 
-def _changed(lane: SteeredLane, limits: Mapping[str, float | None]) -> Limits:
+def _changed_limits(lane: SteeredLane, limits: Mapping[str, float | None]) -> Limits:
     """Return the limits of a lane with others in them; raises ConfigError."""
     now: dict[str, Any] = dict(limits)  # Any: fields of `Limits`
-    most = lane.clients[0].model.limits.connections
+    connections = lane.clients[0].model.limits.connections
     if (calls := now.get("concurrency")) is not None:
-        if calls > most:
+        if calls > connections:
             raise ConfigError(
-                f"concurrency={calls:.10g}: this run opens at most {most:,} connections to {lane.name}. Set "
-                "no more, or stop it and set `concurrency` in the sweep file"
+                f"concurrency={calls:.10g}: this run opens at most {connections:,} connections to "
+                f"{lane.name}. Set no more, or stop it and set `concurrency` in the sweep file"
             )
         now["concurrency"] = int(calls)
     return replace(lane.limits, **now)
 
 
-def _on_pause(lanes: Sequence[AnyLane]) -> Iterator[str]:
-    # A model may have two lanes: one collects its batches.
-    models = {client.model.alias: client.counters for lane in lanes for client in lane.clients}.values()
-    in_flight = sum(counters.in_flight for counters in models)
-    calls = f" {in_flight:,} calls in flight end." if in_flight else ""
-    yield f"Paused: nothing new is sent.{calls}"
-    if batches := sum(counters.in_batches for counters in models):
-        yield f"Batches go on at the provider, with {batches:,} trials. Their results are collected."
-    if any(lane.interrupted for lane in loads_in(lanes)):
-        yield "The step under way is incomplete. It is measured again, as a whole, when you resume."
-
-
-def _status_of(lane: AnyLane) -> dict[str, object]:
+def _lane_status(lane: AnyLane) -> dict[str, object]:
     """Return how a lane stands."""
-    counters = [client.counters for client in lane.clients]
-    going = [one for one in counters if one.open and not one.over] or counters
-    cause = next((one.waits_for for one in going if one.waits_for), None)
+    all_counters = [client.counters for client in lane.clients]
+    going = [counters for counters in all_counters if counters.open and not counters.over] or all_counters
+    cause = next((counters.waits_for for counters in going if counters.waits_for), None)
     steered = lane.steered
     limits = {} if steered is None else steered.limits_in_force()
     return {
@@ -181,15 +184,10 @@ def _status_of(lane: AnyLane) -> dict[str, object]:
         "limited_by": what_holds(going[0]) or (waits.WORDS[cause] if cause else ""),
         "limits": {UNITS[what]: limit for what, limit in limits.items()},
         "concurrency": None if steered is None else steered.limits.concurrency,
-        "in_flight": sum(one.in_flight for one in counters),
+        "in_flight": sum(counters.in_flight for counters in all_counters),
     }
 
 
-def _title(lane: SteeredLane) -> str:
-    aliases = [client.model.alias for client in lane.clients]
-    return lane.name if aliases == [lane.name] else f"{lane.name} ({', '.join(aliases)})"
-
-
-def _text(limits: Limits, name: str) -> str:
+def _limit_text(limits: Limits, name: str) -> str:
     value = getattr(limits, name)
     return "none" if value is None else f"{value:,.10g}"

@@ -182,7 +182,7 @@ class Summary:
             "seconds": round(self.seconds, 3),
             "exit": int(self.exit),
             "models": {alias: counts_of(counters) for alias, counters in self.models.items()},
-            "batches": [part.json_fields(now) for part in self.batches],
+            "batches": [batch_part.json_fields(now) for batch_part in self.batches],
             "budget": None if self.budget is None else self.budget.as_mapping(),
             "simulators": list(self.seen),
         }
@@ -225,7 +225,7 @@ class Summary:
 
     def _notes(self) -> list[str]:
         lines = [*self._why(), *self._left_in_batches()]
-        if any(part.undecided for part in self.batches):  # running again alone moves nothing
+        if any(batch_part.undecided for batch_part in self.batches):  # running again alone moves nothing
             lines = [*self._left_in_batches(), *self._why()]
         lines += [] if self.budget is None else self.budget.as_lines()
         lines += [

@@ -131,7 +131,7 @@ async def sum_up(run: Run, driven: Driven) -> Summary:
         asked_again=bool(run.store.again),
         conditions=Counter(alias for _, alias, name in planned_in(run.store.manifest) if name in names),
         stops=[*stop_lines(run.models, driven.counters), *_unread(run)],
-        batches=[part for part in parts if part.open],
+        batches=[batch_part for batch_part in parts if batch_part.open],
         limit=_limit_text(run, reached=not any(counters.open for counters in driven.counters.values())),
     )
 
@@ -176,7 +176,7 @@ def _causes(run: Run, driven: Driven) -> frozenset[Exit]:
         causes.add(Exit.BUDGET)
     if run.workers.unread or (is_load and unfinished):
         causes.add(Exit.UNFINISHED)
-    sent = {part.alias for part in run.batches.ledger.parts.values() if part.open and not part.unsent}
+    sent = {batch_part.alias for batch_part in run.batches.ledger.parts.values() if batch_part.open and not batch_part.unsent}
     sent = sent if run.options.detach or run.options.pilot is not None else set()
     for alias, counters in driven.counters.items():
         lacks = not is_load and not counters.complete

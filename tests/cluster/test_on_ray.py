@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from asyncbench.cluster.messages import WorkerDiedError
-from asyncbench.cluster.ray_actors import on_ray
+from asyncbench.cluster.ray_actors import open_ray_cluster
 from asyncbench.errors import ConfigError
 from tests.cluster.machines import machines, ray_folder
 from tests.cluster.programs import echo, refuse
@@ -33,7 +33,7 @@ def three():
 
 @pytest.fixture
 async def cluster(three):
-    found = await on_ray(three.address)
+    found = await open_ray_cluster(three.address)
     yield found
     await found.aclose()
 
@@ -53,7 +53,7 @@ async def test_each_machine_has_a_worker_that_answers_in_its_own_process(cluster
 
 @pytest.mark.slow
 async def test_a_machine_can_have_as_many_workers_as_were_asked_for(three):
-    found = await on_ray(three.address, each=2)
+    found = await open_ray_cluster(three.address, each=2)
     assert found.count == 6
     await found.aclose()
 
@@ -128,7 +128,7 @@ async def test_another_asyncbench_on_a_machine_is_refused(three, tmp_path, monke
     (tmp_path / OTHERS[said]).parent.mkdir()
     (tmp_path / OTHERS[said]).write_text("Version: 0.0.9\n" if "0.0.9" in said else "")
     raylet = three.add(PYTHONPATH=str(tmp_path), cores=1)
-    found = await on_ray(three.address)
+    found = await open_ray_cluster(three.address)
     try:
         with pytest.raises(ConfigError, match=said) as refused:
             await asyncio.gather(*(found.start(f"w{number}", echo) for number in range(4)))
@@ -166,24 +166,24 @@ async def test_a_place_without_a_cluster_is_refused(address, given, monkeypatch)
     if given == "RAY_ADDRESS":
         monkeypatch.setenv("RAY_ADDRESS", address)
     with pytest.raises(ConfigError, match=REFUSED[address]):
-        await on_ray(address if given == "--ray" else "")
+        await open_ray_cluster(address if given == "--ray" else "")
 
 
 async def test_a_run_without_ray_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r"^--ray needs the extra `ray`: pip install"):
-        await on_ray()
+        await open_ray_cluster()
 
 
 ALONE = """
 import asyncio, os, signal
-from asyncbench.cluster import on_ray
+from asyncbench.cluster.ray_actors import open_ray_cluster
 from tests.cluster.programs import echo
 
 async def main():
     heard = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, heard.set)
-    cluster = await on_ray()
+    cluster = await open_ray_cluster()
     links = await asyncio.gather(*(cluster.start(f"w{number}", echo) for number in range(cluster.count)))
     os.killpg(0, signal.SIGINT)  # as Ctrl-C at a terminal
     await heard.wait()

@@ -14,7 +14,7 @@ from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.listing import endpoint_rows, endpoints_as_json, endpoints_as_text
 from asyncbench.providers.provider import open_batches
 from asyncbench.records import BATCH
-from asyncbench.run.findings import FindingState, of_batches, of_settings
+from asyncbench.run.findings import FindingState, batch_findings, settings_findings
 from tests.providers.raw_server import answering, raw_server
 
 UNPROVEN = ("azure", "google", "groq", "http")
@@ -84,7 +84,7 @@ def test_an_api_that_batches_do_not_take_is_refused_with_those_they_do():
 
 def finding_of(name, look=None, **keys):
     (model,) = sweep(name, **keys).models
-    found = list(of_batches(model, known_endpoints()[model.provider], look))
+    found = list(batch_findings(model, known_endpoints()[model.provider], look))
     return found[0] if found else None
 
 
@@ -109,7 +109,7 @@ def test_in_real_time_doctor_says_nothing_of_batches():
 
 def test_the_price_to_set_is_the_part_that_the_page_tells():
     (model,) = sweep("groq/some-model").models
-    found = of_settings(model, None, known_endpoints()["groq"].quirks, part=0.8)
+    found = settings_findings(model, None, known_endpoints()["groq"].quirks, batch_part=0.8)
     assert "batch: 0.8" in str(next(finding.way_out for finding in found if finding.about == "price"))
 
 
