@@ -4,8 +4,8 @@ import asyncio
 import itertools
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -41,7 +41,6 @@ from asyncbench.store.catalog import known_trials, read_attempts, read_skipped, 
 from asyncbench.store.copying import FolderCopy
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import is_results_folder, workers_folder
-from asyncbench.store.spending import Spending
 from asyncbench.suites.own_graders import used_graders
 
 # ── Work of dead workers
@@ -68,55 +67,52 @@ def read_journal(out: Path, worker: str) -> JournalSummary | None:
     while True:
         try:
             Store.reopen(folder).close()
-            return _read(folder)
+            return _summarize_journal(folder)
         except AsyncbenchError:
             if time.monotonic() > ends_s:
                 return None
             time.sleep(POLL_EVERY_S)
 
 
-def _read(folder: Path) -> JournalSummary:
+def _summarize_journal(folder: Path) -> JournalSummary:
+    """Return what a worker's folder tells of its trials and its calls; raises AsyncbenchError."""
     rows = read_trials(folder, ["trial_id", "outcome"]).to_pylist()
+    costs = {}
+    for alias, spending in spending_of(folder).by_alias.items():
+        charges = spending.charges()
+        costs[alias] = LeaseUse(
+            spent=charges.charged + charges.reserved,
+            doubted=charges.doubted + charges.reserved,
+            doubted_calls=charges.doubted_calls + charges.unended_calls,
+        )
     return JournalSummary(
         closed={row["trial_id"]: Outcome(row["outcome"]) for row in rows},
         skipped=frozenset(texts(read_skipped(folder, ["trial_id"])["trial_id"].combine_chunks())),
         histories=known_trials(folder).histories,
-        costs={alias: _costs(spending) for alias, spending in spending_of(folder).by_alias.items()},
+        costs=costs,
     )
-
-
-def _costs(spending: Spending) -> LeaseUse:
-    charges = spending.charges()
-    return LeaseUse(
-        spent=charges.charged + charges.reserved,
-        doubted=charges.doubted + charges.reserved,
-        doubted_calls=charges.doubted_calls + charges.unended_calls,
-    )
-
-
-def known_of_worker(folder: Path, worker: str) -> dict[str, int]:
-    """Return what the calls of a worker count that a results folder has, picodollars, by alias."""
-    name = pc.field("worker")
-    own = (name == worker) | pc.starts_with(name, f"{worker}.")
-    spent = Counter[str]()
-    for row in read_attempts(folder, ["model", "cost_usd", "reserved_usd"], own).to_pylist():
-        usd = row["reserved_usd"] if row["cost_usd"] is None else row["cost_usd"]
-        spent[row["model"]] += picodollars(usd or 0.0)
-    return dict(spent)
 
 
 def spent_by_lost(folder: Path, copy: FolderCopy | None) -> dict[str, dict[str, int]]:
     """Return what workers of earlier runs may have cost whose journals other machines have.
 
-    It is in picodollars by worker and alias, beside what is known. `copy` is the folder's in a bucket.
+    It is in picodollars by worker and alias, beyond what the folder has. `copy` is the folder's in a bucket.
     """
     leases, possible = LeaseFile(folder), dict[str, dict[str, int]]()
     for worker, amounts in leases.open().items():
         if copy is None or copy.workers.get(worker, False):  # its folder was read as a whole
             leases.settle(worker)
             continue
-        known = known_of_worker(folder, worker)
-        excess = {alias: amount - known.get(alias, 0) for alias, amount in amounts.items()}
+
+        # What the folder has of the worker's calls, picodollars by alias.
+        name = pc.field("worker")
+        by_worker = (name == worker) | pc.starts_with(name, f"{worker}.")
+        recorded = Counter[str]()
+        for row in read_attempts(folder, ["model", "cost_usd", "reserved_usd"], by_worker).to_pylist():
+            usd = row["reserved_usd"] if row["cost_usd"] is None else row["cost_usd"]
+            recorded[row["model"]] += picodollars(usd or 0.0)
+
+        excess = {alias: amount - recorded[alias] for alias, amount in amounts.items()}
         possible[worker] = {alias: amount for alias, amount in excess.items() if amount > 0}
     return possible
 
@@ -141,13 +137,24 @@ class LeaseFile:
 
     def open(self) -> dict[str, dict[str, int]]:
         """Return what workers may have cost at most of which nobody knows more, by worker and alias."""
-        self._end_torn_line()
+        try:
+            text = self._path.read_bytes()
+        except FileNotFoundError:
+            return {}
+        if not text.endswith(b"\n"):  # a crash may have cut the last line off: the next one stands by itself
+            with storing(self._path), self._path.open("ab") as file:
+                file.write(b"\n")
+
         amounts: dict[str, dict[str, int]] = {}
-        for worker, alias, noted in self._lines():
+        for line in text.splitlines():
+            try:
+                worker, alias, amount = orjson.loads(line)
+            except ValueError:  # what a crash cut off: the worker never heard of it
+                continue
             if alias is None:
                 amounts.pop(worker, None)
             else:
-                amounts.setdefault(worker, {})[alias] = int(noted)
+                amounts.setdefault(worker, {})[alias] = int(amount)
         return amounts
 
     def note(self, worker: str, alias: str, amount: int) -> None:
@@ -166,25 +173,9 @@ class LeaseFile:
         with storing(self._path):
             self._path.unlink(missing_ok=True)
 
-    def _end_torn_line(self) -> None:
-        """Have the next line stand by itself: a crash may have cut the last one off."""
-        with suppress(FileNotFoundError):
-            if not self._path.read_bytes().endswith(b"\n"):
-                with storing(self._path), self._path.open("ab") as file:
-                    file.write(b"\n")
-
     def _append(self, *line: str | None) -> None:
         with storing(self._path), self._path.open("ab") as file:
             file.write(orjson.dumps(line) + b"\n")
-
-    def _lines(self) -> Iterator[tuple[str, str | None, str]]:
-        try:
-            text = self._path.read_bytes()
-        except FileNotFoundError:
-            return
-        for line in text.splitlines():
-            with suppress(ValueError):  # what a crash cut off: the worker never heard of it
-                yield tuple(orjson.loads(line))
 
 
 # ── A run on a cluster
@@ -224,7 +215,7 @@ class ClusterRun:
             now_s=awake_s,
             notify=run.screen.say,
             ledger=run.money.ledger,
-            note=self._note,
+            note=self._note_lease,
         )
         for worker, amounts in run.money.lost_usd.items():
             self.coordinator.leases.remember(worker, amounts)
@@ -266,9 +257,10 @@ class ClusterRun:
                 await asyncio.to_thread(self._run.copy.fetch_workers)
         except AsyncbenchError as error:
             self._run.screen.say(f"{error} Folders of workers stay in the bucket: the next run joins them.")
-        await asyncio.to_thread(self._read_unread)
+        await asyncio.to_thread(self._read_unread_journals)
 
-    def _note(self, worker: str, alias: str, amount: int) -> None:
+    def _note_lease(self, worker: str, alias: str, amount: int) -> None:
+        """Write down what a worker may cost; where the disk refuses it, the run stops."""
         try:
             self._leases.note(worker, alias, amount)
         except StoreError as error:
@@ -297,11 +289,11 @@ class ClusterRun:
         """Start a worker and give it orders until nothing more is to be done; then those after it."""
         self._ruled += 1
         try:
-            while name is not None and (link := await self._started(name)) is not None:
+            while name is not None and (link := await self._start(name)) is not None:
                 try:
                     await self._give_orders(link)
                 except (WorkerDiedError, WorkerSilentError, TimeoutError) as error:
-                    name = await self._lost(link, error)
+                    name = await self._replace(link, error)
                 else:
                     await self._close(link)
                     break
@@ -310,7 +302,7 @@ class ClusterRun:
         if not self._ruled and not self.coordinator.ended:
             self._give_up("no worker is left")
 
-    async def _started(self, name: str) -> Link | None:
+    async def _start(self, name: str) -> Link | None:
         """Return a worker that is there; None: there is no room for it, or it cannot take another's place."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  it runs in one
@@ -334,11 +326,12 @@ class ClusterRun:
         return link
 
     async def _give_orders(self, link: Link) -> None:
-        orders, last = self.coordinator.join(link.name), False
-        while not last:
+        """Exchange orders and reports with a worker until its last ones."""
+        orders, ended = self.coordinator.join(link.name), False
+        while not ended:
             async with asyncio.timeout(SILENT_S):
                 report = await link.exchange(orders)
-            last, orders = orders.ends, self.coordinator.answer(report)
+            ended, orders = orders.ends, self.coordinator.answer(report)
 
     async def _close(self, link: Link) -> None:
         """Have a worker seal what it kept, and upload it; what fails is in its folder all the same."""
@@ -354,18 +347,18 @@ class ClusterRun:
             why = str(error) or f"it did not end within {CLOSES_WITHIN_S:.0f} s"
             self._run.screen.say(f"worker {link.name} on {link.host}: {why}")
 
-    async def _lost(self, link: Link, error: Exception) -> str | None:
+    async def _replace(self, link: Link, error: Exception) -> str | None:
         """Give a worker up; return the name of the one that takes its place, if any does."""
         link.kill()
         counts = {worker.name: (worker.in_flight, worker.calls) for worker in self.counts()}
         in_flight, calls = counts.get(link.name, (0, 0))
         del self._links[link.name]
-        news = await asyncio.to_thread(read_journal, self._run.store.folder, link.name)
-        dead = news is not None or isinstance(error, WorkerDiedError)
-        self.coordinator.lose(link.name, news, dead=dead)
+        journal = await asyncio.to_thread(read_journal, self._run.store.folder, link.name)
+        dead = journal is not None or isinstance(error, WorkerDiedError)
+        self.coordinator.lose(link.name, journal, dead=dead)
         why = str(error) or f"it said nothing for {SILENT_S:.0f} s"
         message = f"worker {link.name} on {link.host} died ({why}); up to {in_flight:,} calls are lost"
-        if news is None:
+        if journal is None:
             self._unread.append(link.name)
             message += ". Its journal cannot be read now: what it may have cost counts as spent"
         else:
@@ -386,13 +379,13 @@ class ClusterRun:
         self._run.workers.failed = True
         self.give_up(why)
 
-    def _read_unread(self) -> None:
+    def _read_unread_journals(self) -> None:
         """Read the journals of dead workers that could not be read before."""
         for name in self._unread:
             copy = self._run.copy
             whole = copy is None or copy.workers.get(name, False)
-            if whole and (news := read_journal(self._run.store.folder, name)) is not None:
-                self.coordinator.leases.correct(name, news.costs)
+            if whole and (journal := read_journal(self._run.store.folder, name)) is not None:
+                self.coordinator.leases.correct(name, journal.costs)
                 self._leases.settle(name)
             else:
                 self._run.workers.unread.append(name)

@@ -5,12 +5,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from asyncbench.cluster.coordinator import Coordinator
-from asyncbench.config.loading import Find, Load
+from asyncbench.config.loading import Load
 from asyncbench.config.sweep import Sweep
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.model_client import ModelClient, TrialFeed
@@ -51,7 +50,7 @@ def load_of(sweep: Sweep, *, wanted: bool) -> Load | None:
     return sweep.load
 
 
-def as_loaded(models: Sequence[Model], load: Load | None) -> Sequence[Model]:
+def models_under_load(models: Sequence[Model], load: Load | None) -> Sequence[Model]:
     """Return models as a load asks them: each call once, and as many in flight as are due."""
     if load is None:
         return models
@@ -93,9 +92,13 @@ def load_lane(run: Run, client: ModelClient, load: Load) -> LoadLane:
     folder, before = run.store.folder, steps_of(run, model, load)
     for step in killed_steps(folder, model.alias, before):
         client.records.keep(step)
-    finding = None
+    search = None
     if load.find is not None:
-        finding = RateSearch(load=load, find=_within(load.find, model, load, folder), before=before)
+        # It ends at the model's limit: above it every further call is refused.
+        find, rpm = load.find, model.limits.rpm or limits_before(folder, model.alias).get("requests")
+        if rpm is not None and not load.past_limits:
+            find = replace(find, highest=min(find.highest, max(find.lowest, rpm / 60)))
+        search = RateSearch(load=load, find=find, before=before)
 
     planned = steps_to_measure(load, run.sweep.repeats, before)
 
@@ -113,22 +116,14 @@ def load_lane(run: Run, client: ModelClient, load: Load) -> LoadLane:
         name=model.alias,
         clients=[client],
         load=load,
-        steps=listed(planned, before) if finding is None else finding.steps(),
-        planned_steps=planned if finding is None else None,
-        search_text=None if finding is None else partial(getattr, finding, "text"),
+        steps=listed(planned, before) if search is None else search.steps(),
+        planned_steps=planned if search is None else None,
+        search_text=None if search is None else partial(getattr, search, "text"),
         trials=trials,
         begun=before.calls,
         notify=run.screen.say,
         serial_group=model.turn,
     )
-
-
-def _within(find: Find, model: Model, load: Load, folder: Path) -> Find:
-    """Return a search that ends at a model's limit: above it every further call is refused."""
-    rpm = model.limits.rpm or limits_before(folder, model.alias).get("requests")
-    if rpm is None or load.past_limits:
-        return find
-    return replace(find, highest=min(find.highest, max(find.lowest, rpm / 60)))
 
 
 def loads_in(lanes: Sequence[AnyLane]) -> list[LoadLane]:
@@ -177,13 +172,13 @@ def lanes_of(
         if ends or in_batches or leftover.done:
             # Where the mode was another one, what is out is collected, and asked in no other way.
             batched = client if in_batches and not ends else replace(client, feed=TrialFeed())
-            lanes.append(_batches(run, batched, leftover, account, url, stack))
+            lanes.append(_batch_lane(run, batched, leftover, account, url, stack))
     if coordinator is not None:
         return [*(coordinator.lane(name, clients) for name, clients in grouped.items()), *lanes]
-    return [*(_own_lane(run, name, clients) for name, clients in grouped.items()), *lanes]
+    return [*(_call_lane(run, name, clients) for name, clients in grouped.items()), *lanes]
 
 
-def _own_lane(run: Run, name: str, clients: list[ModelClient]) -> Lane:
+def _call_lane(run: Run, name: str, clients: list[ModelClient]) -> Lane:
     return Lane(
         name=name,
         clients=clients,
@@ -193,7 +188,7 @@ def _own_lane(run: Run, name: str, clients: list[ModelClient]) -> Lane:
     )
 
 
-def _batches(
+def _batch_lane(
     run: Run,
     client: ModelClient,
     leftover: LeftOpen,
@@ -202,7 +197,7 @@ def _batches(
     stack: AsyncExitStack,
 ) -> BatchLane:
     model, batching = client.model, run.sweep.batch
-    clock = run.options.clock or BatchClock(_speed(model))
+    clock = run.options.clock or BatchClock(_batch_speed(model))
     api = open_batches(model, key=run.keys[model.alias], simulator_url=simulator_url, now=clock.now)
     stack.push_async_callback(api.aclose)
 
@@ -229,12 +224,12 @@ def _batches(
         context=context,
         harvest=Harvest(
             context=context,
-            trials=_Search(run, model),
+            trials=_TrialSearch(run, model),
             finished=run.store.finished,
             saved=run.salvage.saved,
             done=dict(leftover.done),
         ),
-        realtime=lambda rest: _own_lane(run, model.alias, [rest]),
+        realtime=lambda rest: _call_lane(run, model.alias, [rest]),
         fail=run.salvage.fail,
         rounds=leftover.rounds if batching.fallback == REALTIME else Counter(),
         serial_group=model.turn,
@@ -246,7 +241,7 @@ def _batches(
     )
 
 
-class _Search:
+class _TrialSearch:
     """Finds trials of a model by their ids, whatever this run was to ask.
 
     Parts are collected in about the order in which they were packed: each search goes on where the one before
@@ -277,7 +272,7 @@ class _Search:
         return trials
 
 
-def _speed(model: Model) -> float:
+def _batch_speed(model: Model) -> float:
     """Return how many times faster a simulator's batches go: waits are so much shorter."""
     played = cast("Mapping[str, Any]", model.params.get("simulate") or {}) if model.simulated else {}
     usual = OWN_SPEED if model.base_url is None else 1.0  # as a simulator of the run's own was started

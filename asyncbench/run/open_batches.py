@@ -56,26 +56,30 @@ async def refresh_batches(folder: Path | str, *, env: Mapping[str, str] | None =
         StoreError: a run is going on in the folder, or it cannot be written.
     """
     path = run_folder(folder)
-    sweep, open_parts = sweep_in(path), _open_of(BatchLedger(path))
+    sweep, open_parts = sweep_in(path), _open_parts(BatchLedger(path))
     models = [model for model in sweep.models if model.alias in open_parts]
     check_environment(models)
     keys = keys_for(models, os.environ if env is None else env)
     with Store.reopen(path) as store:
         ledger = BatchLedger(store.folder)
-        open_parts = _open_of(ledger)
+        open_parts = _open_parts(ledger)
         try:
             notes = [
                 note
                 for model in models
-                for note in await _asked(model, open_parts.get(model.alias, []), ledger, keys[model.alias])
+                for note in await _refresh_model(
+                    model, open_parts.get(model.alias, []), ledger, keys[model.alias]
+                )
             ]
             await asyncio.to_thread(ledger.sync)
         finally:
             ledger.close()
-    return notes + list(_unknown(open_parts, models))
+    for alias in sorted(open_parts.keys() - {model.alias for model in models}):
+        notes.append(f"{alias}: the sweep has no such model any more, so its batches cannot be looked at.")
+    return notes
 
 
-def _open_of(ledger: BatchLedger) -> dict[str, list[BatchPart]]:
+def _open_parts(ledger: BatchLedger) -> dict[str, list[BatchPart]]:
     """Return the parts whose batches have not ended, as far as is known, by alias."""
     parts: dict[str, list[BatchPart]] = {}
     for batch_part in ledger.parts.values():
@@ -84,10 +88,10 @@ def _open_of(ledger: BatchLedger) -> dict[str, list[BatchPart]]:
     return parts
 
 
-async def _asked(
+async def _refresh_model(
     model: Model, parts: Sequence[BatchPart], ledger: BatchLedger, key: Credentials
 ) -> list[str]:
-    """Look at a model's batches; return which could not be looked at."""
+    """Write down how the batches of a model stand; return a sentence for each that could not be read."""
     if model.simulated and model.base_url is None:
         return [f"{model.alias}: its batches are simulated, and go on only while a run does."]
     notes, api = list[str](), open_batches(model, key=key, simulator_url=None)
@@ -105,11 +109,6 @@ async def _asked(
     finally:
         await api.aclose()
     return notes
-
-
-def _unknown(parts: Mapping[str, object], models: Sequence[Model]) -> Iterator[str]:
-    for alias in sorted(parts.keys() - {model.alias for model in models}):
-        yield f"{alias}: the sweep has no such model any more, so its batches cannot be looked at."
 
 
 # ── Cancelling
@@ -140,8 +139,9 @@ class Cancelled(Report):
     def _notes(self) -> Iterator[str]:
         for batch_part in self.abandoned:
             yield (
-                f"part {batch_part.key} is given up: its {batch_part.requests:,} trials stay unanswered, and what they "
-                f"may have cost counts as spent. To ask them all the same: run with --resubmit {batch_part.key}"
+                f"part {batch_part.key} is given up: its {batch_part.requests:,} trials stay unanswered, and "
+                "what they may have cost counts as spent. To ask them all the same: run with --resubmit "
+                f"{batch_part.key}"
             )
         if not (self.batches or self.abandoned or self.still_open):
             yield f"{self.out}: no batch is open"
@@ -155,7 +155,7 @@ class Cancelled(Report):
                 f"{unanswered:,} trials are open again. To ask them: asyncbench run {shlex.quote(str(file))}"
             )
         for batch_part in self.still_open:
-            yield f"still open: {_sentence(batch_part)}"
+            yield f"still open: {_part_sentence(batch_part)}"
         yield from self.unreached
         if self.still_open:
             yield "what they have done is billed. To go on, cancel or run again"
@@ -168,8 +168,8 @@ class Cancelled(Report):
             "answered": self.answered,
             "cost_usd": known_cost(self.counters.cost_usd, unknown=self.counters.unpriced),
             "unpriced_attempts": self.counters.unpriced,
-            "still_open": list(map(_entry_of, self.still_open)),
-            "abandoned": list(map(_entry_of, self.abandoned)),
+            "still_open": list(map(_json_entry, self.still_open)),
+            "abandoned": list(map(_json_entry, self.abandoned)),
             "exit": int(self.exit),
         }
 
@@ -217,7 +217,7 @@ async def cancel_in_folder(
     folder = run_folder(folder)
     sweep = sweep_in(folder)
     if abandoned:
-        return await asyncio.to_thread(_abandon, folder, sweep, abandoned)
+        return await asyncio.to_thread(_abandon_parts, folder, sweep, abandoned)
     ledger, screen = BatchLedger(folder), screen or Quiet()
     aliases = {batch_part.alias for batch_part in ledger.parts.values() if batch_part.open}
     present = [model.alias for model in sweep.models if model.alias in aliases]
@@ -233,17 +233,21 @@ async def cancel_in_folder(
     opened = await open_run(bare, options, env=env, screen=screen)
     async with let_go(opened):
         with deadlines_put_off():
-            cancelled = await _cancel(opened, sweep)
+            cancelled = await _cancel_open(opened, sweep)
     if opened.copy is not None:
         await opened.copy.finish(screen.say)
     return cancelled
 
 
-async def _cancel(opened: OpenRun, sweep: Sweep) -> Cancelled:
+async def _cancel_open(opened: OpenRun, sweep: Sweep) -> Cancelled:
     run = await prepare(opened)
     ledger, leftovers = run.batches.ledger, run.batches.left_open.values()
     done = {key: len(ids) for leftover in leftovers for key, ids in leftover.done.items()}
-    out = {batch_part.key: batch_part.requests - done[batch_part.key] for batch_part in ledger.parts.values() if batch_part.open}
+    out = {
+        batch_part.key: batch_part.requests - done[batch_part.key]
+        for batch_part in ledger.parts.values()
+        if batch_part.open
+    }
     async with drivable(run) as driven:
         await drive(run, driven)
         counters = Counters.summed(list(driven.counters.values()))
@@ -276,7 +280,7 @@ def _cancelled(
     )
 
 
-def _abandon(folder: Path, sweep: Sweep, keys: Collection[str]) -> Cancelled:
+def _abandon_parts(folder: Path, sweep: Sweep, keys: Collection[str]) -> Cancelled:
     with Store.reopen(folder) as store:
         ledger = BatchLedger(store.folder)
         parts = abandon(ledger, keys, at=time.time())
@@ -305,29 +309,29 @@ def price_of_cancelling(folder: Path) -> str | None:
     return "\n".join(
         [
             f"These batches are open, as written down at {written:%a %H:%M}:",
-            *(f"  {_sentence(batch_part)}" for batch_part in parts),
+            *(f"  {_part_sentence(batch_part)}" for batch_part in parts),
             f"Up to {requests:,} requests may be billed{upto}. Their answers are collected. The rest costs "
             "nothing.",
         ]
     )
 
 
-def _sentence(batch_part: BatchPart) -> str:
+def _part_sentence(batch_part: BatchPart) -> str:
     name = batch_part.batch_id or f"part {batch_part.key}"
     where = f" (part {batch_part.key})" if batch_part.batch_id else ""
-    return f"{batch_part.alias}: {name}{where}, {batch_part.requests:,} requests, {_state(batch_part)}"
+    return f"{batch_part.alias}: {name}{where}, {batch_part.requests:,} requests, {_state_text(batch_part)}"
 
 
-def _state(batch_part: BatchPart) -> str:
+def _state_text(batch_part: BatchPart) -> str:
     return part_status(batch_part, running=False, now=time.time()).state.value
 
 
-def _entry_of(batch_part: BatchPart) -> dict[str, object]:
+def _json_entry(batch_part: BatchPart) -> dict[str, object]:
     return {
         "part": batch_part.key,
         "model": batch_part.alias,
         "batch_id": batch_part.batch_id,
         "requests": batch_part.requests,
         "step": batch_part.step.value,
-        "state": _state(batch_part),
+        "state": _state_text(batch_part),
     }

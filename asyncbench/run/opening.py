@@ -27,7 +27,7 @@ from asyncbench.providers.credentials import credentials_of, secrets_of
 from asyncbench.records import MOST_IN_FLIGHT, REALTIME
 from asyncbench.run.copying import claimed_copy
 from asyncbench.run.interrupts import death_in
-from asyncbench.run.lanes import as_loaded, load_of
+from asyncbench.run.lanes import load_of, models_under_load
 from asyncbench.run.notify import notifier_of
 from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Quiet, Screen
@@ -55,7 +55,7 @@ async def open_run(
     load = load_of(sweep, wanted=options.load is not None)
 
     # The models, as they are asked.
-    models = as_loaded(resolve_modes(sweep, chosen_models(sweep, options.models)), load)
+    models = models_under_load(resolve_modes(sweep, chosen_models(sweep, options.models)), load)
     if options.pilot is not None:
         models = tuple(replace(model, mode=REALTIME) for model in models)  # who plans does not wait a day
     check_budget(sweep, models)
@@ -64,8 +64,8 @@ async def open_run(
 
     # Their keys. Workers of a cluster have their own.
     env = os.environ if env is None else env
-    on_cluster = cluster is not None or options.ray is not None
-    dealt = [model for model in models if on_cluster and model.mode == REALTIME]
+    uses_cluster = cluster is not None or options.ray is not None
+    dealt = [model for model in models if uses_cluster and model.mode == REALTIME]
     keys = {model.alias: credentials_of(model, env) for model in dealt}
     keys |= keys_for([model for model in models if model not in dealt], env)
 

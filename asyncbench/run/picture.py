@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from asyncbench.engine.budget import Cap
-from asyncbench.engine.telemetry import BatchCounts, Counters, StepCounts
+from asyncbench.engine.telemetry import Counters
 from asyncbench.providers.workers.process import WorkerCounts
 from asyncbench.records import Attempt, waits
 from asyncbench.run.costs import cap_text, cost_text, costs_text, phrases
@@ -72,25 +72,32 @@ class Pace:
     def left_s(self, aliases: Iterable[str]) -> float | None:
         """Return the time left of the slowest of them; None: at least one does not move, or none is open."""
         lanes = {alias: self._lanes[alias] for alias in aliases}
-        running = [alias for alias, counters in lanes.items() if (counters.open or counters.step) and not counters.over]
-        if any(lanes[alias].in_batches for alias in running):
+        running = {
+            alias: counters
+            for alias, counters in lanes.items()
+            if (counters.open or counters.step) and not counters.over
+        }
+        if any(counters.in_batches for counters in running.values()):
             return None  # no provider tells when they end
-        times = [self._left_s(alias) for alias in running]
-        known = [seconds for seconds in times if seconds is not None]
-        return max(known) if known and len(known) == len(times) else None
-
-    def _left_s(self, alias: str) -> float | None:
-        counters, rate = self._lanes[alias], self._per_s(alias, "closed")
-        if counters.step is not None:
-            return counters.step.left_s(self.now_s)
-        return counters.open / rate if rate else None
+        times = list[float]()
+        for alias, counters in running.items():
+            rate = self._per_s(alias, "closed")
+            seconds = counters.open / rate if rate else None
+            if counters.step is not None:
+                seconds = counters.step.left_s(self.now_s)
+            if seconds is None:
+                return None
+            times.append(seconds)
+        return max(times, default=None)
 
     def limited_by(self, alias: str) -> str:
         """Return what mostly kept a model from more calls, or how it ended."""
-        if ending := what_holds(self._lanes[alias]):
-            return ending
+        if cause := what_holds(self._lanes[alias]):
+            return cause
         causes = Counter(
-            sample.waits_for for sample in self._samples[alias] if sample.waits_for not in (None, waits.RESUME)
+            sample.waits_for
+            for sample in self._samples[alias]
+            if sample.waits_for not in (None, waits.RESUME)
         )
         return waits.WORDS[causes.most_common(1)[0][0]] if causes else ""
 
@@ -148,11 +155,11 @@ OPTIONAL: Final = 2
 def picture(lanes: Lanes, pace: Pace, caps: Sequence[Cap], *, width: int, height: int) -> Text:
     """Return how far a run is, in so many characters and at most so many lines."""
     messages = [*worker_lines(pace.workers), *step_lines(lanes, pace.now_s), *batch_lines(lanes, pace.now_s)]
-    below = [*messages, *map(cap_text, caps), *_changes(lanes), *_latest_failure(lanes)]
-    rows = _folded(lanes, pace, height - len(below) - 5)
+    below = [*messages, *map(cap_text, caps), *_event_lines(lanes)]
+    rows = _fitting_rows(lanes, pace, height - len(below) - 5)
     if len(lanes) > 1:
         rows.append(_row("total", tuple(lanes), lanes, pace, ""))
-    layout = _layout(rows, width)
+    layout = _fit_columns(rows, width)
     below = [*_footers(lanes, pace, with_time=LEFT not in layout.widths), *below]
     lines = [*_table(rows, layout, total=len(lanes) > 1), *map(Text, below)]
     for line in lines:
@@ -174,11 +181,13 @@ def sentence(lanes: Lanes, pace: Pace, caps: Sequence[Cap]) -> str:
         }
     )
     shown = list(lanes)[:IN_A_LINE]
-    models = [
-        f"{alias} {row.done}{_limit_text(row.limited_by)}"
-        for alias in shown
-        for row in [_row(alias, (alias,), lanes, pace, pace.limited_by(alias))]
-    ]
+    models = []
+    for alias in shown:
+        row = _row(alias, (alias,), lanes, pace, pace.limited_by(alias))
+        limit = "" if row.limited_by in ("", DUE_TIMES) else f" (limited by {row.limited_by})"
+        if row.limited_by in ("done", "stopped", "budget spent", PAUSED):
+            limit = f" ({row.limited_by})"
+        models.append(f"{alias} {row.done}{limit}")
     more = [f"{len(lanes) - len(shown):,} more models"] if len(lanes) > len(shown) else []
     messages = [*worker_lines(pace.workers), *step_lines(lanes, pace.now_s), *batch_lines(lanes, pace.now_s)]
     return "; ".join([summary, *models, *more, *messages, *map(cap_text, caps)])
@@ -201,17 +210,20 @@ def step_lines(lanes: Lanes, now_s: float) -> list[str]:
 
     `now_s`: by the event loop's clock.
     """
-    loaded = {alias: counters for alias, counters in lanes.items() if counters.step is not None}
-    lines = [_step_text(alias, counters.step, counters.in_flight, now_s) for alias, counters in loaded.items() if counters.step]
+    lines = []
+    for alias, counters in lanes.items():
+        if (step := counters.step) is None:
+            continue
+        total = " of a search" if step.total is None else f" of {step.total:,}"
+        phase = ""
+        if now_s < step.counts_from_s:
+            phase = " (warm-up)"
+        elif now_s >= step.ends_s:
+            phase = " (last answers)"
+        calls = f"{step.due:,} due, {step.answered:,} answered, {counters.in_flight:,} in flight"
+        lines.append(f"{safe(alias)}: step {step.number:,}{total}, {step.name}: {calls}{phase}")
     more = len(lines) - IN_A_LINE
     return [*lines[:IN_A_LINE], f"+{more:,} more models under load"] if more > 1 else lines
-
-
-def _step_text(alias: str, step: StepCounts, in_flight: int, now_s: float) -> str:
-    of = " of a search" if step.total is None else f" of {step.total:,}"
-    phase = " (warm-up)" if now_s < step.counts_from_s else " (last answers)" if now_s >= step.ends_s else ""
-    counts = f"{step.due:,} due, {step.answered:,} answered, {in_flight:,} in flight"
-    return f"{safe(alias)}: step {step.number:,}{of}, {step.name}: {counts}{phase}"
 
 
 def batch_lines(lanes: Lanes, now_s: float) -> list[str]:
@@ -219,34 +231,33 @@ def batch_lines(lanes: Lanes, now_s: float) -> list[str]:
 
     `now_s`: by the event loop's clock.
     """
-    batched = {alias: counters.batches for alias, counters in lanes.items() if counters.batches and counters.batches.states}
-    lines = [_batches_text(alias, batches, now_s) for alias, batches in batched.items()]
+    lines = []
+    for alias, counters in lanes.items():
+        batches = counters.batches
+        if not batches or not batches.states:
+            continue
+        states = ", ".join(f"{count:,} {state}" for state, count in batches.states.items())
+        done = f", {batches.answered:,} done there" if batches.answered else ""
+        age = "" if batches.oldest_s is None else f", oldest {days(now_s - batches.oldest_s)}"
+        wait = days(max(0.0, batches.next_look_s - now_s))
+        down = f"; {safe(batches.unreached)}" if batches.unreached else ""
+        trials = f"{batches.trials:,} trials{done}{age}"
+        lines.append(f"{safe(alias)} batches: {states}; {trials}, next look in {wait}{down}")
     more = len(lines) - IN_A_LINE
     return [*lines[:IN_A_LINE], f"+{more:,} more models in batches"] if more > 1 else lines
 
 
 def still_life(lanes: Lanes) -> object | None:
     """Return what a line for logs says where all that is open is in batches; None: there is more to see."""
-    going = [counters for counters in lanes.values() if counters.in_flight or (counters.open and not counters.over)]
+    going = [
+        counters for counters in lanes.values() if counters.in_flight or (counters.open and not counters.over)
+    ]
     if not going or any(counters.in_flight or not counters.in_batches for counters in going):
         return None
-    return [(counters.done, counters.batches and (counters.batches.states, counters.batches.answered)) for counters in going]
-
-
-def _batches_text(alias: str, batches: BatchCounts, now_s: float) -> str:
-    states = ", ".join(f"{count:,} {state}" for state, count in batches.states.items())
-    done = f", {batches.answered:,} done there" if batches.answered else ""
-    age = "" if batches.oldest_s is None else f", oldest {days(now_s - batches.oldest_s)}"
-    wait = days(max(0.0, batches.next_look_s - now_s))
-    down = f"; {safe(batches.unreached)}" if batches.unreached else ""
-    return f"{safe(alias)} batches: {states}; {batches.trials:,} trials{done}{age}, next look in {wait}{down}"
-
-
-def _limit_text(limited_by: str) -> str:
-    if limited_by == DUE_TIMES:
-        return ""
-    ended = limited_by in ("", "done", "stopped", "budget spent", PAUSED)
-    return f" ({limited_by})" if limited_by and ended else f" (limited by {limited_by})" if limited_by else ""
+    return [
+        (counters.done, counters.batches and (counters.batches.states, counters.batches.answered))
+        for counters in going
+    ]
 
 
 # ── Rows
@@ -273,7 +284,7 @@ def _rate_text(calls_per_s: float) -> str:
     return f"{calls_per_s:,.0f}" if calls_per_s >= 9.95 or not calls_per_s else f"{calls_per_s:.1f}"
 
 
-def _folded(lanes: Lanes, pace: Pace, room: int) -> list[_PictureRow]:
+def _fitting_rows(lanes: Lanes, pace: Pace, room: int) -> list[_PictureRow]:
     """Return a row for each model; where they are too many, first those that run, and one for the rest."""
     states = {alias: pace.limited_by(alias) for alias in lanes}
     aliases = list(lanes)
@@ -303,22 +314,17 @@ def _footers(lanes: Lanes, pace: Pace, *, with_time: bool) -> list[str]:
     return [line for line in (phrases(times), phrases(counts)) if line]
 
 
-def _changes(lanes: Lanes) -> list[str]:
-    """Return what a person changed last in each lane, at most two lines."""
-    latest = sorted({counters.changed for counters in lanes.values() if counters.changed})  # they begin with the time
-    return [safe(f"changed {text}", most=500) for text in latest[-2:]]
-
-
-def _latest_failure(lanes: Lanes) -> list[str]:
-    """Return the last error of any model, on one line."""
+def _event_lines(lanes: Lanes) -> list[str]:
+    """Return what a person changed last, at most two lines, and the last error of any model, on one."""
+    changes = sorted({counters.changed for counters in lanes.values() if counters.changed})  # by time
+    lines = [safe(f"changed {text}", most=500) for text in changes[-2:]]
     failures = [counters.latest_failure for counters in lanes.values() if counters.latest_failure is not None]
-    if not failures:
-        return []
-    last = max(failures, key=_ended_at)
-    ago_s = max(0.0, time.time() - _ended_at(last))
-    return [
-        safe(f"last error, {duration(round(ago_s))} ago: {last.model}: {last.status}: {last.error}", most=500)
-    ]
+    if failures:
+        failure = max(failures, key=_ended_at)
+        ago = duration(round(max(0.0, time.time() - _ended_at(failure))))
+        message = f"last error, {ago} ago: {failure.model}: {failure.status}: {failure.error}"
+        lines.append(safe(message, most=500))
+    return lines
 
 
 def _ended_at(failure: Attempt) -> float:
@@ -337,7 +343,7 @@ class _TableLayout(NamedTuple):
     gap: int
 
 
-def _layout(rows: Sequence[_PictureRow], width: int) -> _TableLayout:
+def _fit_columns(rows: Sequence[_PictureRow], width: int) -> _TableLayout:
     """Return a table's layout in so many characters: columns give way, then gaps, bars, middles of names."""
     counts = [len(f"{row.counters.planned:,}") * 2 + 1 for row in rows]
     least = HEAD | {"done": max(HEAD["done"], *counts)}
@@ -369,7 +375,10 @@ def _table(rows: Sequence[_PictureRow], layout: _TableLayout, *, total: bool) ->
         line.append(set_cell_size(middle_cut(row.model, layout.name), layout.name) + gap)
         line.append_text(_bar(row.counters, layout.bar))
         for (head, width), text in zip(heads.items(), row[2:], strict=False):
-            line.append(gap + _padded(head, text, width), style=_style(head, text) or None)
+            style = STYLES.get(text) if head == "limited by" else None
+            if head == "429s" and text != "-":
+                style = "yellow"
+            line.append(gap + _padded(head, text, width), style=style)
         yield line
 
 
@@ -386,9 +395,3 @@ def _bar(counters: Counters, width: int) -> Text:
     room = width - len(full)
     sent = "╍" * min(room, width * counters.in_batches // counters.planned if counters.planned else 0)
     return Text.assemble((full, style), (sent, "blue"), ("─" * (room - len(sent)), "dim"))
-
-
-def _style(head: str, text: str) -> str:
-    if head == "limited by":
-        return STYLES.get(text, "")
-    return "yellow" if head == "429s" and text != "-" else ""

@@ -110,7 +110,7 @@ def open_money(opened: OpenRun) -> RunMoney:
     ledger = open_ledger(opened.sweep, folder)
     lost_usd = spent_by_lost(folder, opened.copy)
     if ledger is not None:
-        if not opened.on_cluster:
+        if not opened.uses_cluster:
             charge_lost(ledger, lost_usd)
         for cap in ledger.caps:
             cap.typed = opened.options.budget_name
@@ -138,7 +138,7 @@ def find_renamed(run: Run) -> list[str]:
         return []
     closed = closed_trials(run.sweep, new, sets, limit=None, finished=store.finished, failed=store.failed)
     sizes = {alias: planned(run.sweep, alias, sets[alias], limit=None) for alias in closed}
-    return [alias for alias, found in closed.items() if 0 < sizes[alias] <= found.done]
+    return [alias for alias, trials in closed.items() if 0 < sizes[alias] <= trials.done]
 
 
 def look_up_trials(run: Run) -> EarlierTrials:

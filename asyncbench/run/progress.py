@@ -122,7 +122,7 @@ class Notebook(Lines):
         pace = Pace(lanes, self.count_workers)
 
         def drawn() -> dict[str, str]:
-            return as_html(picture(lanes, pace, caps, width=self.WIDTH, height=self.HEIGHT), self.WIDTH)
+            return mime_bundle(picture(lanes, pace, caps, width=self.WIDTH, height=self.HEIGHT), self.WIDTH)
 
         handle = display(drawn(), raw=True, display_id=True)
         try:
@@ -134,8 +134,8 @@ class Notebook(Lines):
             handle.update(drawn(), raw=True)
 
 
-def as_html(drawn: RenderableType, width: int) -> dict[str, str]:
-    """Return what a notebook shows, by its type: HTML, and plain text for one that shows none."""
+def mime_bundle(drawn: RenderableType, width: int) -> dict[str, str]:
+    """Return what a notebook shows, by MIME type: HTML, and plain text for one that shows none."""
     console = Console(file=io.StringIO(), record=True, width=width, force_terminal=True, force_jupyter=False)
     console.print(drawn)
     return {

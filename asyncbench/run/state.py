@@ -74,7 +74,7 @@ class OpenRun:
         return {name: digest for problems in sets for name, digest in problems.own_graders.items()}
 
     @property
-    def on_cluster(self) -> bool:
+    def uses_cluster(self) -> bool:
         """Return whether workers of a cluster ask what is asked call by call."""
         return self.workers.cluster is not None or self.options.ray is not None
 
@@ -84,7 +84,7 @@ class OpenRun:
 
         Nothing is for workers where a package of the user makes the calls, or batches take all trials.
         """
-        if self.options.ends or self.on_cluster:  # a worker of the cluster has its own
+        if self.options.ends or self.uses_cluster:  # a worker of the cluster has its own
             return 0
         for model in self.models:
             batched = model.mode == BATCH and not has_mode_auto(self.sweep, model.alias)
@@ -172,4 +172,4 @@ class Run(OpenRun):
         leftover = self.batches.left_open.get(model.alias)
         # The run collects its open batches, and asks what they leave.
         in_batches = leftover is not None and bool(leftover.done)
-        return self.on_cluster and model.mode == REALTIME and not in_batches and not self.options.ends
+        return self.uses_cluster and model.mode == REALTIME and not in_batches and not self.options.ends

@@ -127,7 +127,7 @@ class BudgetUse:
             "least_to_go_on_usd": self.least_to_go_on and float(self.least_to_go_on),
         }
 
-    def as_lines(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """Return a sentence for each cap, and one for the models that no budget holds."""
         outside = f"no price is known for {', '.join(self.outside)}: no budget holds their cost"
         dearer = [
@@ -208,14 +208,14 @@ class Summary:
             for note in (*self.stops, *self._notes())
             for line in ([note] if note.startswith("To ") else safe_notes([note]))
         ]
-        return "\n".join([*simulated, self._in_all(), *models, *notes, *where])
+        return "\n".join([*simulated, self._headline(), *models, *notes, *where])
 
     def _repr_html_(self) -> str:
         """Return the same for a notebook, with the models in a table."""
         where = f"results: {self.out}"
         above: list[str | Sheet] = [
             *self._simulated(),
-            self._in_all(),
+            self._headline(),
             Sheet.of("", MODELS, self.models.items()),
         ]
         return html_of([*above, *self.stops, *self._notes(), where])
@@ -227,7 +227,7 @@ class Summary:
         lines = [*self._why(), *self._left_in_batches()]
         if any(batch_part.undecided for batch_part in self.batches):  # running again alone moves nothing
             lines = [*self._left_in_batches(), *self._why()]
-        lines += [] if self.budget is None else self.budget.as_lines()
+        lines += [] if self.budget is None else self.budget.sentences()
         lines += [
             f"simulator: {stats['requests']:,} requests, {stats['delivered']:,} answered"
             for stats in self.seen
@@ -244,7 +244,7 @@ class Summary:
             lines.append(f"once the grader is corrected, grade these replies: {again}")
         return lines
 
-    def _in_all(self) -> str:
+    def _headline(self) -> str:
         """Return how far the sweep is; the accuracy of several models together says nothing."""
         total = Counters.summed(list(self.models.values()))
         conditions = max((self.conditions.get(alias, 1) for alias in self.models), default=1)
@@ -265,13 +265,14 @@ class Summary:
             return self._why_of_load()
         models = self.models.values()
         failed, remaining, ungraded = (
-            sum(getattr(one, name) for one in models) for name in ("failed", "open", "grader_errors")
+            sum(getattr(counters, name) for counters in models)
+            for name in ("failed", "open", "grader_errors")
         )
         lines = [self.limit] if self.limit and self.exit in (Exit.COMPLETE, Exit.UNFINISHED) else []
         if self.exit is Exit.BUDGET and self.budget is not None:
             lines += self._why_spent(self.budget)
         elif self.exit in WHY:
-            stopped = sum(one.suspended is not None for one in models)
+            stopped = sum(counters.suspended is not None for counters in models)
             parts = {
                 WHY[self.exit]: True,
                 f"{stopped} of {len(models)} models stopped.": self.exit is Exit.UNFINISHED and stopped,
@@ -280,8 +281,11 @@ class Summary:
                 f"{_replies(ungraded)} not graded.": ungraded,
             }
             lines.append(phrases(parts, by=" "))
-            lines += [f"To continue: {self.command}"] * (remaining > 0)
-            lines += [f"To ask again those without a reply: {self._retry()}"] * (failed > 0)
+            if remaining > 0:
+                lines.append(f"To continue: {self.command}")
+            if failed > 0:
+                retry = "" if "--retry" in self.command else " --retry failed"
+                lines.append(f"To ask again those without a reply: {self.command}{retry}")
         return lines
 
     def _why_of_load(self) -> list[str]:
@@ -303,7 +307,7 @@ class Summary:
             lines.append(f"Stopped by {' and '.join(cap.label for cap in caps)}: no money for the next call.")
             return [*lines, f"To continue, {self._way_on(list(caps), self.budget)}"]
         if self.exit in WHY:
-            stopped = sum(one.suspended is not None for one in self.models.values())
+            stopped = sum(counters.suspended is not None for counters in self.models.values())
             parts = {
                 WHY[self.exit]: True,
                 f"{stopped} of {len(self.models)} models stopped.": stopped,
@@ -321,9 +325,6 @@ class Summary:
             return []
         lines += [*warnings_on(self.batches, now=now), f"To see them: asyncbench status {quoted(self.out)}"]
         return lines if self.exit in WHY else [*lines, f"To collect them: {self.command}"]
-
-    def _retry(self) -> str:
-        return self.command if "--retry" in self.command else f"{self.command} --retry failed"
 
     def _why_spent(self, use: BudgetUse) -> list[str]:
         trials = sum(counters.open for counters in self.models.values() if counters.budget_stopped)
@@ -351,13 +352,13 @@ class Summary:
 
 
 MODELS: Columns[tuple[str, Counters]] = {  # of an alias and its counters
-    "model": lambda one: one[0],
-    "trials done": lambda one: count(one[1].done),
-    "planned": lambda one: count(one[1].planned),
-    "accuracy this run": lambda one: percent(one[1].accuracy),
-    "failed": lambda one: count(one[1].failed),
-    "cost this run": lambda one: cost_text(one[1]),
-    "stopped": lambda one: one[1].suspended or "",
+    "model": lambda row: row[0],
+    "trials done": lambda row: count(row[1].done),
+    "planned": lambda row: count(row[1].planned),
+    "accuracy this run": lambda row: percent(row[1].accuracy),
+    "failed": lambda row: count(row[1].failed),
+    "cost this run": lambda row: cost_text(row[1]),
+    "stopped": lambda row: row[1].suspended or "",
 }
 
 

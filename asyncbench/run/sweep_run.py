@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -45,7 +45,7 @@ async def settle(run: Run, driven: Driven) -> None:
     if run.options.load is not None:
         return
     if not run.earlier.closed:
-        await asyncio.to_thread(_count_finished, run, driven)
+        await asyncio.to_thread(_count_finished_trials, run, driven)
     models = {
         model.alias: (model, needed.stopping)
         for model in run.models
@@ -71,7 +71,7 @@ async def settle(run: Run, driven: Driven) -> None:
         )
 
 
-def _count_finished(run: Run, driven: Driven) -> None:
+def _count_finished_trials(run: Run, driven: Driven) -> None:
     """Count what earlier runs finished of that to which this one, ending early, did not come."""
     met = Counter({alias: counters.done_before for alias, counters in driven.counters.items()})
     for client in driven.clients:
@@ -86,14 +86,15 @@ def _count_finished(run: Run, driven: Driven) -> None:
             run.questions.sets[model.alias],
             limit=run.options.limit,
             per_cell=run.options.pilot,
-            skip=partial(_counted, run, before),
+            skip=partial(_count_and_skip, run, before),
         )
         next(trials, None)  # all are skipped: none is made
         client.counters.done_before = met[model.alias] = before.done_before
         client.counters.failed_before = before.failed_before
 
 
-def _counted(run: Run, before: Counters, trial_id: str) -> bool:
+def _count_and_skip(run: Run, before: Counters, trial_id: str) -> bool:
+    """Count a trial if it is finished; whatever it is, no trial is made of it."""
     is_finished(run, before, trial_id)
     return True
 
@@ -114,6 +115,11 @@ async def sum_up(run: Run, driven: Driven) -> Summary:
     more_usd = budget.to_go_on if budget is not None and options.may_raise_budget else None
     names = {condition.name for condition in run.sweep.conditions}
     parts = part_statuses(run.batches.ledger, running=False, now=time.time())
+    unread = [
+        f"worker {name} died, and its journal cannot be read: what it may have cost counts as spent. Its "
+        "answers count once a worker runs on its machine again. Until then a run asks them again."
+        for name in run.workers.unread
+    ]
     return Summary(
         sweep=run.sweep.name,
         out=run.sweep.out,
@@ -130,32 +136,22 @@ async def sum_up(run: Run, driven: Driven) -> Summary:
         raises_budget=more_usd is not None,
         asked_again=bool(run.store.again),
         conditions=Counter(alias for _, alias, name in planned_in(run.store.manifest) if name in names),
-        stops=[*stop_lines(run.models, driven.counters), *_unread(run)],
+        stops=[*stop_lines(run.models, driven.counters), *unread],
         batches=[batch_part for batch_part in parts if batch_part.open],
         limit=_limit_text(run, reached=not any(counters.open for counters in driven.counters.values())),
     )
 
 
-def _unread(run: Run) -> Iterator[str]:
-    """Yield whose answers are on machines that nobody can read now."""
-    for name in run.workers.unread:
-        yield (
-            f"worker {name} died, and its journal cannot be read: what it may have cost counts as spent. Its "
-            "answers count once a worker runs on its machine again. Until then a run asks them again."
-        )
-
-
 def _limit_text(run: Run, *, reached: bool) -> str | None:
     """Return what the option `limit` left out; None: nothing."""
     limit, sets = run.options.limit, run.questions.sets.values()
-    problems = {sum(problem_set.rows for problem_set in of_model) for of_model in sets}
-    if limit is None or limit >= max(problems):
+    sizes = {sum(problem_set.rows for problem_set in sources) for sources in sets}
+    if limit is None or limit >= max(sizes):
         return None
     typed, without = ("--limit {}", "--limit") if run.options.typed else ("limit={}", "limit")
-    few, most = min(problems), max(problems)
-    of = f"{most:,}" if few == most else f"{few:,} to {most:,}"
+    total = f"{max(sizes):,}" if len(sizes) == 1 else f"{min(sizes):,} to {max(sizes):,}"
     each = " of each model" if len(run.models) > 1 else ""
-    share = f"{limit:,} of {of} problems"
+    share = f"{limit:,} of {total} problems"
     share = f"reached: {share} asked{each}" if reached else f"allows {share}{each}"
     return f"{typed.format(limit)} {share}; run again without {without} for the rest"
 
@@ -176,8 +172,10 @@ def _causes(run: Run, driven: Driven) -> frozenset[Exit]:
         causes.add(Exit.BUDGET)
     if run.workers.unread or (is_load and unfinished):
         causes.add(Exit.UNFINISHED)
-    sent = {batch_part.alias for batch_part in run.batches.ledger.parts.values() if batch_part.open and not batch_part.unsent}
-    sent = sent if run.options.detach or run.options.pilot is not None else set()
+    sent = set[str]()
+    if run.options.detach or run.options.pilot is not None:
+        parts = run.batches.ledger.parts.values()
+        sent = {batch_part.alias for batch_part in parts if batch_part.open and not batch_part.unsent}
     for alias, counters in driven.counters.items():
         lacks = not is_load and not counters.complete
         if counters.grader_errors:  # the replies are kept, but not what they are worth

@@ -8,7 +8,7 @@ from asyncbench.config.entry import Place
 from asyncbench.config.loading import Find, Slo
 from asyncbench.config.sweep import as_mapping, sweep_from, with_load
 from asyncbench.errors import ConfigError
-from asyncbench.run.lanes import as_loaded, cautions_of_load
+from asyncbench.run.lanes import cautions_of_load, models_under_load
 
 MODEL = {"model": "openai/a", "max_tokens": 9}
 TTFT = {"ttft": 0.5}
@@ -166,7 +166,7 @@ def test_keys_that_are_typed_make_a_load_whole_that_a_file_left_open(tmp_path):
 def test_retries_that_a_model_sets_are_said_not_to_hold():
     loaded = sweep({"rates": [1]}, {"retry": {"attempts": 3}})
     assert loaded.load is not None
-    models = as_loaded(loaded.models, loaded.load)
+    models = models_under_load(loaded.models, loaded.load)
     assert [model.retry.attempts for model in models] == [1]
     assert [*cautions_of_load(loaded.load, models, loaded.models)][:1] == [
         "openai/a: `retry.attempts: 3` does not hold: a load makes each call once"
@@ -176,7 +176,7 @@ def test_retries_that_a_model_sets_are_said_not_to_hold():
 def test_the_usual_concurrency_of_a_provider_is_none_that_the_sweep_set():
     model = {"model": "vllm/a"}
     loaded = sweep({"rates": [1]}, model)
-    assert [asked.limits.concurrency for asked in as_loaded(loaded.models, loaded.load)] == [None]
+    assert [asked.limits.concurrency for asked in models_under_load(loaded.models, loaded.load)] == [None]
     assert sweep_from(as_mapping(loaded)).load == loaded.load
     assert "Remove it. For a fixed number" in complaint({"rates": [1]}, model=model | {"concurrency": 9})
 
