@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -41,10 +41,10 @@ class LeasedAccount(Account):
     wake: Callable[[], None] = lambda: None  # is called when a call needs what is not there
 
     @classmethod
-    def opened(cls, alias: str, most: CostBound, wake: Callable[[], None]) -> "LeasedAccount":
+    def opened(cls, alias: str, bound: CostBound, wake: Callable[[], None]) -> "LeasedAccount":
         """Return an account without money."""
         cap = Cap(kind="lease", of=alias, limit=0)
-        return cls(model=alias, ledger=Ledger([cap]), caps=[cap], most=most, wake=wake)
+        return cls(model=alias, ledger=Ledger([cap]), caps=[cap], most=bound, wake=wake)
 
     def fits(self, hold: Hold) -> bool:
         """Whether it is there now; if not, it is asked for."""
@@ -171,23 +171,24 @@ class WorkerLane:
         self._skipped: list[int] = []
         self.over = False  # it has ended
         for alias, client in self._clients.items():
-            self._prepare(client, start, accounts.get(alias), on_failure)
+            self._prepare_client(client, start, accounts.get(alias), on_failure)
         self.lane = Lane(
             name=name,
             clients=[*clients],
             limits=start.limits,
             notify=notify,
             taken_until_s=[asyncio.get_running_loop().time() + left_s for left_s in start.taken_s],
-            held_s=self._held_s,
+            held_s=lambda: RETRY_S if silent() else 0.0,
         )
 
-    def _prepare(
+    def _prepare_client(
         self,
         client: ModelClient,
         start: LaneStart,
         account: LeasedAccount | None,
         on_failure: Callable[[str, ProviderError], None],
     ) -> None:
+        """Give a client the trials, the account, the records and the rule of this lane."""
         alias = client.model.alias
         client.counters = Counters(done_before=int(alias in start.answered_before))
         client.feed = self._buffers[alias]
@@ -218,18 +219,16 @@ class WorkerLane:
         elif isinstance(event, Ended):
             buffer.end(event)
         elif isinstance(event, Result):
-            self._closed[self._end(buffer, event.trial.trial_id)] = event.grades[0].outcome
+            self._closed[self._take_out(buffer, event.trial.trial_id)] = event.grades[0].outcome
             if self._clients[event.trial.model.alias].stopping is not None:
                 self._wake()  # it may be the answer that stops its cell
         elif isinstance(event, Skipped):
-            self._skipped.append(self._end(buffer, event.trial.trial_id))
+            self._skipped.append(self._take_out(buffer, event.trial.trial_id))
 
-    def _end(self, buffer: TrialBuffer, trial_id: str) -> int:
+    def _take_out(self, buffer: TrialBuffer, trial_id: str) -> int:
+        """Take a closed trial out; return its number."""
         buffer.begun.pop(trial_id, None)
         return buffer.dealt.pop(trial_id).number
-
-    def _held_s(self) -> float:
-        return RETRY_S if self._silent() else 0.0
 
     def end(self) -> None:
         """Take in that it has ended."""
@@ -255,17 +254,29 @@ class WorkerLane:
     def obey(self, orders: LaneOrders) -> None:
         """Obey new orders."""
         for dealt in orders.trials:
-            self._deal(self._buffers[dealt.trial.model.alias], dealt)
+            trial, buffer = dealt.trial, self._buffers[dealt.trial.model.alias]
+            buffer.dealt[trial.trial_id] = dealt
+            buffer.waiting.append(dealt)
+            stopping = self._clients[trial.model.alias].stopping
+            if dealt.anyway and stopping is not None:
+                stopping.anyway.add(trial.trial_id)
+
+        # Cells that a rule stops, and models of which nothing more is asked.
         for alias, client in self._clients.items():
             if client.stopping is not None:
                 for cell, stop in orders.stops.get(alias, {}).items():
                     client.stopping.stop_cell(cell, stop)
         for alias in orders.dry & self._buffers.keys():
             self._buffers[alias].dry = True
+        for alias in orders.suspended.keys() & self._clients.keys():
+            counters, buffer = self._clients[alias].counters, self._buffers[alias]
+            counters.suspended = counters.suspended or orders.suspended[alias]
+            buffer.dry = True
+            buffer.waiting.clear()
         for buffer in self._buffers.values():
             buffer.changed.set()
-        for alias in orders.suspended.keys() & self._clients.keys():
-            self._suspend(alias, orders.suspended[alias])
+
+        # The lane as a whole.
         if orders.limits is not None:
             self.lane.set_limits(orders.limits)
         if orders.paused is not None:
@@ -275,25 +286,17 @@ class WorkerLane:
         if orders.stop:
             self.lane.stop()
 
-    def _suspend(self, alias: str, reason: str) -> None:
-        counters, buffer = self._clients[alias].counters, self._buffers[alias]
-        counters.suspended = counters.suspended or reason
-        buffer.dry = True
-        buffer.waiting.clear()
-        buffer.changed.set()
-
-    def _deal(self, buffer: TrialBuffer, dealt: DealtTrial) -> None:
-        trial = dealt.trial
-        buffer.dealt[trial.trial_id] = dealt
-        buffer.waiting.append(dealt)
-        stopping = self._clients[trial.model.alias].stopping
-        if dealt.anyway and stopping is not None:
-            stopping.anyway.add(trial.trial_id)
-
     def report(self) -> LaneReport:
         """Return what is new, and how it stands."""
         closed, self._closed = self._closed, {}
         skipped, self._skipped = self._skipped, []
+        begun = None
+        if self.over:  # it left these begun
+            begun = {
+                buffer.dealt[trial_id].number: history
+                for buffer in self._buffers.values()
+                for trial_id, history in buffer.begun.items()
+            }
         return LaneReport(
             room={
                 alias: CHUNK - buffer.unbegun
@@ -307,14 +310,8 @@ class WorkerLane:
                 for alias, client in self._clients.items()
             },
             in_force=self.lane.limits_in_force(),
-            begun=dict(self._begun()) if self.over else None,
+            begun=begun,
         )
-
-    def _begun(self) -> Iterator[tuple[int, History]]:
-        for buffer in self._buffers.values():
-            yield from (
-                (buffer.dealt[trial_id].number, history) for trial_id, history in buffer.begun.items()
-            )
 
 
 class LaneRecords:
@@ -445,7 +442,7 @@ class ClusterWorker:
                 orders.epoch,
                 orders.number,
             ):
-                await self._wait_for_change(orders)
+                await self._wait_for_news(orders)
                 self._report = self._make_report(orders)
             return self._report
 
@@ -460,7 +457,7 @@ class ClusterWorker:
                 account.take(lease)
         for name, lane_orders in orders.lanes.items():
             if lane_orders.start is not None:
-                self._begin(name, lane_orders.start)
+                self._begin_lane(name, lane_orders.start)
             self._lanes[name].obey(lane_orders)
         if self._leaving:
             self._stop_lanes()
@@ -471,7 +468,7 @@ class ClusterWorker:
             self._drain_within(0.0)
             self._over.set()
 
-    def _begin(self, name: str, start: LaneStart) -> None:
+    def _begin_lane(self, name: str, start: LaneStart) -> None:
         clients = [self._client_for(model) for model in start.models]
         for client in clients:
             client.worker = self.name
@@ -486,16 +483,14 @@ class ClusterWorker:
             accounts=self._accounts,
             notify=self._messages.append,
             on_failure=lambda alias, error: self._failed.append((alias, error)),
-            silent=self._is_silent,
+            silent=lambda: self._now_s() >= self._heard_until_s,
             wake=self._changed.set,
         )
-        self._start(lane.lane.run()).add_done_callback(lambda _: lane.end())
-
-    def _start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         assert self._tasks is not None  # noqa: S101  it is ready
-        self._running.add(task := self._tasks.create_task(work))
+        task = self._tasks.create_task(lane.lane.run())
+        self._running.add(task)
         task.add_done_callback(self._running.discard)
-        return task
+        task.add_done_callback(lambda _: lane.end())
 
     def _stop_lanes(self) -> None:
         for lane in self._lanes.values():
@@ -518,10 +513,7 @@ class ClusterWorker:
 
     # ── Reports ──────────────────────────────────────────────────────────────────────────────────
 
-    def _is_silent(self) -> bool:
-        return self._now_s() >= self._heard_until_s
-
-    async def _wait_for_change(self, orders: Orders) -> None:
+    async def _wait_for_news(self, orders: Orders) -> None:
         """Wait for news, no longer than the coordinator wants, and some time since the report before."""
         loop = asyncio.get_running_loop()
         await asyncio.sleep(self._reported_s + orders.soonest_s - loop.time())
@@ -535,27 +527,25 @@ class ClusterWorker:
         failed, self._failed = self._failed, []
         messages, self._messages[:] = [*self._messages], []
         loop_s = self._reported_s = asyncio.get_running_loop().time()
-        counters = [*self._counters()]
+        lanes = self._lanes.values()
+        counters = [model_counters for lane in lanes for model_counters in lane.counters]
+        calls_soon = {
+            alias: max((lane.calls_soon(alias) for lane in lanes), default=0) for alias in self._accounts
+        }
         report = WorkerReport(
             worker=self.name,
             epoch=self._epoch,
             number=orders.number,
             lanes={name: lane.report() for name, lane in self._lanes.items()},
-            leases={alias: account.use(self._calls_soon(alias)) for alias, account in self._accounts.items()},
+            leases={alias: account.use(calls_soon[alias]) for alias, account in self._accounts.items()},
             failed=failed,
             messages=messages,
-            attempts=sum(one.attempts for one in counters) + self._ended_calls,
-            in_flight=sum(one.in_flight for one in counters),
+            attempts=sum(model_counters.attempts for model_counters in counters) + self._ended_calls,
+            in_flight=sum(model_counters.in_flight for model_counters in counters),
             lag_s=self._lag.worst_since(loop_s - LAG_WINDOW_S),
             leaving=self._leaving,
         )
         for name in [name for name, lane in self._lanes.items() if lane.over]:
-            self._ended_calls += sum(one.attempts for one in self._lanes.pop(name).counters)
+            ended = self._lanes.pop(name)
+            self._ended_calls += sum(model_counters.attempts for model_counters in ended.counters)
         return report
-
-    def _counters(self) -> Iterator[Counters]:
-        for lane in self._lanes.values():
-            yield from lane.counters
-
-    def _calls_soon(self, alias: str) -> int:
-        return max((lane.calls_soon(alias) for lane in self._lanes.values()), default=0)

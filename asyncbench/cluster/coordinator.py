@@ -5,14 +5,13 @@ It is pure: whoever carries its messages calls `join`, `answer` and `lose`, on t
 
 import itertools
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import inf
 from typing import Final
 
 from asyncbench.cluster.dealt_lane import DealtLane
-from asyncbench.cluster.messages import JournalSummary, LaneOrders, Lease, LeaseUse, Orders, WorkerReport
+from asyncbench.cluster.messages import JournalSummary, Lease, LeaseUse, Orders, WorkerReport
 from asyncbench.engine.budget import Account, Hold, Ledger
 from asyncbench.engine.model_client import ModelClient
 from asyncbench.errors import AsyncbenchError
@@ -58,7 +57,7 @@ class Leases:
         self._ledger, self._note = ledger, note
         self._holdings: defaultdict[str, dict[str, LeaseAccount]] = defaultdict(dict)  # by worker and alias
 
-    def of(self, worker: str, alias: str) -> LeaseAccount:
+    def holding(self, worker: str, alias: str) -> LeaseAccount:
         """Return the account of a worker for a model."""
         return self._holdings[worker].setdefault(alias, LeaseAccount())
 
@@ -73,11 +72,11 @@ class Leases:
         for alias, use in uses.items():
             if (account := self._account(alias)) is None:
                 continue
-            holding = self.of(worker, alias)
+            holding = self.holding(worker, alias)
             account.overruns += use.overruns - holding.use.overruns
             account.learn(use.ratio, use.least)
-            most = max(holding.granted, use.spent + use.returned)  # bills may pass their bounds
-            _settle(account, holding, use, granted=most)
+            granted = max(holding.granted, use.spent + use.returned)  # bills may pass their bounds
+            _settle(account, holding, use, granted=granted)
 
     def grant(self, worker: str, uses: Mapping[str, LeaseUse], *, workers: int) -> dict[str, Lease]:
         """Lease what a worker needs, as far as it is there; return what is new to it."""
@@ -85,14 +84,14 @@ class Leases:
         for alias, use in uses.items():
             if (account := self._account(alias)) is None:
                 continue
-            holding = self.of(worker, alias)
-            never = self._raise(account, holding, use, workers) if use.wanted else None
+            holding = self.holding(worker, alias)
+            never = self._lease_more(account, holding, use, workers) if use.wanted else None
             lease = Lease(granted=holding.granted, ratio=account.ratio, least=account.least, never=never)
             if lease != holding.last_lease:
                 leases[alias] = holding.last_lease = lease
         return leases
 
-    def _raise(self, account: Account, holding: LeaseAccount, use: LeaseUse, workers: int) -> int | None:
+    def _lease_more(self, account: Account, holding: LeaseAccount, use: LeaseUse, workers: int) -> int | None:
         """Lease some more; return the need of one call that no cap will ever meet, None: it may be met."""
         if use.short:
             account.latest = use.short
@@ -109,11 +108,11 @@ class Leases:
 
     # ── Dead workers ─────────────────────────────────────────────────────────────────────────────
 
-    def remember(self, worker: str, most: Mapping[str, int]) -> None:
+    def remember(self, worker: str, amounts: Mapping[str, int]) -> None:
         """Count what a worker of an earlier coordinator may have cost as spent, by alias; picodollars."""
-        for alias, amount in most.items():
+        for alias, amount in amounts.items():
             if (account := self._account(alias)) is not None:
-                holding = self.of(worker, alias)
+                holding = self.holding(worker, alias)
                 holding.noted = amount
                 _settle(account, holding, LeaseUse(spent=amount, doubted=amount, doubted_calls=1))
 
@@ -323,47 +322,44 @@ class Coordinator:
     # ── Reports ──────────────────────────────────────────────────────────────────────────────────
 
     def _take(self, member: _Member, report: WorkerReport) -> None:
+        """Take in a report: dollars, trials, failures and messages."""
         member.sample(self._now_s(), report)
         self.leases.take(report.worker, report.leases)
         for lane in self._lanes:
             if lane.worker == report.worker and lane.name in report.lanes:
                 lane.take(report.lanes[lane.name], leaving=report.leaving)
         for alias, error in report.failed:
-            self._client_of(alias).records.note_failure(error)
+            clients = (client for lane in self._lanes for client in lane.clients)
+            next(client for client in clients if client.model.alias == alias).records.note_failure(error)
         for message in report.messages:
             self._notify(message)
-
-    def _client_of(self, alias: str) -> ModelClient:
-        clients = [client for lane in self._lanes for client in lane.clients]
-        return next(client for client in clients if client.model.alias == alias)
 
     # ── Orders ───────────────────────────────────────────────────────────────────────────────────
 
     def _next_orders(self, report: WorkerReport) -> Orders:
+        """Return the orders that answer a report."""
         self._take_lanes_back()
         self._assign()
         worker = report.worker
         leases = self.leases.grant(worker, report.leases, workers=len(self._members))
         self.leases.write_down(worker)
+
+        lanes = [lane for lane in self._lanes if lane.worker == worker]
+        lane_orders = {}
+        for lane in lanes:
+            reported = report.lanes.get(lane.name)
+            orders = lane.orders({} if reported is None else reported.room)
+            if orders is not None:
+                lane_orders[lane.name] = orders
+
+        # A worker that leaves is told to end when it holds nothing any more.
+        holds = report.lanes or report.in_flight or lanes or self.leases.holds(worker)
         return replace(
             self._make_orders(worker, report.number + 1),
-            lanes={lane.name: orders for lane, orders in self._lane_orders(report)},
+            lanes=lane_orders,
             leases=leases,
-            ends=self.ended or self._has_left(report),
+            ends=self.ended or (report.leaving and not holds),
         )
-
-    def _has_left(self, report: WorkerReport) -> bool:
-        """Whether a worker that leaves holds nothing any more."""
-        holds = report.lanes or report.in_flight or self.leases.holds(report.worker)
-        return report.leaving and not (holds or any(lane.worker == report.worker for lane in self._lanes))
-
-    def _lane_orders(self, report: WorkerReport) -> Iterator[tuple[DealtLane, LaneOrders]]:
-        for lane in self._lanes:
-            if lane.worker == report.worker:
-                reported = report.lanes.get(lane.name)
-                orders = lane.orders({} if reported is None else reported.room)
-                if orders is not None:
-                    yield lane, orders
 
     def _make_orders(self, worker: str, number: int) -> Orders:
         """Make orders in which there is nothing to do."""
@@ -387,7 +383,11 @@ class Coordinator:
             return
         for lane in sorted(self._lanes, key=lambda lane: -calls_per_s(lane.limits)):
             if lane.waits:
-                lane.begin(min(workers, key=partial(_load, self._lanes)), at_s)
+                lane.begin(min(workers, key=self._load), at_s)
+
+    def _load(self, worker: str) -> float:
+        """Return about how many calls a second the lanes of a worker allow."""
+        return sum(calls_per_s(lane.limits) for lane in self._lanes if lane.worker == worker)
 
     def _take_lanes_back(self) -> None:
         """Take back lanes of workers that were given up, as soon as they must have stopped."""
@@ -406,8 +406,3 @@ def calls_per_s(limits: Limits) -> float:
         limits.concurrency,  # calls that take a second each
     ]
     return min(filter(None, allowed), default=USUAL_PER_S)
-
-
-def _load(lanes: Sequence[DealtLane], worker: str) -> float:
-    """Return about how many calls a second the lanes of a worker allow."""
-    return sum(calls_per_s(lane.limits) for lane in lanes if lane.worker == worker)

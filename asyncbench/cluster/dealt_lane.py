@@ -73,7 +73,7 @@ class DealtModel(LaneModel):
 
 
 @dataclass(slots=True)
-class _Known:
+class _WorkerView:
     """The state of a lane as its worker knows it."""
 
     limits: Limits
@@ -100,7 +100,7 @@ class DealtLane:
     taken_until_s: list[float] = field(default_factory=list)  # slots of calls of workers that died
     _open: bool = False
     _stopped: bool = False
-    _known: _Known = field(init=False)
+    _view: _WorkerView = field(init=False)
     _start: LaneStart | None = None  # that its worker does not know yet
     _may_stop: bool = False  # an answer came since the stopped cells were listed last
     _models: dict[str, DealtModel] = field(default_factory=dict)  # by alias
@@ -154,7 +154,7 @@ class DealtLane:
         """Return its limits a minute: as set or told, and the fraction of it."""
         if self._in_force is not None:
             return self._in_force
-        return {what: most * self.limits.fraction for what, most in self.limits.per_minute.items() if most}
+        return {what: limit * self.limits.fraction for what, limit in self.limits.per_minute.items() if limit}
 
     # ── Exchange with its worker ─────────────────────────────────────────────────────────────────
 
@@ -166,20 +166,26 @@ class DealtLane:
 
     def begin(self, worker: str, at_s: float) -> None:
         """Give the lane to a worker."""
-        self.worker, self._known, self._may_stop = worker, _Known(self.limits), True
+        self.worker, self._view, self._may_stop = worker, _WorkerView(self.limits), True
         going = [model.client for model in self._models.values() if not model.counters.over]
+        answered = [
+            client.model.alias
+            for client in going
+            if client.answered_before
+            or client.counters.outcomes.total() > client.counters.outcomes[Outcome.FAILED]
+        ]
         self._start = LaneStart(
             models=[client.model for client in going],
             limits=self.limits,
             budgeted=frozenset(client.model.alias for client in going if client.account is not None),
-            answered_before=frozenset(client.model.alias for client in going if _answered(client)),
+            answered_before=frozenset(answered),
             stoppable=frozenset(client.model.alias for client in going if client.stopping is not None),
             taken_s=[until_s - at_s for until_s in self.taken_until_s if until_s > at_s],
         )
 
     def orders(self, room: Mapping[str, int]) -> LaneOrders | None:
         """Return what its worker does not know yet; None: it knows all."""
-        known, paused = self._known, any(client.counters.paused for client in self.clients)
+        view, paused = self._view, any(client.counters.paused for client in self.clients)
         start, self._start = self._start, None
         if start is not None:
             room = {model.alias: CHUNK for model in start.models}
@@ -190,22 +196,22 @@ class DealtLane:
             dry=frozenset(
                 alias
                 for alias, model in self._models.items()
-                if model.queue.dry and not model.queue.pending and alias not in known.dry
+                if model.queue.dry and not model.queue.pending and alias not in view.dry
             ),
             stops=self._new_stops(),
             suspended={
                 alias: model.counters.suspended
                 for alias, model in self._models.items()
-                if model.counters.suspended is not None and alias not in known.suspended
+                if model.counters.suspended is not None and alias not in view.suspended
             },
-            paused=None if paused == known.paused else paused,
-            limits=None if self.limits == known.limits else self.limits,
-            stop=self._stopped and not known.stop,
+            paused=None if paused == view.paused else paused,
+            limits=None if self.limits == view.limits else self.limits,
+            stop=self._stopped and not view.stop,
         )
-        known.limits, known.paused, known.stop = self.limits, paused, self._stopped
-        known.dry |= orders.dry
-        known.suspended |= orders.suspended.keys()
-        known.stops |= {(alias, cell) for alias, cells in orders.stops.items() for cell in cells}
+        view.limits, view.paused, view.stop = self.limits, paused, self._stopped
+        view.dry |= orders.dry
+        view.suspended |= orders.suspended.keys()
+        view.stops |= {(alias, cell) for alias, cells in orders.stops.items() for cell in cells}
         return None if orders == LaneOrders() else orders
 
     def _deal_trials(self, room: Mapping[str, int]) -> Iterator[DealtTrial]:
@@ -225,7 +231,7 @@ class DealtLane:
         for alias, model in self._models.items():
             stopping = model.client.stopping
             for cell, stop in stopping.stops().items() if stopping is not None else ():
-                if (alias, cell) not in self._known.stops:
+                if (alias, cell) not in self._view.stops:
                     new_stops.setdefault(alias, {})[cell] = stop
         return new_stops
 
@@ -241,24 +247,20 @@ class DealtLane:
             _skip(model, model.dealt.pop(number))
         for alias, now in report.counters.items():
             _update_model(self._models[alias], now)
-        if report.begun is not None:
-            self._end_at_worker(report.begun, leaving=leaving)
+        if report.begun is not None:  # it has ended there: what it did not begin comes back
+            self.worker = None
+            for model in self._models.values():
+                for number in report.begun.keys() & model.dealt.keys():
+                    pending = model.dealt[number]
+                    pending.history = _continue_history(pending.history, report.begun[number])
+                    if not leaving:
+                        del model.dealt[number]  # another run asks it, else another worker
+                self._take_back(model)
+                model.reported = Counters()
         self.end_if_done()
 
     def _owner(self, number: int) -> DealtModel:
         return next(model for model in self._models.values() if number in model.dealt)
-
-    def _end_at_worker(self, begun: Mapping[int, History], *, leaving: bool) -> None:
-        """Take back what a worker did not begin. What it left begun is for another run, or else worker."""
-        self.worker = None
-        for model in self._models.values():
-            for number in begun.keys() & model.dealt.keys():
-                pending = model.dealt[number]
-                pending.history = _continue_history(pending.history, begun[number])
-                if not leaving:
-                    del model.dealt[number]
-            self._take_back(model)
-            model.reported = Counters()
 
     def lose(self, journal: JournalSummary | None, at_s: float, *, dead: bool) -> None:
         """Take back the trials of a lost worker, with what its journal tells of them, if it was read."""
@@ -278,10 +280,10 @@ class DealtLane:
 
     def _take_back(self, model: DealtModel) -> None:
         dealt, model.dealt = [*model.dealt.values()], {}
-        most = model.client.model.retry.attempts
+        most_tries = model.client.model.retry.attempts
         for pending in reversed(dealt):
             # one that was begun so often when its worker died is left to another run: it may be the cause
-            if not model.queue.skip(pending) and pending.tries < most:
+            if not model.queue.skip(pending) and pending.tries < most_tries:
                 model.queue.put_back(pending)
 
     def end_if_done(self) -> None:
@@ -289,11 +291,6 @@ class DealtLane:
         finished = all(model.finished for model in self._models.values())
         if self._open and self.worker is None and (self._stopped or finished):
             self._over.set()
-
-
-def _answered(client: ModelClient) -> bool:
-    counters = client.counters
-    return client.answered_before or counters.outcomes.total() > counters.outcomes[Outcome.FAILED]
 
 
 def _close(model: DealtModel, pending: PendingTrial, outcome: Outcome) -> None:

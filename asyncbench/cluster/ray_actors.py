@@ -48,7 +48,7 @@ class AsyncbenchWorker:
         """Start the program."""
         start: Start = pickle.loads(program)  # noqa: S301  from our own run
         self._program = await start(name)
-        self._watch = asyncio.create_task(_end_with(os.getppid()))
+        self._watch = asyncio.create_task(_end_after(os.getppid()))
 
     async def exchange(self, orders: bytes) -> bytes:
         """Hand orders to the program, and return its report."""
@@ -61,7 +61,7 @@ class AsyncbenchWorker:
             await self._program.close()
 
 
-async def _end_with(parent: int) -> None:
+async def _end_after(parent: int) -> None:
     """End this process when Ray's on this machine is gone: nobody would, and its folder would stay locked."""
     while os.getppid() == parent:  # noqa: ASYNC110  nothing tells it
         await asyncio.sleep(LOOK_EVERY_S)
@@ -195,43 +195,42 @@ async def open_ray_cluster(address: str = "", *, each: int | None = None) -> Ray
         raise ConfigError("--ray needs the extra `ray`: pip install 'asyncbench[ray]'") from None
     cluster = RayCluster(ray, each=each, ours=not ray.is_initialized())
     if not ray.is_initialized():
-        await _connect(ray, address)
+        target = address or os.environ.get("RAY_ADDRESS", "")
+        await _check_address(target)
+        ray._private.worker.print_to_stdstream = _say_nothing
+        try:  # in a thread: in the main one Ray would take SIGTERM from the run
+            await asyncio.to_thread(
+                ray.init,
+                address or None,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level="ERROR",
+            )
+        except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+            raise ConfigError(f"--ray{target and f' {target}'}: {_brief(error)}") from None
     if not cluster.count:
         await cluster.aclose()
         raise ConfigError("--ray: no machine of the cluster has a core for a worker. Look at `ray status`")
     return cluster
 
 
-async def _connect(ray: Any, address: str) -> None:
-    """Connect to a cluster, in a thread: in the main one Ray would take SIGTERM from the run."""
-    place = address or os.environ.get("RAY_ADDRESS", "")
-    await _check(place)
-    ray._private.worker.print_to_stdstream = _say_nothing
-    try:
-        await asyncio.to_thread(
-            ray.init, address or None, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
-        )
-    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        raise ConfigError(f"--ray{place and f' {place}'}: {_brief(error)}") from None
-
-
-async def _check(place: str) -> None:
-    """Refuse a place where no cluster answers: Ray would try for minutes."""
-    if "://" in place:
+async def _check_address(address: str) -> None:
+    """Refuse an address where no cluster answers: Ray would try for minutes."""
+    if "://" in address:
         raise ConfigError(
-            f"--ray {place}: a run cannot be a client of Ray, since workers would end with its connection. "
+            f"--ray {address}: a run cannot be a client of Ray, since workers would end with its connection. "
             "Start it on a machine of the cluster, with `ray job submit` for example"
         )
-    if place in NO_ADDRESS:
+    if address in NO_ADDRESS:
         return
-    host, _, port = place.rpartition(":")
+    host, _, port = address.rpartition(":")
     try:
         async with asyncio.timeout(ANSWERS_WITHIN_S):
             _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
     except (OSError, ValueError) as error:
         why = str(error) or f"it did not answer within {ANSWERS_WITHIN_S:.0f} s"
         raise ConfigError(
-            f"--ray {place}: no cluster answers there ({why}). Give the HOST:PORT that `ray start --head` "
+            f"--ray {address}: no cluster answers there ({why}). Give the HOST:PORT that `ray start --head` "
             "printed, or `--ray` alone for the cluster of this machine"
         ) from None
     writer.close()

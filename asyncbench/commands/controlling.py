@@ -2,7 +2,6 @@
 
 import sys
 import warnings
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -47,7 +46,11 @@ def status(
     if follow + verify + refresh > 1:
         raise ConfigError("--follow, --verify and --refresh cannot be combined. Give one of them")
     if refresh:
-        _refresh(folder, env_file)
+        from asyncbench.run.open_batches import refresh_batches, sweep_in
+
+        env = environment_of(env_file, sweep_in(folder).models)
+        for note in awaited(refresh_batches(folder, env=env)):
+            typer.echo(f"asyncbench: {note}", err=True)
     if follow:
         with interruptible("the run goes on"):
             from asyncbench.reports.status.watching import follow_status
@@ -66,15 +69,6 @@ def status(
 
     report = status_of(folder)
     typer.echo(report.as_json() if as_json else report.as_text())
-
-
-def _refresh(folder: Path, env_file: Path | None) -> None:
-    """Ask the providers how the open batches of a folder stand; print what could not be asked."""
-    from asyncbench.run.open_batches import refresh_batches, sweep_in
-
-    env = environment_of(env_file, sweep_in(folder).models)
-    for note in awaited(refresh_batches(folder, env=env)):
-        typer.echo(f"asyncbench: {note}", err=True)
 
 
 def pause(folder: Folder, as_json: Json = False) -> None:
@@ -170,7 +164,7 @@ def cancel(
     if price is not None and not (yes or abandoned):
         typer.echo(price, err=True)
         with interruptible("nothing was cancelled"):
-            if not _confirmed("Cancel them?"):
+            if not _confirm("Cancel them?"):
                 typer.echo("nothing was cancelled, and the batches are still open")
                 raise typer.Exit(3)
     env = environment_of(env_file, sweep.models)
@@ -180,7 +174,8 @@ def cancel(
     raise typer.Exit(cancelled.exit)
 
 
-def _confirmed(question: str) -> bool:
+def _confirm(question: str) -> bool:
+    """Ask a person yes or no; raises ConfigError: there is nobody."""
     try:
         return typer.confirm(question, err=True)
     except typer.Abort:  # Ctrl-C, or there is nobody

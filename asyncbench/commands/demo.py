@@ -68,8 +68,8 @@ def _show_published(out: Path) -> None:
 
     import_files("llm-arithmetic", [shipped("data/recorded.parquet")], out)
     report = llm_arithmetic_report_on(out, grader="legacy", published=True)
-    for part in report.published_parts():
-        typer.echo(part if isinstance(part, str) else part.as_text())
+    for block in report.published_parts():
+        typer.echo(block if isinstance(block, str) else block.as_text())
     typer.echo(f"All its tables: asyncbench report {quoted(out)} --style llm-arithmetic")
 
 

@@ -187,9 +187,12 @@ def export_results(
     if batch_files is not None:
         if folder is not None:
             raise ConfigError(f"{folder}: export --batch-files takes a sweep file alone. Remove the folder.")
-        _export_batches(
-            batch_files, Path(form), _required(out), aliases_typed(models), limit, as_json=as_json
-        )
+        out, aliases = _required(out), aliases_typed(models)
+        with interruptible("models that were not complete have no files"):
+            from asyncbench.upkeep.exporting import export_batches
+
+            exported = export_batches(batch_files, Path(form), out, models=aliases, limit=limit)
+        show(exported, as_json=as_json)
         return
     if folder is None or (models, limit) != (None, None):
         raise ConfigError(
@@ -211,23 +214,6 @@ def _required(out: Path | None) -> Path:
     if out is None:
         raise ConfigError("export needs --out: the file that csv or jsonl writes, else a folder")
     return out
-
-
-def _export_batches(
-    form: str,
-    sweep: Path,
-    out: Path,
-    models: list[str] | None,
-    limit: int | None,
-    *,
-    as_json: bool,
-) -> None:
-    """Write the requests of a sweep."""
-    with interruptible("models that were not complete have no files"):
-        from asyncbench.upkeep.exporting import export_batches
-
-        exported = export_batches(form, sweep, out, models=models, limit=limit)
-    show(exported, as_json=as_json)
 
 
 def regrade(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from asyncbench.commands.other_forms import with_lists
+from asyncbench.commands.other_forms import join_lists
 from asyncbench.commands.terminal import Json, show
 from asyncbench.errors import ConfigError
 
@@ -39,7 +39,7 @@ def generate(
     from asyncbench.problems.making import generate as make
     from asyncbench.tables.numbers import number_of
 
-    made = make(suite, out, seed=seed, exclude=exclude or (), **_parameters(with_lists(context.args)))
+    made = make(suite, out, seed=seed, exclude=exclude or (), **_parameters(join_lists(context.args)))
     typer.echo(f"{made.path}: {number_of(made.rows, 'problem')}, digest {made.digest[:12]}")
 
 
@@ -115,16 +115,14 @@ def columns_typed(typed: str) -> dict[str, str | Sequence[str]]:
     Raises:
         ConfigError: a part of it is no such pair.
     """
-    pairs = dict(_pair(pair) for pair in typed.split(","))
+    pairs = dict[str, str]()
+    for pair in typed.split(","):
+        ours, equals, theirs = map(str.strip, pair.partition("="))
+        if not (ours and equals and theirs):
+            raise ConfigError(f"--columns {pair}: this is no NAME=COLUMN. Write it as question=YOUR_COLUMN.")
+        pairs[ours] = theirs
     several = {"expected": pairs["expected"].split("+")} if "+" in pairs.get("expected", "") else {}
     return {**pairs, **several}
-
-
-def _pair(pair: str) -> tuple[str, str]:
-    ours, equals, theirs = (part.strip() for part in pair.partition("="))
-    if not (ours and equals and theirs):
-        raise ConfigError(f"--columns {pair}: this is no NAME=COLUMN. Write it as question=YOUR_COLUMN.")
-    return ours, theirs
 
 
 def suites(as_json: Json = False) -> None:

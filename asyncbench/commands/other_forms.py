@@ -22,10 +22,10 @@ INSTEAD: Final[Mapping[str, str]] = {  # option of a benchmark's program → wha
 }
 
 
-def with_lists(args: Iterable[str]) -> list[str]:
+def join_lists(args: Iterable[str]) -> list[str]:
     """Return arguments in which numbers that follow an option's number are joined to it.
 
-    >>> with_lists(["--depths", "2", "3", "4", "--trials", "1"])
+    >>> join_lists(["--depths", "2", "3", "4", "--trials", "1"])
     ['--depths', '2,3,4', '--trials', '1']
     """
     words: list[str] = []
@@ -39,7 +39,7 @@ def with_lists(args: Iterable[str]) -> list[str]:
     return words
 
 
-def refuse_others(typed: Iterable[str], own: Collection[str]) -> None:
+def refuse_others(typed: Iterable[str], options: Collection[str]) -> None:
     """Refuse an option of another program with the one that asyncbench has for it.
 
     Raises:
@@ -47,7 +47,7 @@ def refuse_others(typed: Iterable[str], own: Collection[str]) -> None:
     """
     for word in typed:
         name = word.replace("_", "-")
-        if word not in own and (name in own or name in INSTEAD):
+        if word not in options and (name in options or name in INSTEAD):
             raise ConfigError(f"{word}: not an option here; {INSTEAD.get(name, f'write {name}')}")
 
 
@@ -64,5 +64,5 @@ def model_in(env_file: Path) -> str:
         return ""
     name = variables["MODEL"] or "NAME"
     model = name if name.partition("/")[0] in known_endpoints() else f"lmstudio/{name}"
-    way = "" if variables["MODEL"] else ". `asyncbench models lmstudio` lists the names"
-    return f". MODEL={variables['MODEL']} of {env_file} is --model {model} here{way}"
+    hint = "" if variables["MODEL"] else ". `asyncbench models lmstudio` lists the names"
+    return f". MODEL={variables['MODEL']} of {env_file} is --model {model} here{hint}"

@@ -39,12 +39,12 @@ def models(
         models_of,
     )
 
-    at = datetime.now(UTC)
+    now = datetime.now(UTC)
     if provider is None:
-        lines = endpoint_rows(os.environ, moment=at)
+        lines = endpoint_rows(os.environ, moment=now)
         typer.echo(endpoints_as_json(lines) if as_json else endpoints_as_text(lines))
         return
-    listed = models_of(provider, moment=at)
+    listed = models_of(provider, moment=now)
     typer.echo(models_as_json(listed) if as_json else models_as_text(listed))
 
 

@@ -17,7 +17,6 @@ from asyncbench.reports.styles import DRAWN_OPTIONS, NAMES, described
 if TYPE_CHECKING:
     from asyncbench.analysis.choosing import Chosen
     from asyncbench.reports.thresholds import ReportThreshold
-    from asyncbench.tables.report import Report
 
 _M_MMAP_THRESHOLD, _LARGE = -3, 1 << 20  # a setting of glibc, and from how many bytes on it holds
 
@@ -170,26 +169,30 @@ def report(
 
     Filters work with every style, --html and --figures. Several folders are compared on the same problems.
     """
-    of, thresholds = _filtered(folders, suite, task, models, where), _thresholds(fail_under)
-    options = {"by": by, "min_depth": min_depth, "grader": grader, "metric": metric}
-    options |= {"published": published}
+    from asyncbench.analysis.choosing import chosen as choose
+
+    chosen = choose(folders, suite=suite, task=task, models=aliases_typed(models), where=where)
+    thresholds = _parse_thresholds(fail_under)
+    options: dict[str, Any] = {"by": by, "min_depth": min_depth, "grader": grader, "metric": metric}
+    options |= {"published": published}  # Any: of the style
     if figures or width:
         form = {"json": as_json, "markdown": markdown, "latex": latex, "html": html, "out": out}
-        _write_figures(of, figures, width, style, options=options, form=form)
+        _write_figures(chosen, figures, width, style, options=options, form=form)
     elif html or out:
-        _write_page(of, out, without={"style": style, **options, "json": as_json}, wanted=html)
+        _write_page(chosen, out, without={"style": style, **options, "json": as_json}, wanted=html)
     else:
-        show(_made(of, style, options), as_json=as_json, markdown=markdown, latex=latex)
+        from asyncbench.reports.report import report as report_of
+
+        show(report_of(chosen, style, **options), as_json=as_json, markdown=markdown, latex=latex)
     if thresholds:
-        _pass(of, thresholds)
+        _check_thresholds(chosen, thresholds)
 
 
 # The styles stand once, in their table.
 report.__doc__ = "\n\n".join([cleandoc(report.__doc__ or ""), "Styles:", *described()])
 
 
-def _thresholds(typed: list[str] | None) -> "list[ReportThreshold]":
-    """Return the thresholds that were typed."""
+def _parse_thresholds(typed: list[str] | None) -> "list[ReportThreshold]":
     if not typed:
         return []
     from asyncbench.reports.thresholds import ReportThreshold
@@ -197,11 +200,11 @@ def _thresholds(typed: list[str] | None) -> "list[ReportThreshold]":
     return [ReportThreshold.parse(text) for text in typed]
 
 
-def _pass(of: "Chosen", thresholds: "list[ReportThreshold]") -> None:
+def _check_thresholds(chosen: "Chosen", thresholds: "list[ReportThreshold]") -> None:
     """Exit with 4 where a figure misses a threshold, and say which."""
     from asyncbench.reports.thresholds import failures
 
-    failed = failures(of, thresholds)
+    failed = failures(chosen, thresholds)
     for sentence in failed:
         typer.echo(f"failed: {sentence}", err=True)
     if failed:
@@ -209,26 +212,8 @@ def _pass(of: "Chosen", thresholds: "list[ReportThreshold]") -> None:
     typer.echo(f"passed: {', '.join(threshold.text for threshold in thresholds)}", err=True)
 
 
-def _made(of: "Chosen", style: str | None, options: Mapping[str, Any]) -> "Report":  # Any: of the style
-    from asyncbench.reports.report import report as report_of
-
-    return report_of(of, style, **options)
-
-
-def _filtered(
-    folders: list[Path],
-    suite: str | None,
-    task: str | None,
-    models: str | None,
-    where: str | None,
-) -> "Chosen":
-    from asyncbench.analysis.choosing import chosen
-
-    return chosen(folders, suite=suite, task=task, models=aliases_typed(models), where=where)
-
-
 def _write_figures(
-    of: "Chosen",
+    chosen: "Chosen",
     out: Path | None,
     width: str | None,
     style: str | None,
@@ -247,11 +232,11 @@ def _write_figures(
         raise ConfigError(
             f"--{odd.replace('_', '-')} cannot be combined with --figures. Leave one of them out"
         )
-    for path in write_figures(of, out, style, width=width or "two", **options):
+    for path in write_figures(chosen, out, style, width=width or "two", **options):
         typer.echo(path)
 
 
-def _write_page(of: "Chosen", out: Path | None, *, without: dict[str, object], wanted: bool) -> None:
+def _write_page(chosen: "Chosen", out: Path | None, *, without: dict[str, object], wanted: bool) -> None:
     """Write a folder's page and say where it is; options that say what is printed do not go with it."""
     from asyncbench.page.writing import write_page
 
@@ -259,7 +244,7 @@ def _write_page(of: "Chosen", out: Path | None, *, without: dict[str, object], w
         raise ConfigError("--out names the page of --html. Add --html, or leave --out out")
     if odd := next((name for name, value in without.items() if value), None):
         raise ConfigError(f"--{odd.replace('_', '-')} cannot be combined with --html. Leave one of them out")
-    typer.echo(write_page(of, out).as_text())
+    typer.echo(write_page(chosen, out).as_text())
 
 
 def compare_two(

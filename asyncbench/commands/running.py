@@ -94,21 +94,29 @@ def plan(
         return
     piloted = None
     if pilot:
-        without_budget, lower = bounded_plan(sweep, None, deadline), _lower(budget, sweep.budget_usd)
-        piloted = _piloted(without_budget, pilot, limit, models, lower, env_file, quiet=as_json)
+        from asyncbench.run.options import RunOptions
+
+        # Of two budgets the lower holds: the sweep's own is in the sweep.
+        lower = budget is not None and (sweep.budget_usd is None or budget < sweep.budget_usd)
+        options = RunOptions(
+            pilot=pilot,
+            limit=limit,
+            models=aliases_typed(models),
+            budget_usd=budget if lower else None,
+            typed=True,
+        )
+        without_budget = bounded_plan(sweep, None, deadline)
+        env = environment_of(env_file, sweep.models)
+        piloted = run_shown(without_budget, options, env=env, quiet=as_json)
     forecast = plan_sweep(bounded, limit=limit, models=aliases_typed(models))
-    forecast = forecast if piloted is None else _kept(forecast, piloted, sweep.out, quiet=as_json)
+    if piloted is not None:
+        forecast = _keep_forecast(forecast, piloted, sweep.out, quiet=as_json)
     typer.echo(forecast.as_json() if as_json else forecast.as_text())
     raise typer.Exit(piloted.exit if piloted is not None else 0)
 
 
-def _lower(budget: float | None, own: float | None) -> float | None:
-    """Return a budget where it is no more than the sweep's own."""
-    return budget if own is None or (budget is not None and budget < own) else None
-
-
-def _kept(forecast: "Plan", piloted: "Summary", folder: Path, *, quiet: bool) -> "Plan":
-    """Return a plan with what its pilot asked; it is kept in the results folder, and the pilot shown."""
+def _keep_forecast(forecast: "Plan", piloted: "Summary", folder: Path, *, quiet: bool) -> "Plan":
+    """Keep a plan in the results folder, show its pilot, and return the plan with it."""
     from asyncbench.planning.forecast_file import keep_forecast
 
     try:
@@ -137,25 +145,6 @@ def _plan_load(
                 f"{name}: {sweep.name} has a `load`, whose steps say how much is asked. Leave it out"
             )
     show(load_plan(sweep, models=aliases_typed(models)), as_json=as_json)
-
-
-def _piloted(
-    sweep: "Sweep",
-    pilot: int,
-    limit: int | None,
-    models: str | None,
-    budget: float | None,
-    env_file: Path | None,
-    *,
-    quiet: bool,
-) -> "Summary":
-    """Ask the first problems of each task and length, for at most `budget`, USD."""
-    from asyncbench.run.options import RunOptions
-
-    options = RunOptions(
-        pilot=pilot, limit=limit, models=aliases_typed(models), budget_usd=budget, typed=True
-    )
-    return run_shown(sweep, options, env=environment_of(env_file, sweep.models), quiet=quiet)
 
 
 def run_shown(sweep: "Sweep", options: "RunOptions", *, env: Mapping[str, str], quiet: bool) -> "Summary":
@@ -265,10 +254,10 @@ def run(
         typed=True,
     )
     summary = run_shown(sweep, options, env=environment_for(sweep, env_file), quiet=quiet or as_json)
-    _end(summary, typed=sweep_file is None, quiet=quiet, as_json=as_json)
+    _show_end(summary, typed=sweep_file is None, quiet=quiet, as_json=as_json)
 
 
-def _end(summary: "Summary", *, typed: bool, quiet: bool, as_json: bool) -> None:
+def _show_end(summary: "Summary", *, typed: bool, quiet: bool, as_json: bool) -> None:
     """Print what a run did, and the sweep file of one whose sweep was `typed`; exit with its code."""
     from asyncbench.store.manifest import SWEEP_FILE
 
@@ -277,7 +266,7 @@ def _end(summary: "Summary", *, typed: bool, quiet: bool, as_json: bool) -> None
     if typed and not as_json:
         text += f"\nTo ask the same from a file: asyncbench run {quoted(summary.out / SWEEP_FILE)}"
     typer.echo(text)
-    if brief and (any(one.done for one in summary.models.values()) or not summary.batches):
+    if brief and (any(counters.done for counters in summary.models.values()) or not summary.batches):
         show_overview(summary.out, below=text.count("\n") + 2)
     raise typer.Exit(summary.exit)
 
@@ -365,18 +354,18 @@ def loaded_sweep(
     from asyncbench.config.loading import check_keys
     from asyncbench.config.sweep import load_sweep, with_load
 
-    keys = _keys(steps_typed(context))
+    keys = _load_keys(steps_typed(context))
     objectives = keys.get("slo")
     names = {name: flag(name) for name in keys}
     names |= {name: f"--slo {name}" for name in objectives} if isinstance(objectives, dict) else {}
-    place = Place(source="command line", flags=names)
-    check_keys(keys, place=place)
+    source = Place(source="command line", flags=names)
+    check_keys(keys, place=source)
     wanted = keys or context.info_name == "load"
     if sweep_file is None and wanted and (message := fill_for_load(context)) and not quiet:
         typer.echo(f"asyncbench: {message}", err=True)
 
     def read(sweep: "Path | Sweep") -> "Sweep":
-        return with_load(sweep, keys, place=place) if keys else load_sweep(sweep)
+        return with_load(sweep, keys, place=source) if keys else load_sweep(sweep)
 
     return sweep_of(context, sweep_file, combinable=combinable, read=read, extend=extend)
 
@@ -411,12 +400,15 @@ def load(
 
     sweep = loaded_sweep(context, sweep_file, combinable=["out"], quiet=quiet or as_json)
     env = environment_for(sweep, env_file)
+    words = list[str]()  # the options of steps, as they are typed
+    for name, value in steps_typed(context).items():
+        words += [flag(name)] if value is True else [flag(name), str(value)]
     options = RunOptions(
         models=aliases_typed(models),
         budget_usd=budget,
         workers=workers_typed(workers),
         journal=journal,
-        load=_words(steps_typed(context)) if sweep_file is not None else (),
+        load=words if sweep_file is not None else (),
         typed=True,
     )
     summary = run_shown(sweep, options, env=env, quiet=quiet or as_json)
@@ -424,16 +416,7 @@ def load(
     raise typer.Exit(summary.exit)
 
 
-def _words(typed: Mapping[str, str | bool]) -> list[str]:
-    """Return options as they are typed."""
-    return [
-        word
-        for name, value in typed.items()
-        for word in ([flag(name)] if value is True else [flag(name), str(value)])
-    ]
-
-
-def _keys(typed: Mapping[str, str | bool]) -> dict[str, object]:
+def _load_keys(typed: Mapping[str, str | bool]) -> dict[str, object]:
     """Return what the sweep file would hold for what was typed."""
     keys: dict[str, object] = dict(typed)
     if isinstance(rates := typed.get("rates"), str):
@@ -444,7 +427,7 @@ def _keys(typed: Mapping[str, str | bool]) -> dict[str, object]:
             raise ConfigError(f"--find {find}: not two rates. Type the lowest and the highest, such as 1:200")
         keys["find"] = {"lowest": _number("find", low, find), "highest": _number("find", high, find)}
     if isinstance(slo := typed.get("slo"), str):
-        pairs = [part.partition("=") for part in slo.split(",")]
+        pairs = [pair.partition("=") for pair in slo.split(",")]
         keys["slo"] = {name.strip(): _number("slo", value, slo) for name, _, value in pairs}
     return keys
 

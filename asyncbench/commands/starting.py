@@ -55,10 +55,10 @@ def init(
 
     refuse_existing(path)  # before any question
     if yes or not sys.stdin.isatty():
-        first = _unasked(path.stem)
+        first = _default_sweep(path.stem)
     else:
         with interruptible("no file was written"):
-            first = _asked(path.stem)
+            first = _ask_for_sweep(path.stem)
     write_sweep(path, first)
     names = ", ".join(first.models) or "simulated models: they need no key and cost nothing"
     typer.echo(harmless(f"{path} written, with {names}."))
@@ -66,10 +66,10 @@ def init(
         typer.echo("Nothing was asked: standard input is no terminal. What it holds was not read.")
     if others := providers_without_starter(os.environ):
         typer.echo(f"Keys of {', '.join(others)} are set, too. To ask their models, add them to the file.")
-    _say_what_is_next(path, first)
+    _show_next_steps(path, first)
 
 
-def _unasked(name: str) -> "FirstSweep":
+def _default_sweep(name: str) -> "FirstSweep":
     """Return the sweep of every provider whose key is set."""
     from asyncbench.config.starter import PROBLEMS, FirstSweep, OwnFile, providers_with_keys, starter_models
 
@@ -77,37 +77,37 @@ def _unasked(name: str) -> "FirstSweep":
     return FirstSweep(name=name, models=starter_models(providers_with_keys(os.environ)), file=ready)
 
 
-def _asked(name: str) -> "FirstSweep":
+def _ask_for_sweep(name: str) -> "FirstSweep":
     """Return the sweep that a person describes."""
     from asyncbench.config.starter import FirstSweep
     from asyncbench.suites.table import SUITES
 
-    models, servers = _entrants()
+    models, servers = _ask_for_models()
     suites = {name: offered.about for name in SUITES if (offered := SUITES.find(name)) and offered.first}
-    (suite,) = _chosen("Which problems?", suites | {_OWN_FILE: _OF_ONES_OWN}, [*suites][:1], several=False)
+    (suite,) = _choose("Which problems?", suites | {_OWN_FILE: _OF_ONES_OWN}, [*suites][:1], several=False)
     first = FirstSweep(name=name, models=tuple(models), servers=servers)
     if suite == _OWN_FILE:
-        first = replace(first, file=_own_file())
+        first = replace(first, file=_ask_for_file())
     else:
-        first = replace(first, suite=suite, size=_size(suite))
-    return replace(first, budget_usd=_budget(first))
+        first = replace(first, suite=suite, size=_ask_for_size(suite))
+    return replace(first, budget_usd=_ask_for_budget(first))
 
 
-def _size(suite: str) -> int:
+def _ask_for_size(suite: str) -> int:
     """Return how many problems a person wants of a suite."""
     from asyncbench.config.starter import size_of
     from asyncbench.suites.table import SUITES
 
-    parameter, usual, most = size_of(suite)
+    parameter, usual, largest = size_of(suite)
     counted = SUITES[suite].parameters[parameter].help.partition(";")[0].removeprefix("of ")
     unit = counted if "problems" in counted else f"problems of {counted}"
-    return int(_prompted(f"\nHow many {unit}?", usual, _whole_number(1, most)))
+    return int(_prompt(f"\nHow many {unit}?", usual, _whole_number(1, largest)))
 
 
 # ── models
 
 
-def _entrants() -> "tuple[list[str], dict[str, OwnServer]]":
+def _ask_for_models() -> "tuple[list[str], dict[str, OwnServer]]":
     """Return the models that a person chooses, and the server of each that is not at its provider's."""
     from asyncbench.config.starter import SIMULATED_MODELS, providers_with_keys
 
@@ -117,31 +117,31 @@ def _entrants() -> "tuple[list[str], dict[str, OwnServer]]":
         _NOTHING: "nothing yet: simulated models answer, without a key and for free",
     }
     usual = _HOSTED if providers_with_keys(os.environ) else _NOTHING
-    kinds = _chosen("What do you have?", options, [usual])
-    hosted = _providers() if _HOSTED in kinds else []
-    models = [model for provider in hosted for model in _models(provider)]
-    servers = _served_models() if _SERVER in kinds else {}
+    kinds = _choose("What do you have?", options, [usual])
+    hosted = _choose_providers() if _HOSTED in kinds else []
+    models = [model for provider in hosted for model in _choose_models(provider)]
+    servers = _choose_served_models() if _SERVER in kinds else {}
     return [*models, *servers, *(SIMULATED_MODELS if _NOTHING in kinds else ())], servers
 
 
-def _providers() -> list[str]:
+def _choose_providers() -> list[str]:
     """Return the providers that a person chooses."""
     from asyncbench.config.starter import key_variable, providers_with_keys, starters
 
     ready = providers_with_keys(os.environ)
     options = {name: f"your key is in {key_variable(name)}" for name in ready}
     options |= {name: f"needs a key in {key_variable(name)}" for name in starters() if name not in ready}
-    return _chosen("Which providers?", options, ready or [*options][:1])
+    return _choose("Which providers?", options, ready or [*options][:1])
 
 
-def _models(provider: str) -> list[str]:
+def _choose_models(provider: str) -> list[str]:
     """Return the models of a provider that a person chooses."""
     from asyncbench.config.starter import price_text, starters
 
     names = starters()[provider].models
     options = {name: price_text(f"{provider}/{name}") or "price unknown" for name in names}
     question = f"Which models of {provider}? Prices are USD per million tokens."
-    typed = _chosen(question, options, names[:1], free=True)
+    typed = _choose(question, options, names[:1], free=True)
     models = [f"{provider}/{name.removeprefix(f'{provider}/')}" for name in typed]
     for model in models:
         if (price := price_text(model)) is None or model.partition("/")[2] not in options:
@@ -149,24 +149,24 @@ def _models(provider: str) -> list[str]:
     return models
 
 
-def _served_models() -> "dict[str, OwnServer]":
+def _choose_served_models() -> "dict[str, OwnServer]":
     """Return the models of a server of one's own that a person chooses, each with that server."""
     from asyncbench.config.starter import SERVERS, OwnServer
 
     options = {name: server.about for name, server in SERVERS.items()}
-    (kind,) = _chosen("Which server?", options, ["vllm"], several=False)
+    (kind,) = _choose("Which server?", options, ["vllm"], several=False)
     chosen = SERVERS[kind]
-    address = _prompted("\nIts address, up to /v1", chosen.base_url, _web_address)
-    variable = _prompted(
+    address = _prompt("\nIts address, up to /v1", chosen.base_url, _web_address)
+    variable = _prompt(
         "Which environment variable holds its key? (-: it needs none)", chosen.key_env or "-", _variable
     )
     server = OwnServer(base_url=str(address), key_env=str(variable) or None)
     names, server = _listed_at(server) if chosen.lists else ((), server)
     if names:
         options = dict.fromkeys(names[:_LISTED], "")
-        typed = _chosen(f"Which models of {server.base_url}?", options, names[:1], free=True)
+        typed = _choose(f"Which models of {server.base_url}?", options, names[:1], free=True)
     else:
-        typed = [str(_prompted("Model, as the server calls it", None, _some_text))]
+        typed = [str(_prompt("Model, as the server calls it", None, _some_text))]
     return {f"{chosen.provider}/{name}": server for name in typed}
 
 
@@ -189,7 +189,7 @@ def _listed_at(server: "OwnServer") -> "tuple[Sequence[str], OwnServer]":
 # ── a file of one's own
 
 
-def _own_file() -> "OwnFile":
+def _ask_for_file() -> "OwnFile":
     """Return a file of one's own, with its columns and its grader."""
     from asyncbench.config.starter import OwnFile
     from asyncbench.problems.custom import first_row, guessed
@@ -197,15 +197,15 @@ def _own_file() -> "OwnFile":
     from asyncbench.reports.problem_file import inspect_problems
 
     while True:
-        path = Path(str(_prompted("\nYour file", None, _some_text))).expanduser()
+        path = Path(str(_prompt("\nYour file", None, _some_text))).expanduser()
         try:
             row = first_row(path)
             if set(PROBLEM_SCHEMA.names) <= set(row):
                 inspect_problems(path)
                 return OwnFile(path=path)
-            columns = _columns(row, guessed(list(row), {}))
-            inspected = _inspected(path, columns)
-            grader = _chosen("How are replies graded?", _GRADERS, [str(inspected.grader)], several=False)[0]
+            columns = _choose_columns(row, guessed(list(row), {}))
+            inspected = _inspect(path, columns)
+            grader = _choose("How are replies graded?", _GRADERS, [str(inspected.grader)], several=False)[0]
             decimal = inspected.decimal if grader == "number" else None
             inspected = inspect_problems(path, columns=columns, grader=grader, decimal=decimal)
         except AsyncbenchError as error:
@@ -215,7 +215,7 @@ def _own_file() -> "OwnFile":
         return OwnFile(path=path, columns=columns, grader=grader, decimal=decimal)
 
 
-def _inspected(path: Path, columns: Mapping[str, str]) -> "ProblemFile":
+def _inspect(path: Path, columns: Mapping[str, str]) -> "ProblemFile":
     """Inspect a file, once a person has said what stands before its decimals where the file does not tell."""
     from asyncbench.problems.custom import DecimalUnknownError
     from asyncbench.reports.problem_file import inspect_problems
@@ -224,19 +224,19 @@ def _inspected(path: Path, columns: Mapping[str, str]) -> "ProblemFile":
         return inspect_problems(path, columns=columns)
     except DecimalUnknownError as unknown:
         marks = {"point": "commas stand between groups", "comma": "points stand between groups"}
-        chosen = _chosen(
+        chosen = _choose(
             f"What stands before decimals in {unknown.answer}?", marks, ["comma"], several=False
         )[0]
         return inspect_problems(path, columns=columns, decimal="." if chosen == "point" else ",")
 
 
-def _columns(row: Mapping[str, str], guesses: Mapping[str, str]) -> dict[str, str]:
+def _choose_columns(row: Mapping[str, str], guesses: Mapping[str, str]) -> dict[str, str]:
     """Return which column is which, once a person has seen the first row."""
     options = {name: _short(value) for name, value in row.items()}
     _list("Its first row:", options)
-    question = _picked("Which column is the question?", options, guesses.get("question"))
-    expected = _picked("Which is the right answer?", options, guesses.get("expected"))
-    task = _picked("Which groups the rows in reports, such as a topic? (-: none)", options | {"-": ""}, "-")
+    question = _pick_one("Which column is the question?", options, guesses.get("question"))
+    expected = _pick_one("Which is the right answer?", options, guesses.get("expected"))
+    task = _pick_one("Which groups the rows in reports, such as a topic? (-: none)", options | {"-": ""}, "-")
     return {"question": question, "expected": expected} | ({} if task == "-" else {"task": task})
 
 
@@ -248,7 +248,7 @@ def _short(value: str) -> str:
 # ── money
 
 
-def _budget(first: "FirstSweep") -> float | None:
+def _ask_for_budget(first: "FirstSweep") -> float | None:
     """Return what a sweep may cost, once a person has seen what it probably will."""
     from asyncbench.config.sweep import load_sweep
     from asyncbench.planning.sweep_plan import plan
@@ -263,14 +263,14 @@ def _budget(first: "FirstSweep") -> float | None:
         return None
     typer.echo(f"\n{calls:,} calls, for about ${forecast.cost_usd:.2f}.")
     usual = max(1, math.ceil(2 * forecast.cost_usd))
-    usd = _prompted("Spend at most how many USD? (0: no limit)", usual, _whole_number(0, 1_000_000))
+    usd = _prompt("Spend at most how many USD? (0: no limit)", usual, _whole_number(0, 1_000_000))
     return float(usd) or None
 
 
 # ── questions
 
 
-def _prompted(question: str, usual: object, read: Callable[[str], object]) -> Any:  # Any: what `read` returns
+def _prompt(question: str, usual: object, read: Callable[[str], object]) -> Any:  # Any: what `read` returns
     """Return what a person types, once `read` takes it; Enter: what is usual.
 
     Raises:
@@ -283,7 +283,7 @@ def _prompted(question: str, usual: object, read: Callable[[str], object]) -> An
         raise KeyboardInterrupt from None
 
 
-def _chosen(
+def _choose(
     question: str,
     options: Mapping[str, str],
     usual: Sequence[str],
@@ -294,8 +294,8 @@ def _chosen(
     """Return what a person chooses, by number or name; `free`: names that are not listed, too."""
     _list(question, options)
     if not several:
-        return [_picked("Number or name", options, usual[0])]
-    return _all_picked("Numbers or names, separated by commas", options, usual, free=free)
+        return [_pick_one("Number or name", options, usual[0])]
+    return _pick_all("Numbers or names, separated by commas", options, usual, free=free)
 
 
 def _list(question: str, options: Mapping[str, str]) -> None:
@@ -308,36 +308,34 @@ def _list(question: str, options: Mapping[str, str]) -> None:
         typer.echo(harmless(textwrap.fill(line, max(columns, 2 * len(below)), subsequent_indent=below)))
 
 
-def _picked(how: str, options: Mapping[str, str], usual: str | None) -> str:
+def _pick_one(how: str, options: Mapping[str, str], usual: str | None) -> str:
     """Return one of the options that are shown."""
-    while len(picked := _all_picked(how, options, [usual] if usual else [])) > 1:
+    while len(picked := _pick_all(how, options, [usual] if usual else [])) > 1:
         typer.echo("Choose one alone.")
     return picked[0]
 
 
-def _all_picked(
-    how: str, options: Mapping[str, str], usual: Sequence[str], *, free: bool = False
-) -> list[str]:
+def _pick_all(how: str, options: Mapping[str, str], usual: Sequence[str], *, free: bool = False) -> list[str]:
     """Return which of the options that are shown a person picks, by number or name."""
-    known = {str(number): name for number, name in enumerate(options, 1)}
-    numbers = {name: number for number, name in known.items()}
+    names = {str(number): name for number, name in enumerate(options, 1)}
+    numbers = {name: number for number, name in names.items()}
     default = ",".join(name if name == "-" else numbers[name] for name in usual) or None
     while True:
-        words = [word.strip() for word in _prompted(how, default, _some_text).split(",")]
-        picked = list(dict.fromkeys(known.get(word, word) for word in words if word))
+        words = [word.strip() for word in _prompt(how, default, _some_text).split(",")]
+        picked = list(dict.fromkeys(names.get(word, word) for word in words if word))
         odd = [name for name in picked if name not in options and (not free or name.isdigit())]
         if picked and not odd:
             return picked
         typer.echo(harmless(f"{', '.join(odd) or 'That'}: not in the list. Choose again."))
 
 
-def _whole_number(least: int, most: int) -> Callable[[str], int]:
+def _whole_number(least: int, greatest: int) -> Callable[[str], int]:
     """Return what reads a whole number of these bounds, both included; others are asked for again."""
     from asyncbench.suites.suite import whole_number
 
     def read(typed: str) -> int:
         try:
-            return whole_number(least, most)(typed)
+            return whole_number(least, greatest)(typed)
         except ValueError as error:
             raise typer.BadParameter(f"{typed!s:.60} {error}.") from None
 
@@ -369,7 +367,7 @@ def _variable(typed: str) -> str:
     return typed.strip()
 
 
-def _say_what_is_next(path: Path, first: "FirstSweep") -> None:
+def _show_next_steps(path: Path, first: "FirstSweep") -> None:
     from asyncbench.config.starter import key_variable, provider_of
 
     typer.echo("Next:")

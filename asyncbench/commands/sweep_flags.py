@@ -99,42 +99,42 @@ def _sweep_typed(flags: Flags, read: "Callable[[Sweep], Sweep]", env_file: Path)
         name: flag(name)
         for name in (*OF_MODELS, *OF_CONDITIONS, *OF_SWEEPS, "seed", "grader", "decimal", "out")
     }
-    place = Place(source="command line", flags=named | {"models": "--model", "problems": "--problems"})
-    sweep = read(sweep_from(_mapping_of(flags), place=place))
+    source = Place(source="command line", flags=named | {"models": "--model", "problems": "--problems"})
+    sweep = read(sweep_from(_sweep_mapping(flags), place=source))
     check_comparable(sweep)
     return sweep
 
 
-def _mapping_of(flags: Flags) -> dict[str, object]:
+def _sweep_mapping(flags: Flags) -> dict[str, object]:
     """Return what the sweep file holds that flags stand for."""
     out, models = flags["out"], flags["model"]
     if twice := [model for model in models if models.count(model) > 1]:
         raise ConfigError(
             f"--model {twice[0]}: given twice. For several answers to each problem use --repeats"
         )
-    words = {name: _word(name, flags[name]) for name in OF_CONDITIONS if name in flags}
+    words = {name: _condition_value(name, flags[name]) for name in OF_CONDITIONS if name in flags}
     condition = {"name": _condition_name(words), **words}
     return {
         "name": out.name,
         "problems": list(_problem_sets(flags)),
-        "models": [{"model": model, **_values_of_models(model, flags)} for model in models],
+        "models": [{"model": model, **_model_values(model, flags)} for model in models],
         **({"conditions": [condition]} if words else {}),
         **{name: flags[name] for name in OF_SWEEPS if name in flags},
         "out": str(out),
     }
 
 
-def _values_of_models(model: str, flags: Flags) -> dict[str, Any]:  # Any: as a sweep file may hold it
+def _model_values(model: str, flags: Flags) -> dict[str, Any]:  # Any: as a sweep file may hold it
     """Return the other keys of a model; simulated ones cost nothing."""
     from asyncbench.providers.endpoints import known_endpoints
 
     endpoint = known_endpoints().get(model.partition("/")[0])
     simulated = endpoint is not None and endpoint.simulated and "base_url" not in flags
     free = {"price": {"input": 0, "output": 0}} if simulated else {}
-    return {name: _values(name, flags) for name in OF_MODELS if name in flags} | free
+    return {name: _model_value(name, flags) for name in OF_MODELS if name in flags} | free
 
 
-def _values(name: str, flags: Flags) -> Any:
+def _model_value(name: str, flags: Flags) -> Any:
     """Return the value of a key of models, or a list of several."""
     read = str if name in ("effort", *OF_SERVERS) else _number
     words = [flags[name]] if name in OF_SERVERS else [word.strip() for word in flags[name].split(",")]
@@ -154,7 +154,7 @@ def _number(word: str) -> int | float:
         return float(word)
 
 
-def _word(name: str, typed: str) -> object:
+def _condition_value(name: str, typed: str) -> object:
     """Return the value of a key of conditions."""
     if name == "digits":
         forms = [form.strip() for form in typed.split(",")]
@@ -181,23 +181,23 @@ def _problem_sets(flags: Flags) -> Iterator[object]:
     from asyncbench.suites.table import SUITES
 
     suite, files = SUITES.get(flags.get("suite", "")), flags.get("problems", ())
-    own = suite is not None and suite.generate is None
-    if own and not files:
+    is_custom = suite is not None and suite.generate is None
+    if is_custom and not files:
         raise ConfigError("--suite custom: your own problems are in a file. Name it with --problems")
-    if own and "grader" not in flags:
-        way = f"`asyncbench problems inspect {quoted(files[0])}` shows which one fits"
-        raise ConfigError(f"--suite custom: your own problems need a --grader. {way}")
-    if "seed" in flags and (suite is None or own):
+    if is_custom and "grader" not in flags:
+        hint = f"`asyncbench problems inspect {quoted(files[0])}` shows which one fits"
+        raise ConfigError(f"--suite custom: your own problems need a --grader. {hint}")
+    if "seed" in flags and (suite is None or is_custom):
         raise ConfigError("--seed: only the problems of a suite are generated. Leave it out")
-    if not own and (odd := [flag(name) for name in ("grader", "columns", "decimal") if name in flags]):
+    if not is_custom and (odd := [flag(name) for name in ("grader", "columns", "decimal") if name in flags]):
         raise ConfigError(f"{odd[0]}: only your own problems take one. Add --suite custom, or leave it out")
-    if suite is not None and not own:
+    if suite is not None and not is_custom:
         yield {"suite": suite.name, "seed": flags.get("seed", 0), **_parameters(suite, flags)}
     columns = {"columns": columns_typed(flags["columns"])} if "columns" in flags else {}
     decimal = {"decimal": flags["decimal"]} if "decimal" in flags else {}
     custom = {"suite": flags.get("suite"), "grader": flags.get("grader"), **columns, **decimal}
     for file in files:
-        yield {"path": file, **custom} if own else file
+        yield {"path": file, **custom} if is_custom else file
 
 
 def _parameters(suite: "Suite", flags: Flags) -> dict[str, object]:
@@ -220,14 +220,14 @@ def way_to_budget(sweep: "Sweep", context: typer.Context) -> str:
     if all(priced(sweep, model) for model in sweep.models):
         return "Add --max-tokens, such as --max-tokens 1000."
     flags = flags_typed(context)
-    mapping = _mapping_of(flags)
+    mapping = _sweep_mapping(flags)
     entries = []
     for name in flags["model"]:
         provider, _, model_id = name.partition("/")
         alike = [model for model in sweep.models if (model.provider, model.model_id) == (provider, model_id)]
         unpriced = not all(priced(sweep, model) for model in alike)
         price: dict[str, object] = {"price": {"input": "…", "output": "…"}} if unpriced else {}
-        entries.append({"model": name, "max_tokens": 1000} | _values_of_models(name, flags) | price)
+        entries.append({"model": name, "max_tokens": 1000} | _model_values(name, flags) | price)
     return "\n".join(
         [
             "Write these lines to sweep.yaml, put in your own figures, and run that file:",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from asyncbench.commands.making import default_typed
-from asyncbench.commands.other_forms import refuse_others, with_lists
+from asyncbench.commands.other_forms import join_lists, refuse_others
 from asyncbench.commands.terminal import Command, is_alone, typed_options
 from asyncbench.errors import ConfigError
 
@@ -204,7 +204,7 @@ def _suite_options(name: str, taken: Collection[str]) -> list[Any]:
             parameter,
             inspect.Parameter.KEYWORD_ONLY,
             default=None,
-            annotation=Annotated[str | None, typer.Option(metavar="VALUE", help=_help_of(declaration))],
+            annotation=Annotated[str | None, typer.Option(metavar="VALUE", help=_suite_help(declaration))],
         )
         for parameter, declaration in SUITES[name].parameters.items()
         if flag(parameter) not in taken
@@ -213,7 +213,7 @@ def _suite_options(name: str, taken: Collection[str]) -> list[Any]:
     return _options_of(declared, f"Parameters of {name}")
 
 
-def _help_of(parameter: "Parameter") -> str:
+def _suite_help(parameter: "Parameter") -> str:
     sentence = f"{parameter.help[:1].upper()}{parameter.help[1:]}{default_typed(parameter.default)}"
     return f"{sentence}." if len(sentence) < 120 else f"{sentence[:119]}…"
 
@@ -228,31 +228,35 @@ class SweepCommand(Command):
             (_how, "How to ask (write 0,1 to compare values)"),
             (_words, "Words around each question"),
         )
-        known = (option for group, panel in groups for option in _options_of(group, panel))
         left_out = OF_NO_LOAD if self.name == "load" else ()
-        self._flags = [option for option in known if option.name not in left_out]
+        self._flags = [
+            option
+            for group, panel in groups
+            for option in _options_of(group, panel)
+            if option.name not in left_out
+        ]
         before = STEPS_BEFORE.get(self.name or "")
         self._steps = [] if before is None else _options_of(_steps)
         names = [param.name for param in self.params]
         arguments = [param for param in self.params if param.param_type_name == "argument"]
-        at = len(arguments) if before is None else names.index(before)
-        own = [*self.params[len(arguments) : at], *self._steps, *self.params[at:]]
-        self.params = [*arguments, *self._flags, *own]
+        index = len(arguments) if before is None else names.index(before)
+        options = [*self.params[len(arguments) : index], *self._steps, *self.params[index:]]
+        self.params = [*arguments, *self._flags, *options]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         alone = {word for param in self.get_params(ctx) for word in param.opts if is_alone(param)}
-        args = with_lists(args)
+        args = join_lists(args)
         typed = list(typed_options(args, alone))
-        own = {word for param in self.params for word in param.opts}
+        options = {word for param in self.params for word in param.opts}
         suites = [value for word, value in typed if word == "--suite" and value is not None]
         if len(suites) > 1:
             raise ConfigError(f"--suite {suites[1]}: a second suite. Name one, or list both in a sweep file")
         if suites:
-            ctx.meta[_SUITE] = _suite_options(suites[0], own)
-        elif strays := [word for word, _ in typed if word not in own]:
+            ctx.meta[_SUITE] = _suite_options(suites[0], options)
+        elif strays := [word for word, _ in typed if word not in options]:
             _refuse_parameters(strays)
-        known = {word for param in self.get_params(ctx) for word in param.opts}
-        refuse_others((word for word, _ in typed), known)
+        with_suite = {word for param in self.get_params(ctx) for word in param.opts}
+        refuse_others((word for word, _ in typed), with_suite)
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -319,13 +323,13 @@ class RunCommand(SweepCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments."""
-        return super().parse_args(ctx, with_ray_address(args))
+        return super().parse_args(ctx, join_ray_address(args))
 
 
-def with_ray_address(args: list[str]) -> list[str]:
+def join_ray_address(args: list[str]) -> list[str]:
     """Return arguments in which each `--ray` has a value; an address has a port, or is `auto` or `local`.
 
-    >>> with_ray_address(["--ray", "night.yaml", "--ray", "head:6379"])
+    >>> join_ray_address(["--ray", "night.yaml", "--ray", "head:6379"])
     ['--ray=', 'night.yaml', '--ray=head:6379']
     """
     words: list[str] = []

@@ -34,18 +34,22 @@ class Command(TyperCommand):
         params = self.get_params(ctx)
         names = {word: param for param in params for word in (*param.opts, *param.secondary_opts)}
         alone = {word for word, param in names.items() if is_alone(param)}
-        _refuse_repeated(
-            (names[word].opts[0] if word in names else word, word if value is None else value)
-            for word, value in typed_options(args, alone)
-            if not (word in names and names[word].multiple)
-        )
+        before: dict[str, str] = {}
+        for word, value in typed_options(args, alone):
+            if word in names and names[word].multiple:
+                continue
+            option, text = names[word].opts[0] if word in names else word, word if value is None else value
+            if before.setdefault(option, text) != text:
+                raise ConfigError(f"{option} stands twice, with {before[option]} and {text}. Give it once.")
         words = [word for word in args if not word.startswith("-")]
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
             if words and error.param is not None and error.param.nargs == -1:
                 # the parser keeps the one word for the argument behind the folders; a person means a folder
-                *_, error.param = (one for one in ctx.command.params if one.param_type_name == "argument")
+                *_, error.param = (
+                    param for param in ctx.command.params if param.param_type_name == "argument"
+                )
             _name_value(error)
             raise
 
@@ -60,14 +64,6 @@ def _name_value(error: typer.BadParameter) -> None:
         fault = error.__cause__.errors()[0]
         if (rule := rule_of(fault)) != fault["msg"]:
             error.message = f"it must be {rule}, not {fault['input']}."
-
-
-def _refuse_repeated(typed: Iterable[tuple[str, str]]) -> None:
-    """Refuse an option that stands with two values."""
-    before: dict[str, str] = {}
-    for option, value in typed:
-        if before.setdefault(option, value) != value:
-            raise ConfigError(f"{option} stands twice, with {before[option]} and {value}. Give it once.")
 
 
 def is_alone(option: Any) -> bool:  # Any: typer names no class of them
@@ -161,10 +157,10 @@ def aliases_typed(models: str | None) -> list[str] | None:
     Raises:
         ConfigError: one of them is empty.
     """
-    return names_typed(models, "--models", like="aliases", such="red,blue")
+    return names_typed(models, "--models", like="aliases", example="red,blue")
 
 
-def names_typed(typed: str | None, flag: str, *, like: str, such: str) -> list[str] | None:
+def names_typed(typed: str | None, flag: str, *, like: str, example: str) -> list[str] | None:
     """Return the names that stand behind a flag, with commas between them; None: the flag is not given.
 
     Raises:
@@ -175,13 +171,13 @@ def names_typed(typed: str | None, flag: str, *, like: str, such: str) -> list[s
     names = [name.strip() for name in typed.split(",")]
     if not all(names):
         problem = f'{flag} "{typed}": name {names.index("") + 1} of {len(names)} is empty'
-        raise ConfigError(f"{problem}. Give {like} with one comma between them, such as {such}")
+        raise ConfigError(f"{problem}. Give {like} with one comma between them, such as {example}")
     return names
 
 
 def parts_typed(typed: str | None, flag: str) -> list[str]:
     """Return the keys of parts that are named behind a flag."""
-    return names_typed(typed, flag, like="parts", such="0f3a51c2b4d6e879,1c2b4d6e8790f3a5") or []
+    return names_typed(typed, flag, like="parts", example="0f3a51c2b4d6e879,1c2b4d6e8790f3a5") or []
 
 
 def workers_typed(typed: str | None) -> "WorkersWanted | None":

@@ -127,7 +127,7 @@ class BudgetUse:
             "least_to_go_on_usd": self.least_to_go_on and float(self.least_to_go_on),
         }
 
-    def sentences(self) -> list[str]:
+    def as_lines(self) -> list[str]:
         """Return a sentence for each cap, and one for the models that no budget holds."""
         outside = f"no price is known for {', '.join(self.outside)}: no budget holds their cost"
         dearer = [
@@ -227,7 +227,7 @@ class Summary:
         lines = [*self._why(), *self._left_in_batches()]
         if any(batch_part.undecided for batch_part in self.batches):  # running again alone moves nothing
             lines = [*self._left_in_batches(), *self._why()]
-        lines += [] if self.budget is None else self.budget.sentences()
+        lines += [] if self.budget is None else self.budget.as_lines()
         lines += [
             f"simulator: {stats['requests']:,} requests, {stats['delivered']:,} answered"
             for stats in self.seen

@@ -66,6 +66,12 @@ class WorkerBrief:
         """Return whether models are answered by simulators that the run starts on its machine."""
         return bool(self.urls)
 
+    @property
+    def workers_folder(self) -> Path:
+        """The folder on this machine in which workers keep their results."""
+        address = self.sweep.copied_to
+        return workers_folder(self.out if address is None else self.journal or journal_folder(address))
+
 
 async def start_worker(brief: WorkerBrief, name: str) -> "SweepWorker":
     """Return a worker that is ready for orders, in the process that calls this.
@@ -75,7 +81,7 @@ async def start_worker(brief: WorkerBrief, name: str) -> "SweepWorker":
         StoreError: its folder cannot be written.
     """
     try:
-        await asyncio.to_thread(_check, brief)
+        await asyncio.to_thread(_check_machine, brief)
         for grader in brief.graders:
             use_grader(grader)
         worker = SweepWorker(brief, name)
@@ -85,7 +91,8 @@ async def start_worker(brief: WorkerBrief, name: str) -> "SweepWorker":
     return worker
 
 
-def _check(brief: WorkerBrief) -> None:
+def _check_machine(brief: WorkerBrief) -> None:
+    """Refuse a machine with another version of asyncbench, or without the folder of the run."""
     here, host = version("asyncbench"), socket.gethostname()
     if here != brief.version:
         raise ConfigError(
@@ -107,8 +114,8 @@ class SweepWorker:
         check_environment(brief.models)
         self._keys = keys_for(brief.models, os.environ)
         self._lag = LoopLag()
-        self._obeys = ClusterWorker(
-            name, client_for=self._client, bound_for=most_of, now_s=awake_s, lag=self._lag
+        self._worker = ClusterWorker(
+            name, client_for=self._make_client, bound_for=most_of, now_s=awake_s, lag=self._lag
         )
         self._providers: dict[str, Provider] = {}
         self._ready = asyncio.get_running_loop().create_future()
@@ -129,7 +136,7 @@ class SweepWorker:
             WorkerDiedError: this worker failed, and is over.
         """
         self._heard.set()
-        exchange = asyncio.create_task(self._obeys.exchange(orders))
+        exchange = asyncio.create_task(self._worker.exchange(orders))
         await asyncio.wait([exchange, self._life], return_when=asyncio.FIRST_COMPLETED)
         if self._life.done() and not exchange.done() and not orders.ends:
             exchange.cancel()
@@ -143,25 +150,38 @@ class SweepWorker:
         Raises:
             StoreError: the disk did not take it.
         """
-        self._obeys.end(0.0)
+        self._worker.end(0.0)
         await self._life
 
     # ── the run of a worker
 
     async def _live(self) -> None:
+        """Hold the folder and the connections of this worker, and do what it is ordered."""
         brief = self._brief
         async with AsyncExitStack() as stack:
             stack.enter_context(deadlines_put_off())  # those of its calls; leases go by `awake_s`
-            copy = await self._claimed(brief)
-            if copy is not None:
-                stack.push_async_callback(_hand_in, copy, self._obeys.notify)
-            folder = _folder(brief, self._name)
+            copy: FolderCopy | None = None
+            folder = brief.workers_folder / self._name
+            if (address := brief.sweep.copied_to) is not None:
+                await _hand_in_dead(address, folder.parent, self._worker.notify)
+                claimed = f"{address}/{WORKERS}/{self._name}"
+                copy = await asyncio.to_thread(FolderCopy.claim, claimed, folder)
+                stack.push_async_callback(_hand_in, copy, self._worker.notify)
+
             store = await asyncio.to_thread(Store.open, folder, sweep=brief.sweep.name)
             self._salvage = Salvage(store)
             self._salvage.stop = self._stop_for_the_disk
             stack.push_async_callback(asyncio.to_thread, self._salvage.close)
             await asyncio.to_thread(store.begin_run)
-            await asyncio.to_thread(store.write_manifest, _described(brief, self._name))
+            machine = {"name": self._name, "host": socket.gethostname(), "cores": usable_cores()}
+            entries = {
+                "asyncbench": brief.version,
+                "python": platform.python_version(),
+                "simulated": any(model.simulated for model in brief.sweep.models),
+                "worker": machine,
+            }
+            await asyncio.to_thread(store.write_manifest, entries)
+
             self._faults = Faults(store.folder, secrets_of(self._keys.values()))
             await self._open_providers(stack)
             calls = sum(model.limits.most_in_flight for model in brief.models)
@@ -172,19 +192,11 @@ class SweepWorker:
                     tasks.create_task(self._end_if_orphaned()),
                 ]
                 if copy is not None:
-                    background.append(tasks.create_task(copy.tend(store, self._obeys.notify)))
+                    background.append(tasks.create_task(copy.tend(store, self._worker.notify)))
                 self._ready.set_result(None)
-                await self._obeys.run()
+                await self._worker.run()
                 for task in background:
                     task.cancel()
-
-    async def _claimed(self, brief: WorkerBrief) -> FolderCopy | None:
-        if (address := brief.sweep.copied_to) is None:
-            return None
-        await _hand_in_of_dead(address, _folder(brief, self._name).parent, self._obeys.notify)
-        return await asyncio.to_thread(
-            FolderCopy.claim, f"{address}/{WORKERS}/{self._name}", _folder(brief, self._name)
-        )
 
     async def _open_providers(self, stack: AsyncExitStack) -> None:
         brief = self._brief
@@ -194,7 +206,7 @@ class SweepWorker:
             brief.sweep,
             brief.models,
             self._keys,
-            notify=self._obeys.notify,
+            notify=self._worker.notify,
             stack=stack,
         )
         if workers is not None:
@@ -214,9 +226,10 @@ class SweepWorker:
                 async with asyncio.timeout(ORPHANED_S):
                     await self._heard.wait()
                 self._heard.clear()
-        self._obeys.end(DRAIN_S)
+        self._worker.end(DRAIN_S)
 
-    def _client(self, model: Model) -> ModelClient:
+    def _make_client(self, model: Model) -> ModelClient:
+        """Return a client that grades replies here, and keeps them in the folder of this worker."""
         return client_through(
             self._providers[model.alias],
             self._brief.sweep,
@@ -228,49 +241,32 @@ class SweepWorker:
 
     def _stop_for_the_disk(self, error: StoreError) -> None:
         """Leave: other workers go on with what is not asked yet."""
-        self._obeys.notify(f"{self._name} on {socket.gethostname()}: {error} It stops.")
-        self._obeys.leave(DRAIN_S)
+        self._worker.notify(f"{self._name} on {socket.gethostname()}: {error} It stops.")
+        self._worker.leave(DRAIN_S)
 
 
-async def _hand_in_of_dead(address: str, workers: Path, notify: Callable[[str], None]) -> None:
-    """Bring to the bucket what workers left that died on this machine."""
+async def _hand_in_dead(address: str, workers: Path, notify: Callable[[str], None]) -> None:
+    """Bring to the bucket what workers left that died on this machine.
+
+    What is in the way of a folder is said, and the folder stays for the next worker.
+    """
     for folder in await asyncio.to_thread(lambda: sorted(filter(is_results_folder, workers.glob("*")))):
-        if not is_partial(folder):  # else it was brought here from its own machine
-            await _hand_in_one(f"{address}/{WORKERS}/{folder.name}", folder, notify)
-
-
-async def _hand_in_one(address: str, folder: Path, notify: Callable[[str], None]) -> None:
-    """Bring a folder to the bucket; what is in the way is said, and the folder stays for the next worker."""
-    try:
-        copy = await asyncio.to_thread(FolderCopy.claim, address, folder)
-    except AsyncbenchError:  # its worker, or another that hands it in, is at work; or it was brought here
-        return
-    try:
-        await asyncio.to_thread(lambda: Store.reopen(folder).close())
-        await _hand_in(copy, notify)
-    except AsyncbenchError as error:
-        notify(str(error))
-    finally:
-        copy.close()
+        if is_partial(folder):  # it was brought here from its own machine
+            continue
+        try:
+            copy = await asyncio.to_thread(FolderCopy.claim, f"{address}/{WORKERS}/{folder.name}", folder)
+        except AsyncbenchError:  # its worker, or another that hands it in, is at work; or it was brought here
+            continue
+        try:
+            store = await asyncio.to_thread(Store.reopen, folder)  # which seals what a crash left open
+            await asyncio.to_thread(store.close)
+            await _hand_in(copy, notify)
+        except AsyncbenchError as error:
+            notify(str(error))
+        finally:
+            copy.close()
 
 
 async def _hand_in(copy: FolderCopy, notify: Callable[[str], None]) -> None:
     """Upload the rest of a folder; then this machine need not keep it."""
     await copy.finish(notify, then=partial(shutil.rmtree, copy.folder, ignore_errors=True))
-
-
-def _folder(brief: WorkerBrief, name: str) -> Path:
-    """Return where a worker keeps its results on its machine."""
-    address = brief.sweep.copied_to
-    out = brief.out if address is None else brief.journal or journal_folder(address)
-    return workers_folder(out) / name
-
-
-def _described(brief: WorkerBrief, name: str) -> dict[str, object]:
-    """Return what the manifest of a worker's folder says of its machine."""
-    return {
-        "asyncbench": brief.version,
-        "python": platform.python_version(),
-        "simulated": any(model.simulated for model in brief.sweep.models),
-        "worker": {"name": name, "host": socket.gethostname(), "cores": usable_cores()},
-    }

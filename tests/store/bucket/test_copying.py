@@ -16,7 +16,7 @@ from asyncbench.errors import ConfigError, StoreError
 from asyncbench.records import Outcome
 from asyncbench.run.copying import claimed_copy
 from asyncbench.run.options import RunOptions
-from asyncbench.run.sweep_worker import _hand_in_of_dead
+from asyncbench.run.sweep_worker import _hand_in_dead
 from asyncbench.store.bucket.fetching import bring_folder, local_folder, newest_manifest, remove_folder
 from asyncbench.store.bucket.objects import BucketAddress, BucketObjects
 from asyncbench.store.copying import LAST_TRIES, FolderCopy
@@ -531,7 +531,7 @@ def test_what_cannot_be_handed_in_keeps_no_worker_from_its_work(tmp_path: Path):
     part = sorted((cut / "trials").rglob("*.parquet"))[0]
     part.write_bytes(part.read_bytes()[:-20])
 
-    asyncio.run(_hand_in_of_dead(URL, brought.parent, said.append))
+    asyncio.run(_hand_in_dead(URL, brought.parent, said.append))
     assert ids(brought) == [trial_id(2)]
     assert cut.exists()
     assert str(part) in said[0]
