@@ -102,7 +102,12 @@ class RayLink:
                 "Look at `ray status`: wait for other jobs, or add machines"
             ) from None
         except self._ray.exceptions.RayError as error:
-            raise self._unborn(error) from None
+            if getattr(error, "actor_init_failed", False):
+                raise ConfigError(
+                    f"worker {self.name}: asyncbench {version(OURS)} cannot be imported on a machine of the "
+                    f"cluster ({_brief(error)}). Install it on all of them"
+                ) from None
+            raise WorkerDiedError(f"worker {self.name} did not begin: {_brief(error)}") from None
         if there != (here := version(OURS)):
             raise ConfigError(
                 f"worker {self.name}: {self.host} has asyncbench {there}, and this machine {here}. "
@@ -116,15 +121,6 @@ class RayLink:
         except AsyncbenchError:
             self.kill()
             raise
-
-    def _unborn(self, error: Any) -> Exception:
-        """Return what is to be said of an actor that never was."""
-        if getattr(error, "actor_init_failed", False):
-            return ConfigError(
-                f"worker {self.name}: asyncbench {version(OURS)} cannot be imported on a machine of the "
-                f"cluster ({_brief(error)}). Install it on all of them"
-            )
-        return WorkerDiedError(f"worker {self.name} did not begin: {_brief(error)}")
 
     async def _reply_to(self, answer: Awaitable[Any]) -> Any:
         """Return an answer of the actor; errors of its program are raised as they were there."""

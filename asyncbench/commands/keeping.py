@@ -120,9 +120,14 @@ def _import_problems(files: list[Path], out: Path, plan: dict[str, Any], *, as_j
     imported = import_problems(files[0], out)
     for complaint in imported.left_out:
         typer.echo(complaint, err=True)
-    made = imported.problems
-    result = {"out": str(out), "problems": made.rows, "digest": made.digest, "left_out": imported.left_out}
-    typer.echo(json.dumps(result, indent=2) if as_json else f"{out}: {number_of(made.rows, 'problem')}")
+    problems = imported.problems
+    result = {
+        "out": str(out),
+        "problems": problems.rows,
+        "digest": problems.digest,
+        "left_out": imported.left_out,
+    }
+    typer.echo(json.dumps(result, indent=2) if as_json else f"{out}: {number_of(problems.rows, 'problem')}")
     raise typer.Exit(3 if imported.left_out else 0)
 
 

@@ -179,7 +179,7 @@ def report(
         form = {"json": as_json, "markdown": markdown, "latex": latex, "html": html, "out": out}
         _write_figures(chosen, figures, width, style, options=options, form=form)
     elif html or out:
-        _write_page(chosen, out, without={"style": style, **options, "json": as_json}, wanted=html)
+        _write_page(chosen, out, without={"style": style, **options, "json": as_json}, html=html)
     else:
         from asyncbench.reports.report import report as report_of
 
@@ -236,11 +236,11 @@ def _write_figures(
         typer.echo(path)
 
 
-def _write_page(chosen: "Chosen", out: Path | None, *, without: dict[str, object], wanted: bool) -> None:
+def _write_page(chosen: "Chosen", out: Path | None, *, without: dict[str, object], html: bool) -> None:
     """Write a folder's page and say where it is; options that say what is printed do not go with it."""
     from asyncbench.page.writing import write_page
 
-    if not wanted:
+    if not html:
         raise ConfigError("--out names the page of --html. Add --html, or leave --out out")
     if odd := next((name for name, value in without.items() if value), None):
         raise ConfigError(f"--{odd.replace('_', '-')} cannot be combined with --html. Leave one of them out")

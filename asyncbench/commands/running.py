@@ -360,8 +360,8 @@ def loaded_sweep(
     names |= {name: f"--slo {name}" for name in objectives} if isinstance(objectives, dict) else {}
     source = Place(source="command line", flags=names)
     check_keys(keys, place=source)
-    wanted = keys or context.info_name == "load"
-    if sweep_file is None and wanted and (message := fill_for_load(context)) and not quiet:
+    is_load = keys or context.info_name == "load"
+    if sweep_file is None and is_load and (message := fill_for_load(context)) and not quiet:
         typer.echo(f"asyncbench: {message}", err=True)
 
     def read(sweep: "Path | Sweep") -> "Sweep":

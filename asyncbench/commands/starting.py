@@ -109,29 +109,23 @@ def _ask_for_size(suite: str) -> int:
 
 def _ask_for_models() -> "tuple[list[str], dict[str, OwnServer]]":
     """Return the models that a person chooses, and the server of each that is not at its provider's."""
-    from asyncbench.config.starter import SIMULATED_MODELS, providers_with_keys
+    from asyncbench.config.starter import SIMULATED_MODELS, key_variable, providers_with_keys, starters
 
     options = {
         _HOSTED: "a hosted provider, such as OpenAI or Anthropic, and a key for it",
         _SERVER: "a server of your own: vLLM, llama.cpp, Ollama, Azure, any address like OpenAI's",
         _NOTHING: "nothing yet: simulated models answer, without a key and for free",
     }
-    usual = _HOSTED if providers_with_keys(os.environ) else _NOTHING
-    kinds = _choose("What do you have?", options, [usual])
-    hosted = _choose_providers() if _HOSTED in kinds else []
-    models = [model for provider in hosted for model in _choose_models(provider)]
+    ready = providers_with_keys(os.environ)
+    kinds = _choose("What do you have?", options, [_HOSTED if ready else _NOTHING])
+    models = list[str]()
+    if _HOSTED in kinds:
+        options = {name: f"your key is in {key_variable(name)}" for name in ready}
+        options |= {name: f"needs a key in {key_variable(name)}" for name in starters() if name not in ready}
+        for provider in _choose("Which providers?", options, ready or [*options][:1]):
+            models += _choose_models(provider)
     servers = _choose_served_models() if _SERVER in kinds else {}
     return [*models, *servers, *(SIMULATED_MODELS if _NOTHING in kinds else ())], servers
-
-
-def _choose_providers() -> list[str]:
-    """Return the providers that a person chooses."""
-    from asyncbench.config.starter import key_variable, providers_with_keys, starters
-
-    ready = providers_with_keys(os.environ)
-    options = {name: f"your key is in {key_variable(name)}" for name in ready}
-    options |= {name: f"needs a key in {key_variable(name)}" for name in starters() if name not in ready}
-    return _choose("Which providers?", options, ready or [*options][:1])
 
 
 def _choose_models(provider: str) -> list[str]:
@@ -155,22 +149,22 @@ def _choose_served_models() -> "dict[str, OwnServer]":
 
     options = {name: server.about for name, server in SERVERS.items()}
     (kind,) = _choose("Which server?", options, ["vllm"], several=False)
-    chosen = SERVERS[kind]
-    address = _prompt("\nIts address, up to /v1", chosen.base_url, _web_address)
+    starter = SERVERS[kind]
+    address = _prompt("\nIts address, up to /v1", starter.base_url, _web_address)
     variable = _prompt(
-        "Which environment variable holds its key? (-: it needs none)", chosen.key_env or "-", _variable
+        "Which environment variable holds its key? (-: it needs none)", starter.key_env or "-", _variable
     )
     server = OwnServer(base_url=str(address), key_env=str(variable) or None)
-    names, server = _listed_at(server) if chosen.lists else ((), server)
+    names, server = _find_models(server) if starter.lists else ((), server)
     if names:
         options = dict.fromkeys(names[:_LISTED], "")
         typed = _choose(f"Which models of {server.base_url}?", options, names[:1], free=True)
     else:
         typed = [str(_prompt("Model, as the server calls it", None, _some_text))]
-    return {f"{chosen.provider}/{name}": server for name in typed}
+    return {f"{starter.provider}/{name}": server for name in typed}
 
 
-def _listed_at(server: "OwnServer") -> "tuple[Sequence[str], OwnServer]":
+def _find_models(server: "OwnServer") -> "tuple[Sequence[str], OwnServer]":
     """Return the models that a server lists, and the server with the address that lists them."""
     from asyncbench.providers.listing import models_at
 
@@ -224,10 +218,10 @@ def _inspect(path: Path, columns: Mapping[str, str]) -> "ProblemFile":
         return inspect_problems(path, columns=columns)
     except DecimalUnknownError as unknown:
         marks = {"point": "commas stand between groups", "comma": "points stand between groups"}
-        chosen = _choose(
-            f"What stands before decimals in {unknown.answer}?", marks, ["comma"], several=False
-        )[0]
-        return inspect_problems(path, columns=columns, decimal="." if chosen == "point" else ",")
+        mark = _choose(f"What stands before decimals in {unknown.answer}?", marks, ["comma"], several=False)[
+            0
+        ]
+        return inspect_problems(path, columns=columns, decimal="." if mark == "point" else ",")
 
 
 def _choose_columns(row: Mapping[str, str], guesses: Mapping[str, str]) -> dict[str, str]:

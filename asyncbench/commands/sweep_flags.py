@@ -125,26 +125,28 @@ def _sweep_mapping(flags: Flags) -> dict[str, object]:
 
 
 def _model_values(model: str, flags: Flags) -> dict[str, Any]:  # Any: as a sweep file may hold it
-    """Return the other keys of a model; simulated ones cost nothing."""
+    """Return the other keys of a model, one value or a list of several; simulated models cost nothing."""
     from asyncbench.providers.endpoints import known_endpoints
 
     endpoint = known_endpoints().get(model.partition("/")[0])
     simulated = endpoint is not None and endpoint.simulated and "base_url" not in flags
     free = {"price": {"input": 0, "output": 0}} if simulated else {}
-    return {name: _model_value(name, flags) for name in OF_MODELS if name in flags} | free
-
-
-def _model_value(name: str, flags: Flags) -> Any:
-    """Return the value of a key of models, or a list of several."""
-    read = str if name in ("effort", *OF_SERVERS) else _number
-    words = [flags[name]] if name in OF_SERVERS else [word.strip() for word in flags[name].split(",")]
-    if "" in words:
-        raise ConfigError(f"{flag(name)} {flags[name]!r}: a value is empty. Write one, or several as a,b")
-    try:
-        values = [read(word) for word in words]
-    except ValueError:
-        raise ConfigError(f"{flag(name)} {flags[name]}: not a number. Write one, or several as 1,2") from None
-    return values[0] if len(values) == 1 else values
+    keys = dict[str, Any]()
+    for name in OF_MODELS:
+        if name not in flags:
+            continue
+        read = str if name in ("effort", *OF_SERVERS) else _number
+        words = [flags[name]] if name in OF_SERVERS else [word.strip() for word in flags[name].split(",")]
+        if "" in words:
+            raise ConfigError(f"{flag(name)} {flags[name]!r}: a value is empty. Write one, or several as a,b")
+        try:
+            values = [read(word) for word in words]
+        except ValueError:
+            raise ConfigError(
+                f"{flag(name)} {flags[name]}: not a number. Write one, or several as 1,2"
+            ) from None
+        keys[name] = values[0] if len(values) == 1 else values
+    return keys | free
 
 
 def _number(word: str) -> int | float:

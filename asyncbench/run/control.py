@@ -407,15 +407,15 @@ def _talk(note: SocketNote, request: Mapping[str, object], *, within_s: float) -
     return reply
 
 
-def _silence_text(folder: Path, wanted: str) -> str:
-    """Return why no run answers, and how to continue the sweep; `wanted`: what the run was to do."""
+def _silence_text(folder: Path, request: str) -> str:
+    """Return why no run answers, and how to continue the sweep; `request`: what the run was to do."""
     if (process := writer_of(folder)) is not None:
         return (
             f"process {process or 'unknown'} is writing to {folder}, but takes no commands: it is starting, "
             "ending, or no run. Try again in a moment"
         )
     killed = ", the last one was killed" if read_mark(folder) is not None else ""
-    only = "`resume` only goes on with a paused run. " if wanted == "resume" else ""
+    only = "`resume` only goes on with a paused run. " if request == "resume" else ""
     file, command = folder / SWEEP_FILE, "run"
     with suppress(AsyncbenchError):  # whoever runs it is told
         command = "run" if load_sweep(file).load is None else "load"

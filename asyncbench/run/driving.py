@@ -69,11 +69,11 @@ class BatchMessages:
         parts = self._parts(now)
 
         # Everything that is to be asked in batches is in one.
-        sent = any(
+        has_sent = any(
             batch_part.open and batch_part.batch_id and batch_part.part not in self._sent_before
             for batch_part in parts
         )
-        unsent = any(
+        waits = any(
             batch_part.state in (PartState.PREPARED, PartState.POOL, PartState.SUBMITTING)
             for batch_part in parts
         )
@@ -81,7 +81,7 @@ class BatchMessages:
             counters.over or counters.open <= counters.in_batches
             for counters in (self._counters[model.alias] for model in self._run.models if model.mode == BATCH)
         )
-        if sent and not unsent and in_batches:
+        if has_sent and not waits and in_batches:
             self._tell("sent", ["all batches are sent", *left_in_batches(parts, now=now)], parts)
 
         for batch_part in parts:
@@ -278,11 +278,11 @@ def _start_simulators(run: Run, stack: contextlib.AsyncExitStack) -> "Mapping[st
         if model.simulated and model.base_url is None:
             sets = run.questions.sets[model.alias]
             problems.setdefault(model.replay, set()).update(problem_set.problems.path for problem_set in sets)
-    kept = run.batches.ledger.folder / SIMULATED  # a run that is killed finds its batches there again
+    folder = run.batches.ledger.folder / SIMULATED  # a run that is killed finds its batches there again
 
     def forget() -> None:
         if not any(batch_part.open for batch_part in run.batches.ledger.parts.values()):
-            discard(kept)
+            discard(folder)
 
     stack.callback(forget)
     if not problems:
@@ -297,7 +297,7 @@ def _start_simulators(run: Run, stack: contextlib.AsyncExitStack) -> "Mapping[st
             problems=tuple(sorted(paths)),
             replay=() if replay is None else (input_path(replay, run.sweep.file),),
             batch=BatchSettings(speedup=OWN_SPEED),
-            folder=kept / sha256((replay or "").encode()).hexdigest()[:8],
+            folder=folder / sha256((replay or "").encode()).hexdigest()[:8],
         )
         started[replay] = stack.enter_context(running(settings))
     return started

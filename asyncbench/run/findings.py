@@ -318,14 +318,14 @@ def _name_finding(requested: str, served: str | None) -> Finding:
 
 def _answer_finding(reply: Reply, latency_s: float) -> Finding:
     text = " ".join(reply.text.split())
-    shown = f"{text[:SHOWN]!r} after {latency_s:.3f} s, with the time to connect"
+    quote = f"{text[:SHOWN]!r} after {latency_s:.3f} s, with the time to connect"
     if not text and reply.cut_short:
         return _note(
             "answer",
             f"the reply was cut off after {latency_s:.3f} s, before any text: the model thinks first",
             way_out="set a high max_tokens for this model, or none",
         )
-    return _ok("answer", shown) if "4" in text else _note("answer", f"unexpected answer to 2 + 2: {shown}")
+    return _ok("answer", quote) if "4" in text else _note("answer", f"unexpected answer to 2 + 2: {quote}")
 
 
 def _usage_finding(reply: Reply) -> Finding:

@@ -74,6 +74,14 @@ def channels_of(notify: Notify, models: Iterable[Model], env: Mapping[str, str])
 
 async def _run(command: Sequence[str], inherited: Mapping[str, str], message: Message) -> str | None:
     """Start a program, with the message on its standard input; it gets no key, and prints nowhere."""
+    # What is one word of the message is a variable, too: ASYNCBENCH_EVENT, ASYNCBENCH_TEXT, …
+    variables = {
+        f"ASYNCBENCH_{name.upper()}": str(value).lower()
+        if isinstance(value, bool)
+        else str(value).replace("\0", "")
+        for name, value in message.items()
+        if isinstance(value, str | int | float)
+    }
     nowhere = asyncio.subprocess.DEVNULL
     try:
         process = await asyncio.create_subprocess_exec(
@@ -81,7 +89,7 @@ async def _run(command: Sequence[str], inherited: Mapping[str, str], message: Me
             stdin=asyncio.subprocess.PIPE,
             stdout=nowhere,
             stderr=nowhere,
-            env={**inherited, **_variables(message)},
+            env={**inherited, **variables},
             start_new_session=True,  # a Ctrl-C meant for the run is not meant for it
         )
     except OSError as error:
@@ -94,17 +102,6 @@ async def _run(command: Sequence[str], inherited: Mapping[str, str], message: Me
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     return f"ended with exit code {process.returncode}" if process.returncode else None
-
-
-def _variables(message: Message) -> dict[str, str]:
-    """Return what is one word of a message as variables: ASYNCBENCH_EVENT, ASYNCBENCH_TEXT, …"""
-    return {
-        f"ASYNCBENCH_{name.upper()}": str(value).lower()
-        if isinstance(value, bool)
-        else str(value).replace("\0", "")
-        for name, value in message.items()
-        if isinstance(value, str | int | float)
-    }
 
 
 async def _post(address: str, proxy: Proxy | None, message: Message) -> str | None:
@@ -246,11 +243,11 @@ class Notifier:
 
     def suspended(self, alias: str, reason: str) -> None:
         """Tell that a model is given up until the next run."""
-        shown, way_on = _plain(reason), self._way_on()
-        lines = [f"{alias} stopped ({shown}); the other models go on"]
+        plain_reason, way_on = _plain(reason), self._way_on()
+        lines = [f"{alias} stopped ({plain_reason}); the other models go on"]
         if way_on is not None:
             lines.append(f"fix it; after this run: {way_on}")
-        self._tell("suspended", lines, model=alias, reason=shown, go_on=way_on)
+        self._tell("suspended", lines, model=alias, reason=plain_reason, go_on=way_on)
 
     def batches(self, what: str, lines: Sequence[str], parts: Sequence[PartStatus]) -> None:
         """Tell how batches stand; `what` is news of them: sent, ended, doubt or deleted_soon."""
@@ -302,7 +299,7 @@ class Notifier:
 
     async def _count_left_open(self) -> int | None:
         """Return how many trials the plan has left open for those that were asked; None: unknown."""
-        if self.summary is None or not self._wanted("finished"):
+        if self.summary is None or not self._wants("finished"):
             return None
         models_asked = self.summary.models
         if self.options.limit is None:
@@ -330,12 +327,12 @@ class Notifier:
         except OSError:  # it was removed
             return command
 
-    def _wanted(self, event: News) -> bool:
+    def _wants(self, event: News) -> bool:
         return self.sweep.notify is not None and event in self.sweep.notify.on and not self._given_up
 
     def _tell(self, event: News, lines: Sequence[str], **fields: object) -> None:
         """Send a message on every channel, if this is wanted; return at once."""
-        if self.sweep.notify is None or not self._wanted(event):
+        if self.sweep.notify is None or not self._wants(event):
             return
         file, host = self.sweep.file and str(self.sweep.file.absolute()), platform.node()
         where = f"sweep file {file}, on {host}" if file else f"no sweep file, on {host}"
@@ -414,8 +411,8 @@ def _shortened(sentences: Iterable[str]) -> list[str]:
 
 def _plain(text: str) -> str:
     """Return what a server said as one line that does nothing where it is shown."""
-    seen = "".join(character if character.isprintable() else " " for character in text)
-    return _cut(" ".join(seen.split()).translate(_DISARMED), LONGEST_REASON)
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    return _cut(" ".join(printable.split()).translate(_DISARMED), LONGEST_REASON)
 
 
 def _cut(text: str, longest: int) -> str:

@@ -102,8 +102,8 @@ async def _refresh_model(
             except ProviderError as error:
                 notes.append(f"{model.alias}: batch {batch_part.batch_id} cannot be looked at: {error}.")
                 continue
-            seen = {"status": batch.status, "counted": batch.requests is not None, "done": batch.done}
-            ledger.write(batch_part, Step.SEEN, at=time.time(), **seen)
+            state = {"status": batch.status, "counted": batch.requests is not None, "done": batch.done}
+            ledger.write(batch_part, Step.SEEN, at=time.time(), **state)
             if batch.ended and not batch.faults:  # what a run makes of faults is its own affair
                 ledger.write(batch_part, Step.ENDED, at=time.time(), **how_it_ended(batch))
     finally:

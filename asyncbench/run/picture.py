@@ -393,5 +393,5 @@ def _bar(counters: Counters, width: int) -> Text:
     full = "━" * (halves // 2) + "╸" * (halves % 2)
     style = "green" if halves == 2 * width else "cyan"
     room = width - len(full)
-    sent = "╍" * min(room, width * counters.in_batches // counters.planned if counters.planned else 0)
-    return Text.assemble((full, style), (sent, "blue"), ("─" * (room - len(sent)), "dim"))
+    batched = "╍" * min(room, width * counters.in_batches // counters.planned if counters.planned else 0)
+    return Text.assemble((full, style), (batched, "blue"), ("─" * (room - len(batched)), "dim"))

@@ -75,7 +75,7 @@ async def prepare(opened: OpenRun) -> Run:
     # Answers of other folders, and then what is left to ask.
     await asyncio.to_thread(_refuse_open_batches, run, reused)
     for answers in reused:
-        taken = await take_over(
+        count = await take_over(
             answers,
             run.sweep,
             [replace(model, budget_params={}) for model in run.models],  # nothing is sent
@@ -85,7 +85,7 @@ async def prepare(opened: OpenRun) -> Run:
             salvage=run.salvage,
             out=frozenset().union(*(leftover.out for leftover in batches.left_open.values())),
         )
-        screen.say(f"took over {taken:,} answers from {answers.folder}")
+        screen.say(f"took over {count:,} answers from {answers.folder}")
     earlier = await asyncio.to_thread(look_up_trials, run)
     run = replace(run, switches=switches, earlier=earlier)
     if not run.is_complete:

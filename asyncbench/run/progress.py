@@ -52,15 +52,15 @@ class Lines(WatchedScreen):
 
     async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:
         """Print a line for all models together, now and then."""
-        pace, last, quiet = Pace(lanes, self.count_workers), None, 0
+        pace, last_state, quiet = Pace(lanes, self.count_workers), None, 0
         while True:
             for _ in range(self.EVERY):
                 await asyncio.sleep(self.INTERVAL_S)
                 pace.sample()
-            seen, quiet = still_life(lanes), quiet + 1
-            if seen is None or seen != last or quiet >= self.SELDOM:
+            state, quiet = still_life(lanes), quiet + 1
+            if state is None or state != last_state or quiet >= self.SELDOM:
                 self.say(sentence(lanes, pace, caps))
-                last, quiet = seen, 0
+                last_state, quiet = state, 0
 
     def say(self, message: str) -> None:
         """Print one line; nobody listening is no reason to stop a sweep."""

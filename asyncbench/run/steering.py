@@ -114,12 +114,12 @@ class Steering:
             raise ConfigError(f"{', '.join(lane.name for lane in chosen)}: no limit can be set, for {why}")
 
         # Nothing is changed unless all lanes together find enough open files.
-        wanted = [(lane, _changed_limits(lane, limits)) for lane in lanes]
+        new_limits = [(lane, _changed_limits(lane, limits)) for lane in lanes]
         steered = (lane.steered for lane in going if lane.steered is not None)
         others = (lane.limits for lane in steered if lane not in lanes)
-        calls = [limits.most_in_flight for limits in (*others, *(limits for _, limits in wanted))]
+        calls = [limits.most_in_flight for limits in (*others, *(limits for _, limits in new_limits))]
         open_files_for(sum(calls))
-        notes = [note for lane, limits in wanted for note in self._apply(lane, limits, peer)]
+        notes = [note for lane, limits in new_limits for note in self._apply(lane, limits, peer)]
         unlimited = [lane.name for lane in chosen if lane.steered is None]
         return [*notes, *(f"{name}: left as it is, for it has no such limits." for name in unlimited)]
 

@@ -104,7 +104,7 @@ def _count_and_skip(run: Run, before: Counters, trial_id: str) -> bool:
 
 async def sum_up(run: Run, driven: Driven) -> Summary:
     """Return what a run did, while its simulators still answer."""
-    seen = [await asyncio.to_thread(simulator.stats) for simulator in driven.simulators]
+    server_stats = [await asyncio.to_thread(simulator.stats) for simulator in driven.simulators]
     options, loads = run.options, loads_in(driven.scheduler.lanes)
     aliases = {model.alias for model in run.models}
     outside = [alias for alias in unpriced(run.sweep) if alias in aliases]
@@ -130,7 +130,7 @@ async def sum_up(run: Run, driven: Driven) -> Summary:
         seconds=time.monotonic() - run.started_s,
         simulated=any(model.simulated for model in run.models),
         simulated_note=simulated_note(run.store.manifest),
-        seen=seen,
+        seen=server_stats,
         budget=budget,
         command=options.command(run.sweep, more_usd),
         raises_budget=more_usd is not None,
@@ -312,8 +312,8 @@ async def run_load(
         StoreError: Results cannot be written, or another run uses the folder. What was written stays.
     """
     loaded = with_load(sweep, load, place=Place(source="load")) if load else load_sweep(sweep)
-    kept = None if journal is None else Path(journal)
-    options = RunOptions(models=models, budget_usd=budget_usd, workers=workers, journal=kept, load=())
+    journal_path = None if journal is None else Path(journal)
+    options = RunOptions(models=models, budget_usd=budget_usd, workers=workers, journal=journal_path, load=())
     return await run_with_options(loaded, options, env=env, screen=screen or screen_for(progress))
 
 
