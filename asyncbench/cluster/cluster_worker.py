@@ -47,7 +47,7 @@ class LeasedAccount(Account):
         return cls(model=alias, ledger=Ledger([cap]), caps=[cap], most=bound, wake=wake)
 
     def fits(self, hold: Hold) -> bool:
-        """Whether it is there now; if not, it is asked for."""
+        """Return whether money for a call is there now; if not, the next report asks for it."""
         fits = Account.fits(self, hold)
         if not fits:
             self.short = hold.amount
@@ -55,17 +55,17 @@ class LeasedAccount(Account):
         return fits
 
     def ever_fits(self, hold: Hold) -> bool:
-        """Whether it may come, as far as the coordinator knows."""
+        """Return whether money for a call may come, as far as the coordinator knows."""
         return not hold.amount or self.never is None or hold.amount < self.never
 
     def take(self, lease: Lease) -> None:
-        """Take in what was leased so far, and on which terms."""
+        """Take in a new lease: what was granted so far, and its terms."""
         self.caps[0].limit, self.never = lease.granted - self.returned, lease.never
         self.learn(lease.ratio, lease.least)
         self.ledger.changed()
 
     def use(self, calls: int) -> LeaseUse:
-        """Return what came of it; so many calls more are to come before the next report."""
+        """Return the use of the lease; `calls` are expected before the next report."""
         cap, need = self.caps[0], calls * (self.latest or 0)
         free = cap.limit - cap.spent - cap.reserved
         short = self.short if free < self.short and calls else 0
@@ -210,7 +210,7 @@ class WorkerLane:
             )
 
     def _note(self, alias: str, event: Event) -> None:
-        """Take in what was written down."""
+        """Take in an event that was written down."""
         buffer = self._buffers[alias]
         if isinstance(event, Sent):
             buffer.begin(event)
@@ -231,7 +231,7 @@ class WorkerLane:
         return buffer.dealt.pop(trial_id).number
 
     def end(self) -> None:
-        """Take in that it has ended."""
+        """Note that the lane has ended."""
         self.over = True
         self._wake()
 
@@ -287,7 +287,7 @@ class WorkerLane:
             self.lane.stop()
 
     def report(self) -> LaneReport:
-        """Return what is new, and how it stands."""
+        """Return what is new since the report before, and the state of the lane."""
         closed, self._closed = self._closed, {}
         skipped, self._skipped = self._skipped, []
         begun = None
@@ -449,6 +449,7 @@ class ClusterWorker:
     # ── Orders ───────────────────────────────────────────────────────────────────────────────────
 
     def _obey(self, orders: Orders) -> None:
+        """Take in new leases and orders for lanes, then begin, stop or end."""
         self._epoch, self._number = orders.epoch, orders.number
         made_s = self._made_s if self._report is not None else self._now_s()
         self._heard_until_s = made_s + orders.lane_lives_s
@@ -469,6 +470,7 @@ class ClusterWorker:
             self._over.set()
 
     def _begin_lane(self, name: str, start: LaneStart) -> None:
+        """Start a lane with clients of its own; its dollars come with leases."""
         clients = [self._client_for(model) for model in start.models]
         for client in clients:
             client.worker = self.name
@@ -522,6 +524,7 @@ class ClusterWorker:
                 await self._changed.wait()
 
     def _make_report(self, orders: Orders) -> WorkerReport:
+        """Return the report on orders; lanes that have ended are reported for the last time."""
         self._changed.clear()
         self._made_s = self._now_s()
         failed, self._failed = self._failed, []

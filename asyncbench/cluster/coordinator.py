@@ -62,7 +62,7 @@ class Leases:
         return self._holdings[worker].setdefault(alias, LeaseAccount())
 
     def holds(self, worker: str) -> bool:
-        """Whether a worker may still spend anything."""
+        """Return whether a worker may still spend anything."""
         return any(holding.leased for holding in self._holdings[worker].values())
 
     # ── Living workers ───────────────────────────────────────────────────────────────────────────
@@ -117,7 +117,7 @@ class Leases:
                 _settle(account, holding, LeaseUse(spent=amount, doubted=amount, doubted_calls=1))
 
     def lose(self, worker: str) -> None:
-        """Count what the lanes of a dead worker may have cost as spent: nobody knows."""
+        """Count all that a dead worker still held as spent, because nobody knows what it did with it."""
         for alias, holding in self._holdings[worker].items():
             account, use, leased = self._account(alias), holding.use, holding.leased
             if account is None or not leased:
@@ -131,7 +131,7 @@ class Leases:
             _settle(account, holding, unknown, granted=holding.granted)
 
     def correct(self, worker: str, costs: Mapping[str, LeaseUse]) -> None:
-        """Put right what a dead worker cost, for its journal was read."""
+        """Correct what a dead worker cost: its journal was read."""
         for alias, holding in self._holdings[worker].items():
             if (account := self._account(alias)) is not None:
                 _settle(account, holding, costs.get(alias, LeaseUse()))

@@ -160,7 +160,7 @@ class DealtLane:
 
     @property
     def waits(self) -> bool:
-        """Whether it needs a worker."""
+        """Whether the lane needs a worker."""
         has_trials = any(model.queue.pending for model in self._models.values())
         return self._open and self.worker is None and has_trials and not self._stopped
 
@@ -184,7 +184,7 @@ class DealtLane:
         )
 
     def orders(self, room: Mapping[str, int]) -> LaneOrders | None:
-        """Return what its worker does not know yet; None: it knows all."""
+        """Return what the worker of the lane does not know yet; None: it knows everything."""
         view, paused = self._view, any(client.counters.paused for client in self.clients)
         start, self._start = self._start, None
         if start is not None:
@@ -215,6 +215,7 @@ class DealtLane:
         return None if orders == LaneOrders() else orders
 
     def _deal_trials(self, room: Mapping[str, int]) -> Iterator[DealtTrial]:
+        """Take trials for which the worker has room, and number them."""
         for alias, model in self._models.items():
             stopping = model.client.stopping
             for pending in model.deal(room.get(alias, 0)):
@@ -224,6 +225,7 @@ class DealtLane:
                 yield DealtTrial(number=number, trial=trial, history=pending.history, anyway=anyway)
 
     def _new_stops(self) -> dict[str, dict[ConditionCell, Stop]]:
+        """Return the cells that a rule stops now, and of which the worker does not know."""
         new_stops: dict[str, dict[ConditionCell, Stop]] = {}
         if not self._may_stop:
             return new_stops
@@ -236,7 +238,7 @@ class DealtLane:
         return new_stops
 
     def take(self, report: LaneReport, *, leaving: bool) -> None:
-        """Take in what its worker did, which may be leaving."""
+        """Take in what the worker of the lane did; `leaving`: it takes no more trials."""
         self._in_force = report.in_force
         self._may_stop |= bool(report.closed)
         for number, closed in report.closed.items():
@@ -279,6 +281,7 @@ class DealtLane:
         self.end_if_done()
 
     def _take_back(self, model: DealtModel) -> None:
+        """Put the trials that are not closed back into the queue, in planned order."""
         dealt, model.dealt = [*model.dealt.values()], {}
         most_tries = model.client.model.retry.attempts
         for pending in reversed(dealt):
@@ -318,7 +321,7 @@ def _learn(model: DealtModel, journal: JournalSummary) -> None:
 
 
 def _continue_history(before: History, since: History) -> History:
-    """Return what is known of a trial with what a worker did since, which numbered its calls on."""
+    """Return the history of a trial with what a worker added; the worker went on counting its attempts."""
     costs = (before.cost_usd, since.cost_usd)
     return replace(since, cost_usd=None if None in costs else sum(filter(None, costs), 0.0))
 

@@ -43,7 +43,7 @@ def refuse_others(typed: Iterable[str], options: Collection[str]) -> None:
     """Refuse an option of another program with the one that asyncbench has for it.
 
     Raises:
-        ConfigError: so it is.
+        ConfigError: an option is another program's.
     """
     for word in typed:
         name = word.replace("_", "-")

@@ -288,7 +288,7 @@ def _retry_tokens(context: typer.Context, sweep: "Sweep") -> int | None:
 
 
 def _check_typed_budget(sweep: "Sweep", budget: float | None, context: typer.Context) -> None:
-    """Refuse models that a budget can hold only by what is not typed yet; None: there is none."""
+    """Refuse a budget that cannot bound the cost of a typed sweep, and say what to type; None: no budget."""
     from asyncbench.config.overriding import with_budget
     from asyncbench.planning.budget_bounds import check_budget
 
@@ -348,7 +348,7 @@ def loaded_sweep(
     """Return the sweep of a file with the load that was typed, or the one that flags stand for.
 
     Raises:
-        ConfigError: it is wrong; of the flags that is told first.
+        ConfigError: a flag or the sweep is wrong; flags are checked first.
     """
     from asyncbench.config.entry import Place
     from asyncbench.config.loading import check_keys
@@ -417,7 +417,7 @@ def load(
 
 
 def _load_keys(typed: Mapping[str, str | bool]) -> dict[str, object]:
-    """Return what the sweep file would hold for what was typed."""
+    """Return the keys of `load` in a sweep file that typed options stand for."""
     keys: dict[str, object] = dict(typed)
     if isinstance(rates := typed.get("rates"), str):
         keys["rates"] = [_number("rates", word, rates) for word in rates.split(",")]

@@ -225,7 +225,7 @@ def _inspect(path: Path, columns: Mapping[str, str]) -> "ProblemFile":
 
 
 def _choose_columns(row: Mapping[str, str], guesses: Mapping[str, str]) -> dict[str, str]:
-    """Return which column is which, once a person has seen the first row."""
+    """Show the first row, and return the columns that a person chooses, by our names."""
     options = {name: _short(value) for name, value in row.items()}
     _list("Its first row:", options)
     question = _pick_one("Which column is the question?", options, guesses.get("question"))
@@ -324,7 +324,7 @@ def _pick_all(how: str, options: Mapping[str, str], usual: Sequence[str], *, fre
 
 
 def _whole_number(least: int, greatest: int) -> Callable[[str], int]:
-    """Return what reads a whole number of these bounds, both included; others are asked for again."""
+    """Return a reader of whole numbers within these bounds, both included; others are asked for again."""
     from asyncbench.suites.suite import whole_number
 
     def read(typed: str) -> int:
@@ -343,6 +343,7 @@ def _some_text(typed: str) -> str:
 
 
 def _web_address(typed: str) -> str:
+    """Return an address without a slash at its end; what is none is asked for again."""
     from asyncbench.errors import ConfigError
     from asyncbench.providers.endpoints import Endpoint
 
@@ -362,6 +363,7 @@ def _variable(typed: str) -> str:
 
 
 def _show_next_steps(path: Path, first: "FirstSweep") -> None:
+    """Print what to type next: keys that are not set, and the commands for the file."""
     from asyncbench.config.starter import key_variable, provider_of
 
     typer.echo("Next:")

@@ -85,6 +85,7 @@ def fill_for_load(context: typer.Context) -> str:
 
 
 def _sweep_typed(flags: Flags, read: "Callable[[Sweep], Sweep]", env_file: Path) -> "Sweep":
+    """Return the sweep that flags stand for; raises ConfigError with what is missing."""
     from asyncbench.config.entry import Place
     from asyncbench.config.sweep import sweep_from
     from asyncbench.planning.belonging import check_comparable

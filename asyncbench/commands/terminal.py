@@ -204,7 +204,7 @@ def environment_of(env_file: Path | None, models: Iterable["Model"]) -> dict[str
 
 
 def environment_for(sweep: "Sweep", env_file: Path | None) -> dict[str, str]:
-    """Return the same for a run of a sweep, which may tell somebody."""
+    """Return the variables for a run of a sweep; the address of its notices is a secret, too."""
     env = environment_of(env_file, sweep.models)
     KEYS.add((sweep.notify.address(env) if sweep.notify else None) or "")
     return env

@@ -44,7 +44,7 @@ def cautions(run: Run) -> Iterator[str]:
 
 
 def _damage(run: Run) -> Iterator[str]:
-    """Yield what the folder has lost."""
+    """Yield what the folder has lost, and what that means for this run."""
     for damage in run.store.damaged:
         what = "damaged, left out; the rest is kept" if damage.size else damage.message
         yield f"journal/{damage.segment.name}, line {damage.line}: {what}"
@@ -89,7 +89,7 @@ def _batches(run: Run) -> Iterator[str]:
 
 
 def _finished_trials(run: Run) -> Iterator[str]:
-    """Yield which finished trials would come out otherwise now. They need new grades, not new answers."""
+    """Yield which finished trials would be graded differently now: they need new grades, not new answers."""
     sources = (source for sources in run.questions.sets.values() for source in sources)
     used = dict.fromkeys(source.problems.path for source in sources)
     if changed := corrected(run.store.folder, list(used)):

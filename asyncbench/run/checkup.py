@@ -170,7 +170,7 @@ async def _make_calls(
 
 
 async def _check_batches(model: Model, key: Credentials, simulator_url: str | None) -> BatchCheck:
-    """Look at the list of batches: nothing is created, and nothing is charged."""
+    """Ask for the list of batches, to see whether the key may use them: nothing is created or charged."""
     api, error = open_batches(model, key=key, simulator_url=simulator_url), None
     try:
         await api.recent(None)
@@ -182,6 +182,7 @@ async def _check_batches(model: Model, key: Credentials, simulator_url: str | No
 
 
 async def _call(provider: Provider, request: Request, overheard: "Overheard") -> ProbeCall:
+    """Make one call; an error, of the provider or of asyncbench, is how the call ended."""
     overheard.headers = {}
     began_s = time.monotonic()
     try:
@@ -205,7 +206,7 @@ class Overheard:
         self.headers: Mapping[str, str] = {}
 
     def body(self, request: Request) -> dict[str, object]:
-        """Return what is sent, with no longer a reply than this, whichever word it has for it."""
+        """Return what is sent, with every limit of the reply lowered to ours, whatever its name is."""
         body = self._wire.body(request)
         limits = {
             name: tokens for name in ANY_LONGEST_REPLY if (tokens := count_in(body.get(name))) is not None
@@ -231,6 +232,7 @@ def _checkup(
     trouble: Finding | None = None,
     batch_check: BatchCheck | None = None,
 ) -> Checkup:
+    """Return what is known of one model: by its calls, or by the trouble that prevented them."""
     findings = [] if trouble is None else [trouble]
     if plain is not None:
         findings += call_findings(model, plain, streamed)
@@ -315,7 +317,7 @@ _PROBLEM: Final = Problem(
 
 
 def question_for(model: Model) -> Request:
-    """Return the question as a request to a model; no trial of any sweep."""
+    """Return the doctor's question as a request to a model; it is no trial of any sweep."""
     return request_for(
         Trial(
             trial_id="doctor",
@@ -330,7 +332,7 @@ def question_for(model: Model) -> Request:
 
 
 def knowing(**settings: float) -> AbstractContextManager[Simulator]:
-    """Return a simulator that runs for as long as a block lasts: every one knows the question."""
+    """Return a simulator that runs while a block lasts; each of its models knows the answer."""
     return running(Settings(**settings))  # type: ignore[arg-type]  # checked by Settings
 
 
@@ -364,6 +366,7 @@ async def noise_floor(*, latency_s: float = LATENCY_S) -> tuple[Noise, ...]:
 
 
 async def _measure_noise(adapter: str, url: str, latency_s: float) -> Noise:
+    """Measure how late one adapter sees what a server with a known delay sends."""
     provider_name, api = ADAPTERS[adapter]
     model = Model(
         alias=adapter,

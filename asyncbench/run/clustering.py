@@ -136,7 +136,7 @@ class LeaseFile:
         self._noted: dict[tuple[str, str], int] = {}
 
     def open(self) -> dict[str, dict[str, int]]:
-        """Return what workers may have cost at most of which nobody knows more, by worker and alias."""
+        """Return the most that workers may have cost whose cost is not settled, by worker and alias."""
         try:
             text = self._path.read_bytes()
         except FileNotFoundError:
@@ -267,7 +267,7 @@ class ClusterRun:
             self._run.salvage.fail(error)  # which has the workers end what they began
 
     def counts(self) -> tuple[WorkerCounts, ...]:
-        """Return how each worker stands."""
+        """Return the figures of each worker."""
         return tuple(
             WorkerCounts(
                 name=name,
@@ -286,7 +286,7 @@ class ClusterRun:
     # ── one worker
 
     async def _rule(self, name: str | None) -> None:
-        """Start a worker and give it orders until nothing more is to be done; then those after it."""
+        """Start a worker and give it orders until all is done; where it dies, do so with its successor."""
         self._ruled += 1
         try:
             while name is not None and (link := await self._start(name)) is not None:
@@ -303,7 +303,7 @@ class ClusterRun:
             self._give_up("no worker is left")
 
     async def _start(self, name: str) -> Link | None:
-        """Return a worker that is there; None: there is no room for it, or it cannot take another's place."""
+        """Start a worker and return its link; None: it does not start, so a dead one gets no successor."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  it runs in one
         self._starting.add(task)
@@ -376,6 +376,7 @@ class ClusterRun:
         return successor
 
     def _give_up(self, why: str) -> None:
+        """Have the run stop: its workers fail again and again."""
         self._run.workers.failed = True
         self.give_up(why)
 

@@ -110,6 +110,7 @@ def _private_directory() -> Path:
 
 
 def _is_private(directory: Path) -> bool:
+    """Return whether a directory is ours, and nobody else may enter it."""
     status = directory.lstat()
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
@@ -156,7 +157,7 @@ class Peer:
 
 
 def peer_of(connection: socket.socket) -> Peer:
-    """Return who is at the other end, by the kernel's word; elsewhere the directory's rights must do."""
+    """Return who is at the other end, as the kernel says; on other systems the directory's rights must do."""
     if sys.platform == "linux":
         size = struct.calcsize(_UCRED)
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
@@ -204,6 +205,7 @@ class _ControlServer:
         await asyncio.gather(*self._serving, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the one request of a connection, and close it."""
         with suppress(OSError, TimeoutError):  # whoever asked is gone, or says nothing
             try:
                 peer = peer_of(writer.get_extra_info("socket"))
@@ -215,6 +217,7 @@ class _ControlServer:
                 writer.close()
 
     async def _reply_to(self, reader: asyncio.StreamReader, peer: Peer) -> Talk:
+        """Return the reply to a request: what was done, or why it is refused."""
         try:
             line = await reader.readline()  # or they would see a broken connection, and no answer
             if peer.uid != os.geteuid():
@@ -333,7 +336,7 @@ def limits_typed(words: Sequence[str]) -> dict[str, float | None]:
 
 
 def checked_limits(limits: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Return limits that can be set; raises ConfigError."""
+    """Return limits after a check of their names and values; raises ConfigError."""
     if not limits:
         raise ConfigError(f"no limit to set. Known: {', '.join(KINDS)}")
     for name, limit in limits.items():
@@ -353,7 +356,7 @@ def checked_limits(limits: Mapping[str, float | None]) -> dict[str, float | None
 
 
 def send_request(folder: Path, request: Mapping[str, object]) -> Controlled:
-    """Return what the run in a folder did; raises ConfigError."""
+    """Send a request to the run in a folder, and return what it did; raises ConfigError."""
     path = run_folder(folder)
     read_manifest(path)
     try:

@@ -44,7 +44,7 @@ async def claimed_copy(sweep: Sweep, options: RunOptions, notify: Say) -> AsyncI
 
 
 async def give_up_copy(copy: FolderCopy | None, notify: Say) -> None:
-    """Upload what a run leaves that fails; what is said of the upload comes beside why it failed."""
+    """Upload what a run leaves that fails; the upload may fail, too, and that is only said."""
     if copy is not None:
         try:
             await copy.finish(notify, tries=1)

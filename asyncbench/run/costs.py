@@ -9,7 +9,7 @@ from asyncbench.tables.numbers import at_least, dollars
 
 
 def cost_text(counters: Counters) -> str:
-    """Return the dollars spent so far, and how many calls of unknown cost there are beside."""
+    """Return the dollars spent so far, and the number of further calls whose cost is unknown."""
     if counters.unpriced == counters.attempts and counters.attempts:
         # Of attempts without a reply the cost is unknown even where the price is known.
         return f"cost unknown ({counters.lost:,} lost)" if counters.lost == counters.attempts else "unpriced"

@@ -232,7 +232,7 @@ class BatchCheck:
 
 
 def batch_findings(model: Model, endpoint: KnownEndpoint, check: BatchCheck | None) -> Iterator[Finding]:
-    """Yield what is known of the batches of a model that is to be asked so; None: nobody looked."""
+    """Yield what is known of the batches of a model that is asked in them; `check` is None: nobody looked."""
     if model.mode != BATCH:
         return
     text = "the parameters were tried in one call of real time, which batches would tell a day later"
@@ -305,6 +305,7 @@ def _stream_finding(call: ProbeCall, *, wrong: bool) -> Finding:
 
 
 def _name_finding(requested: str, served: str | None) -> Finding:
+    """Say which model answered, and whether it is the one that was requested."""
     if served is None:
         return _note("model", f"the reply does not say which model answered for {requested}")
     if same_model(requested, served):
@@ -317,6 +318,7 @@ def _name_finding(requested: str, served: str | None) -> Finding:
 
 
 def _answer_finding(reply: Reply, latency_s: float) -> Finding:
+    """Say what the answer was, and whether it is right."""
     text = " ".join(reply.text.split())
     quote = f"{text[:SHOWN]!r} after {latency_s:.3f} s, with the time to connect"
     if not text and reply.cut_short:
@@ -329,6 +331,7 @@ def _answer_finding(reply: Reply, latency_s: float) -> Finding:
 
 
 def _usage_finding(reply: Reply) -> Finding:
+    """Say how many tokens the reply reports."""
     usage = reply.usage
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return _note(
@@ -339,6 +342,7 @@ def _usage_finding(reply: Reply) -> Finding:
 
 
 def _thinking_finding(model: Model, reply: Reply) -> Finding:
+    """Say whether the reply shows any thinking, where the model was to think."""
     tokens = reply.usage.reasoning_tokens if reply.usage else None
     if reply.reasoning or tokens:
         form = "its text" if reply.reasoning else "its number of tokens"
@@ -349,6 +353,7 @@ def _thinking_finding(model: Model, reply: Reply) -> Finding:
 
 
 def _limits_finding(model: Model, headers: Mapping[str, str]) -> Finding:
+    """Say which limits the provider reports, or where a run gets them from."""
     if headers:
         return _ok("limits", ", ".join(f"{name}: {value}" for name, value in headers.items()))
     if (model.limits.rpm, model.limits.tpm) != (None, None):

@@ -44,7 +44,7 @@ def write_forecast(run: Run) -> None:
 def rest_usd_of(run: Run, use: BudgetUse) -> float | None:
     """Return what the rest takes at the 95th percentile, USD, where the sweep's own budget stopped the run.
 
-    None where nobody needs to know, too few replies tell it, or it is not soon found out.
+    None where no budget stopped the run, too few replies tell it, or it would take too long to work out.
     """
     options = run.options
     if use.to_go_on is None or not options.may_raise_budget or options.pilot is not None or run.store.again:
@@ -81,6 +81,7 @@ def switches_of(run: Run) -> dict[str, Switch]:
 
 
 def _quick_plan(run: Run, models: Sequence[Model], finished: Collection[str]) -> Plan:
+    """Return a plan of a run that has begun, without the parts that take long to work out."""
     return plan_of(
         run.sweep,
         models,

@@ -127,7 +127,7 @@ def load_lane(run: Run, client: ModelClient, load: Load) -> LoadLane:
 
 
 def loads_in(lanes: Sequence[AnyLane]) -> list[LoadLane]:
-    """Return the lanes of a run that are loads."""
+    """Return those lanes of a run that measure a load."""
     return [lane for lane in lanes if isinstance(lane, LoadLane)]
 
 
@@ -179,6 +179,7 @@ def lanes_of(
 
 
 def _call_lane(run: Run, name: str, clients: list[ModelClient]) -> Lane:
+    """Return the lane that asks the models of one group call by call."""
     return Lane(
         name=name,
         clients=clients,
@@ -196,6 +197,7 @@ def _batch_lane(
     simulator_url: str | None,
     stack: AsyncExitStack,
 ) -> BatchLane:
+    """Return the lane that asks a model in batches, or collects those that earlier runs sent."""
     model, batching = client.model, run.sweep.batch
     clock = run.options.clock or BatchClock(_batch_speed(model))
     api = open_batches(model, key=run.keys[model.alias], simulator_url=simulator_url, now=clock.now)
@@ -273,7 +275,7 @@ class _TrialSearch:
 
 
 def _batch_speed(model: Model) -> float:
-    """Return how many times faster a simulator's batches go: waits are so much shorter."""
+    """Return how many times faster than a provider's the batches of a simulator go."""
     played = cast("Mapping[str, Any]", model.params.get("simulate") or {}) if model.simulated else {}
     usual = OWN_SPEED if model.base_url is None else 1.0  # as a simulator of the run's own was started
     return float((played.get("batch") or {}).get("speedup", usual))

@@ -238,7 +238,7 @@ def opened_provider(
     workers: Workers | None,
     stack: AsyncExitStack,
 ) -> Provider:
-    """Return what calls a model, in this process or in `workers`; `stack` closes its connections."""
+    """Return the provider that calls a model, here or in `workers`; `stack` closes its connections."""
     opening = open_provider if workers is None or makes_own_calls(model) else workers.provider
     provider = opening(model, key=key, simulator_url=simulator_url)
     stack.push_async_callback(provider.aclose)
@@ -254,7 +254,7 @@ async def started_workers(
     notify: Callable[[str], None],
     stack: AsyncExitStack,
 ) -> Workers | None:
-    """Begin so many processes that make calls, which `stack` ends; None: this process makes them."""
+    """Start `count` processes that make calls; `stack` ends them. None: this process makes the calls."""
     if not count:
         return None
     environment = withhold_keys(environ, keys=secrets_of(keys.values()), named=secret_variables(sweep))

@@ -42,7 +42,7 @@ Send = Callable[[Message], Awaitable[str | None]]  # returns why nobody was told
 
 
 def channels_of(notify: Notify, models: Iterable[Model], env: Mapping[str, str]) -> dict[str, Send]:
-    """Return the ways to tell people, by the name under which one that fails is said.
+    """Return the channels of a sweep, each by the name that messages about its failure use.
 
     Raises:
         ConfigError: the program or the address is not there. No address or command is repeated.
@@ -148,7 +148,7 @@ class _Resolver(AbstractResolver):
 
 
 def _addresses(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
-    """Return where a host is, as aiohttp wants it; takes as long as its name servers."""
+    """Return the addresses of a host in the form of aiohttp; this takes as long as its name servers."""
     infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family, flags=socket.AI_ADDRCONFIG)
     numeric = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
     return [
@@ -242,7 +242,7 @@ class Notifier:
         self._tell("crashed", lines, **fields, go_on=None)  # the run that tells it goes on
 
     def suspended(self, alias: str, reason: str) -> None:
-        """Tell that a model is given up until the next run."""
+        """Tell that nothing more is asked of a model until the next run."""
         plain_reason, way_on = _plain(reason), self._way_on()
         lines = [f"{alias} stopped ({plain_reason}); the other models go on"]
         if way_on is not None:
@@ -250,7 +250,7 @@ class Notifier:
         self._tell("suspended", lines, model=alias, reason=plain_reason, go_on=way_on)
 
     def batches(self, what: str, lines: Sequence[str], parts: Sequence[PartStatus]) -> None:
-        """Tell how batches stand; `what` is news of them: sent, ended, doubt or deleted_soon."""
+        """Tell what happened to batches; `what` is sent, ended, doubt or deleted_soon."""
         way_on = self._way_on()
         sentences = [*lines, *[f"to collect: {way_on}"] * (way_on is not None)]
         entries = [
@@ -311,7 +311,7 @@ class Notifier:
         return sum(models[alias]["open"] for alias in models_asked if alias in models)
 
     def _way_on(self, *, retry: bool = False) -> str | None:
-        """Return the command that goes on, from wherever it is typed; None: the same would be refused again.
+        """Return a command that continues the run, from any directory; None: it would be refused again.
 
         Args:
             retry: it also asks what failed.
@@ -353,6 +353,7 @@ class Notifier:
             self._sending.add(asyncio.create_task(sending, name=f"notify {name}"))
 
     async def _send(self, name: str, send: Send, message: Message, timeout_s: float) -> None:
+        """Send a message on one channel; the first time that it fails, the screen says so."""
         try:
             async with asyncio.timeout(timeout_s):
                 why = await send(message)
@@ -390,6 +391,7 @@ def notifier_of(
 
 
 def _sentence(alias: str, counters: Counters) -> str:
+    """Return the figures of one model on one line."""
     now = " this run" if counters.done_before else ""
     return phrases(
         {

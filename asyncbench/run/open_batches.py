@@ -240,6 +240,7 @@ async def cancel_in_folder(
 
 
 async def _cancel_open(opened: OpenRun, sweep: Sweep) -> Cancelled:
+    """Cancel what is open, wait for it, and collect its answers."""
     run = await prepare(opened)
     ledger, leftovers = run.batches.ledger, run.batches.left_open.values()
     done = {key: len(ids) for leftover in leftovers for key, ids in leftover.done.items()}
@@ -267,7 +268,7 @@ def _cancelled(
     out: Mapping[str, int] = {},
     counters: Counters | None = None,
 ) -> Cancelled:
-    """Return what became of the parts of a ledger; `out`: requests that were, by part."""
+    """Return what became of the parts of a ledger; `out`: the requests that were open, by part."""
     counters = counters or Counters()
     return Cancelled(
         out=folder,
@@ -281,6 +282,7 @@ def _cancelled(
 
 
 def _abandon_parts(folder: Path, sweep: Sweep, keys: Collection[str]) -> Cancelled:
+    """Give up parts of which nobody knows whether they were sent."""
     with Store.reopen(folder) as store:
         ledger = BatchLedger(store.folder)
         parts = abandon(ledger, keys, at=time.time())
@@ -299,7 +301,7 @@ def sweep_in(folder: Path) -> Sweep:
 
 
 def price_of_cancelling(folder: Path) -> str | None:
-    """Return which batches are open, and what is billed all the same; None: none is."""
+    """Return which batches are open, and what they may still cost; None: no batch is open."""
     ledger = BatchLedger(run_folder(folder))
     if not (parts := [batch_part for batch_part in ledger.parts.values() if batch_part.open]):
         return None

@@ -91,7 +91,7 @@ class Pace:
         return max(times, default=None)
 
     def limited_by(self, alias: str) -> str:
-        """Return what mostly kept a model from more calls, or how it ended."""
+        """Return what limited a model most over the window, or how it ended."""
         if cause := what_holds(self._lanes[alias]):
             return cause
         causes = Counter(
@@ -168,7 +168,7 @@ def picture(lanes: Lanes, pace: Pace, caps: Sequence[Cap], *, width: int, height
 
 
 def sentence(lanes: Lanes, pace: Pace, caps: Sequence[Cap]) -> str:
-    """Return the same on one line."""
+    """Return how far a run is, on one line."""
     total = _row("", tuple(lanes), lanes, pace, "")
     summary = phrases(
         {

@@ -130,7 +130,7 @@ def take_up_batches(opened: OpenRun, money: RunMoney) -> EarlierBatches:
 
 
 def find_renamed(run: Run) -> list[str]:
-    """Return the aliases, new to a folder, of models all of whose trials it has: under an earlier alias."""
+    """Return new aliases of models that a folder knows by another: it has all of their trials already."""
     store, sets = run.store, run.questions.sets
     aliases = planned_aliases(store.manifest)
     new = [model for model in run.models if aliases and model.alias not in aliases]
@@ -142,7 +142,7 @@ def find_renamed(run: Run) -> list[str]:
 
 
 def look_up_trials(run: Run) -> EarlierTrials:
-    """Find the trials that earlier runs closed, where it is soon found out which they are."""
+    """Find the trials that earlier runs closed, where that takes little time."""
     options, store = run.options, run.store
     if run.sweep.stop_when is not None:
         return EarlierTrials(before=Before.of(store.folder, again=store.again))

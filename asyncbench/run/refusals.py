@@ -109,7 +109,7 @@ class Refusals:
             self._notify(f"{cause.source}: {why}. {self._goes_on}{self._note_on_others(cause)}. {remedy}.")
 
     def stopped(self, model: Model, reason: str) -> None:
-        """Say why a model stops, `reason` as in `Counters.suspended`; once for all that stop for it."""
+        """Say why a model stops, once for all with that cause; `reason` is as in `Counters.suspended`."""
         cause = _cause_of(model, reason.partition(":")[0])
         if self._is_new(cause, stopped=True):
             why, remedy = _why(model, reason)
@@ -131,7 +131,7 @@ class Refusals:
         return "; the other models go on" if several else ""
 
     def _is_new(self, cause: _Cause, *, stopped: bool) -> bool:
-        """Return whether it was not said yet; from now on it was."""
+        """Return whether a cause was not reported before, and note that it is now."""
         is_new = (cause, stopped) not in self._reported
         self._reported.add((cause, stopped))
         return is_new
@@ -178,6 +178,7 @@ def sends_no_key(model: Model) -> bool:
 
 
 def _cause_of(model: Model, kind: str) -> _Cause:
+    """Return the cause that a model shares with others: those of a provider, or itself alone."""
     if kind not in OF_PROVIDER:
         return _Cause(kind, model.alias, None)
     source = model.provider

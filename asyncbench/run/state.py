@@ -82,7 +82,7 @@ class OpenRun:
     def process_count(self) -> int:
         """Number of worker processes that shall make calls here; 0: this process makes them.
 
-        Nothing is for workers where a package of the user makes the calls, or batches take all trials.
+        Workers have nothing to do where a package of the user makes the calls, or batches take all trials.
         """
         if self.options.ends or self.uses_cluster:  # a worker of the cluster has its own
             return 0
@@ -162,7 +162,7 @@ class Run(OpenRun):
 
     @property
     def is_complete(self) -> bool:
-        """Return whether earlier runs closed every trial, as far as anybody looked."""
+        """Return whether earlier runs are known to have closed every trial."""
         closed = self.earlier.closed
         trials = sum(map(self.questions.planned, self.models))
         return bool(closed) and sum(closed_trials.done for closed_trials in closed.values()) >= trials

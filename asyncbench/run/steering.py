@@ -32,7 +32,7 @@ class Steering:
         self._paused_by = ""  # whom, and when; empty: it is not
 
     def answer(self, request: Talk, peer: Peer) -> Talk:
-        """Do what is asked; return what was done, and how each lane and each worker stands.
+        """Do what a request says; return what was done, and the state of each lane and each worker.
 
         Raises:
             ConfigError: it cannot be done.
@@ -52,6 +52,7 @@ class Steering:
     # ── pausing
 
     def _pause(self, _: Talk, peer: Peer) -> Sequence[str]:
+        """Send nothing new; return what goes on all the same, and how to resume."""
         if self._paused_by:
             return (f"It is paused already, {self._paused_by}.",)
         self._log(self._scheduler.going, "pause", peer)
@@ -86,6 +87,7 @@ class Steering:
         return (f"It goes on. It was paused {since}.",)
 
     def _heed(self, *, paused: bool) -> None:
+        """Have every lane wait, or go on."""
         for lane in self._scheduler.lanes:
             for client in lane.clients:
                 client.counters.paused = paused
@@ -97,6 +99,7 @@ class Steering:
     # ── limits
 
     def _set(self, request: Talk, peer: Peer) -> Sequence[str]:
+        """Set limits for one model, or for all of them; return what changed."""
         limits, alias, going = checked_limits(request["limits"]), request["model"], self._scheduler.going
         aliases = dict.fromkeys(client.model.alias for lane in going for client in lane.clients)
         if alias is not None and alias not in aliases:
@@ -124,6 +127,7 @@ class Steering:
         return [*notes, *(f"{name}: left as it is, for it has no such limits." for name in unlimited)]
 
     def _apply(self, lane: SteeredLane, limits: Limits, peer: Peer) -> Iterator[str]:
+        """Set the limits of one lane, and yield what changed."""
         before, configured = lane.limits, lane.clients[0].model.limits
         names = [name for name in KINDS if getattr(limits, name) != getattr(before, name)]
         changes = [f"{name} {_limit_text(limits, name)}, was {_limit_text(before, name)}" for name in names]
@@ -158,7 +162,7 @@ class Steering:
 
 
 def _changed_limits(lane: SteeredLane, limits: Mapping[str, float | None]) -> Limits:
-    """Return the limits of a lane with others in them; raises ConfigError."""
+    """Return the limits of a lane after a change; raises ConfigError."""
     now: dict[str, Any] = dict(limits)  # Any: fields of `Limits`
     connections = lane.clients[0].model.limits.connections
     if (calls := now.get("concurrency")) is not None:
@@ -172,7 +176,7 @@ def _changed_limits(lane: SteeredLane, limits: Mapping[str, float | None]) -> Li
 
 
 def _lane_status(lane: AnyLane) -> dict[str, object]:
-    """Return how a lane stands."""
+    """Return the state of a lane: what limits it, its limits, and its calls in flight."""
     all_counters = [client.counters for client in lane.clients]
     going = [counters for counters in all_counters if counters.open and not counters.over] or all_counters
     cause = next((counters.waits_for for counters in going if counters.waits_for), None)

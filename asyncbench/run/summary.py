@@ -400,6 +400,7 @@ WHY = {
 
 
 def _why_spent(caps: Sequence[Cap], lacked_for: str) -> str:
+    """Return in what way caps hold no more calls; `lacked_for` is what the next one is called."""
     if any(cap.spent - cap.doubted > cap.limit for cap in caps):
         return "more than that is spent already"
     if any(cap.spent - cap.doubted == cap.limit for cap in caps):
@@ -455,6 +456,7 @@ def _besides(counters: Counters) -> str:
 
 
 def _figures(counters: Counters, conditions: int) -> str:
+    """Return the figures of one model on one line."""
     in_all, accuracy = cost_in_all(counters), _accuracy(counters, conditions)
     return phrases(
         {

@@ -72,7 +72,7 @@ async def settle(run: Run, driven: Driven) -> None:
 
 
 def _count_finished_trials(run: Run, driven: Driven) -> None:
-    """Count what earlier runs finished of that to which this one, ending early, did not come."""
+    """Count finished trials that this run, which ended early, did not reach."""
     met = Counter({alias: counters.done_before for alias, counters in driven.counters.items()})
     for client in driven.clients:
         if met.total() >= len(run.store.finished):
@@ -103,7 +103,7 @@ def _count_and_skip(run: Run, before: Counters, trial_id: str) -> bool:
 
 
 async def sum_up(run: Run, driven: Driven) -> Summary:
-    """Return what a run did, while its simulators still answer."""
+    """Return the summary of a run. Its simulators must still be there, for they tell what they saw."""
     server_stats = [await asyncio.to_thread(simulator.stats) for simulator in driven.simulators]
     options, loads = run.options, loads_in(driven.scheduler.lanes)
     aliases = {model.alias for model in run.models}
@@ -143,7 +143,7 @@ async def sum_up(run: Run, driven: Driven) -> Summary:
 
 
 def _limit_text(run: Run, *, reached: bool) -> str | None:
-    """Return what the option `limit` left out; None: nothing."""
+    """Return a sentence on what the option `limit` left out; None: it left out nothing."""
     limit, sets = run.options.limit, run.questions.sets.values()
     sizes = {sum(problem_set.rows for problem_set in sources) for sources in sets}
     if limit is None or limit >= max(sizes):
@@ -348,7 +348,7 @@ async def run_with_options(
 
 
 async def _start_workers(run: OpenRun, stack: AsyncExitStack) -> None:
-    """Begin the processes that a run wants and has not begun."""
+    """Start the processes that make calls, unless they were started before."""
     run.workers.processes = run.workers.processes or await started_workers(
         run.process_count, run.sweep, run.models, run.keys, notify=run.screen.say, stack=stack
     )

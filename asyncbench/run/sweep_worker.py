@@ -199,6 +199,7 @@ class SweepWorker:
                     task.cancel()
 
     async def _open_providers(self, stack: AsyncExitStack) -> None:
+        """Open a provider for each model, in processes of their own where the sweep wants them."""
         brief = self._brief
         raise_file_limit(brief.models)
         workers = await started_workers(
@@ -240,7 +241,7 @@ class SweepWorker:
         )
 
     def _stop_for_the_disk(self, error: StoreError) -> None:
-        """Leave: other workers go on with what is not asked yet."""
+        """Leave because of a full disk: other workers go on with what is not asked yet."""
         self._worker.notify(f"{self._name} on {socket.gethostname()}: {error} It stops.")
         self._worker.leave(DRAIN_S)
 
