@@ -226,17 +226,15 @@ def _inspect(path: Path, columns: Mapping[str, str]) -> "ProblemFile":
 
 def _choose_columns(row: Mapping[str, str], guesses: Mapping[str, str]) -> dict[str, str]:
     """Show the first row, and return the columns that a person chooses, by our names."""
-    options = {name: _short(value) for name, value in row.items()}
+    options = {}
+    for name, value in row.items():
+        text = " ".join(value.split())
+        options[name] = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
     _list("Its first row:", options)
     question = _pick_one("Which column is the question?", options, guesses.get("question"))
     expected = _pick_one("Which is the right answer?", options, guesses.get("expected"))
     task = _pick_one("Which groups the rows in reports, such as a topic? (-: none)", options | {"-": ""}, "-")
     return {"question": question, "expected": expected} | ({} if task == "-" else {"task": task})
-
-
-def _short(value: str) -> str:
-    text = " ".join(value.split())
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 # ── money

@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -12,10 +12,6 @@ from asyncbench.commands.making import default_typed
 from asyncbench.commands.other_forms import join_lists, refuse_others
 from asyncbench.commands.terminal import Command, is_alone, typed_options
 from asyncbench.errors import ConfigError
-
-if TYPE_CHECKING:
-    from asyncbench.suites.suite import Parameter
-
 
 WHAT: Final = "Instead of a sweep file"
 OF_NO_LOAD: Final = ("concurrency", "mode")  # its calls go when they are due, in real time
@@ -199,23 +195,23 @@ def _suite_options(name: str, taken: Collection[str]) -> list[Any]:
 
     def declared() -> None: ...
 
-    parameters = [
-        inspect.Parameter(
-            parameter,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[str | None, typer.Option(metavar="VALUE", help=_suite_help(declaration))],
+    parameters = []
+    for parameter, declaration in SUITES[name].parameters.items():
+        if flag(parameter) in taken:
+            continue
+        meaning, default = declaration.help, default_typed(declaration.default)
+        sentence = f"{meaning[:1].upper()}{meaning[1:]}{default}"
+        text = f"{sentence}." if len(sentence) < 120 else f"{sentence[:119]}…"
+        parameters.append(
+            inspect.Parameter(
+                parameter,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[str | None, typer.Option(metavar="VALUE", help=text)],
+            )
         )
-        for parameter, declaration in SUITES[name].parameters.items()
-        if flag(parameter) not in taken
-    ]
     declared.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
     return _options_of(declared, f"Parameters of {name}")
-
-
-def _suite_help(parameter: "Parameter") -> str:
-    sentence = f"{parameter.help[:1].upper()}{parameter.help[1:]}{default_typed(parameter.default)}"
-    return f"{sentence}." if len(sentence) < 120 else f"{sentence[:119]}…"
 
 
 class SweepCommand(Command):
