@@ -70,7 +70,7 @@ async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[C
     async with AsyncExitStack() as stack:
         stack.enter_context(deadlines_put_off())
         needed = any(model.simulated and model.base_url is None and model.replay is None for model in models)
-        simulator = await asyncio.to_thread(stack.enter_context, knowing()) if needed else None
+        simulator = await asyncio.to_thread(stack.enter_context, doctors_simulator()) if needed else None
         url = simulator.url if simulator else None
         locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         async with asyncio.TaskGroup() as background:
@@ -331,7 +331,7 @@ def question_for(model: Model) -> Request:
     )
 
 
-def knowing(**settings: float) -> AbstractContextManager[Simulator]:
+def doctors_simulator(**settings: float) -> AbstractContextManager[Simulator]:
     """Return a simulator that runs while a block lasts; each of its models knows the answer."""
     return running(Settings(**settings))  # type: ignore[arg-type]  # checked by Settings
 
@@ -360,7 +360,7 @@ async def noise_floor(*, latency_s: float = LATENCY_S) -> tuple[Noise, ...]:
     """
     with ExitStack() as stack:
         simulator = await asyncio.to_thread(
-            stack.enter_context, knowing(latency_s=latency_s, ttft_s=latency_s / 2)
+            stack.enter_context, doctors_simulator(latency_s=latency_s, ttft_s=latency_s / 2)
         )
         return tuple([await _measure_noise(adapter, simulator.url, latency_s) for adapter in ADAPTERS])
 
