@@ -94,25 +94,37 @@ def plan(
         return
     piloted = None
     if pilot:
-        from asyncbench.run.options import RunOptions
-
-        # Of two budgets the lower holds: the sweep's own is in the sweep.
-        lower = budget is not None and (sweep.budget_usd is None or budget < sweep.budget_usd)
-        options = RunOptions(
-            pilot=pilot,
-            limit=limit,
-            models=aliases_typed(models),
-            budget_usd=budget if lower else None,
-            typed=True,
-        )
         without_budget = bounded_plan(sweep, None, deadline)
-        env = environment_of(env_file, sweep.models)
-        piloted = run_shown(without_budget, options, env=env, quiet=as_json)
+        piloted = _run_pilot(without_budget, pilot, limit, models, budget, env_file, quiet=as_json)
     forecast = plan_sweep(bounded, limit=limit, models=aliases_typed(models))
     if piloted is not None:
         forecast = _keep_forecast(forecast, piloted, sweep.out, quiet=as_json)
     typer.echo(forecast.as_json() if as_json else forecast.as_text())
     raise typer.Exit(piloted.exit if piloted is not None else 0)
+
+
+def _run_pilot(
+    sweep: "Sweep",
+    pilot: int,
+    limit: int | None,
+    models: str | None,
+    budget: float | None,
+    env_file: Path | None,
+    *,
+    quiet: bool,
+) -> "Summary":
+    """Ask the first problems of each task and length. Of `budget` and the sweep's own the lower holds."""
+    from asyncbench.run.options import RunOptions
+
+    is_lower = budget is not None and (sweep.budget_usd is None or budget < sweep.budget_usd)
+    options = RunOptions(
+        pilot=pilot,
+        limit=limit,
+        models=aliases_typed(models),
+        budget_usd=budget if is_lower else None,
+        typed=True,
+    )
+    return run_shown(sweep, options, env=environment_of(env_file, sweep.models), quiet=quiet)
 
 
 def _keep_forecast(forecast: "Plan", piloted: "Summary", folder: Path, *, quiet: bool) -> "Plan":
