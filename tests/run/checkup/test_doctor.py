@@ -18,10 +18,10 @@ from asyncbench.run.findings import (
     DoctorReport,
     FindingState,
     ProbeCall,
-    of_batches,
-    of_calls,
-    of_settings,
+    batch_findings,
+    call_findings,
     rate_headers,
+    settings_findings,
 )
 from asyncbench.simulator.settings import Settings
 from tests.commands import asyncbench, succeeded
@@ -282,7 +282,7 @@ async def test_what_is_known_of_the_cost_is_told_beside_what_is_not():
 
 def plain(reply=None, *, model=MODEL, headers=None):
     reply = reply or Reply(text="4", model_served="gpt-4o", usage=USAGE)
-    return list(of_calls(model, ProbeCall(ended=reply, latency_s=0.5, headers=headers or {}), None))
+    return list(call_findings(model, ProbeCall(ended=reply, latency_s=0.5, headers=headers or {}), None))
 
 
 def refused(kind):
@@ -292,8 +292,8 @@ def refused(kind):
 @pytest.mark.parametrize("kind", ErrorKind)
 def test_every_kind_of_failure_is_wrong_and_has_a_way_out(kind):
     answered, streaming = ProbeCall(ended=Reply(text="4"), latency_s=0.5), replace(MODEL, stream=True)
-    in_stream = found(of_calls(streaming, answered, refused(kind)), "stream")
-    for one in (*of_calls(MODEL, refused(kind), None), in_stream):
+    in_stream = found(call_findings(streaming, answered, refused(kind)), "stream")
+    for one in (*call_findings(MODEL, refused(kind), None), in_stream):
         assert one.state is FindingState.WRONG
         assert one.way_out
         assert "because" in one.said
@@ -344,7 +344,7 @@ async def test_a_model_that_repeats_a_folder_is_not_asked(tmp_path):
 
 
 def test_a_name_that_moves_and_an_unknown_price_are_notes():
-    findings = list(of_settings(MODEL, None, Quirks()))
+    findings = list(settings_findings(MODEL, None, Quirks()))
     assert [(one.about, one.state) for one in findings] == [
         ("name", FindingState.NOTE),
         ("price", FindingState.NOTE),
@@ -352,7 +352,7 @@ def test_a_name_that_moves_and_an_unknown_price_are_notes():
 
 
 def test_quirks_that_apply_are_told():
-    (one,) = (one for one in of_settings(MODEL, None, Quirks(seed=None)) if one.about == "quirks")
+    (one,) = (one for one in settings_findings(MODEL, None, Quirks(seed=None)) if one.about == "quirks")
     assert (one.state, one.said) == (FindingState.NOTE, "assumed, not tested: seed: none")
 
 
@@ -495,5 +495,5 @@ def test_doctor_does_not_promise_real_time_where_nobody_answers():
     look = BatchCheck(
         most_requests=1, most_bytes=1, error=ProviderError(ErrorKind.UNREACHABLE, "no connection")
     )
-    (finding,) = of_batches(model, known_endpoints()["openai"], look)
+    (finding,) = batch_findings(model, known_endpoints()["openai"], look)
     assert finding.way_out == "check base_url, or set `mode: realtime`"
