@@ -77,6 +77,7 @@ class Going:
         options = RunOptions(load=self._load)
         self.task = asyncio.create_task(run_with_options(self._sweep, options, env={}, screen=self.screen))
         await until(lambda: self.task.done() or (self.out / NOTE).exists())
+        await until(lambda: self.task.done() or hasattr(self.screen, "lanes"))
         await until(lambda: self.task.done() or self.screen.one.in_flight)
         return self
 
