@@ -119,7 +119,7 @@ class NothingToShowError(ConfigError):
         self.page = Nothing(folder=str(folder), nothing=message)
 
     @classmethod
-    def of_suites(
+    def missing_suites(
         cls, folder: object, suites: Collection[str], present: Sequence[str]
     ) -> "NothingToShowError":
         """Return the error for a folder without trials of some suites; it has those that are `present`."""

@@ -111,7 +111,7 @@ class Recorded:
     latency_s: float | None = None
     cost_usd: float | None = None
     accounting: Mapping[str, object] | None = None  # as it stood: an export writes the same again
-    at: float  # when it ended: UTC, seconds since 1970
+    ended_at: float  # UTC, seconds since 1970
     timed: bool = True  # it tells that itself; else the time is its file's
     error: ProviderError | None = None  # why no reply came, where that is told
     price_source: str = "recorded"
@@ -207,7 +207,7 @@ def mapping(value: object, what: str) -> Fields:
     return value
 
 
-def told(fields: Fields, key: str) -> Any:
+def required(fields: Fields, key: str) -> Any:
     """Return the value of a field that has to be there."""
     if key not in fields:
         raise ValueError(f"{key!r} is missing; found: {shown(list(fields))}")
@@ -222,13 +222,13 @@ def checked(value: T, key: str, *, right: bool, rule: str) -> T:
 
 
 def inner(fields: Fields, key: str) -> Fields:
-    """Return the object that stands under a key; read its fields `within` the key."""
-    value: Fields = told(fields, key)
+    """Return the object that stands under a key; read its fields with the `field_errors` of the key."""
+    value: Fields = required(fields, key)
     return checked(value, key, right=isinstance(value, dict), rule="a JSON object")
 
 
 @contextmanager
-def within(key: str) -> Iterator[None]:
+def field_errors(key: str) -> Iterator[None]:
     """Say of complaints where they are from: two objects of a record may have fields of the same name."""
     try:
         yield
@@ -237,7 +237,7 @@ def within(key: str) -> Iterator[None]:
 
 
 def text(fields: Fields, key: str) -> str:
-    value: str = told(fields, key)
+    value: str = required(fields, key)
     return checked(value, key, right=isinstance(value, str), rule="a text")
 
 
@@ -252,13 +252,13 @@ def is_whole(value: object) -> bool:
 
 
 def whole(fields: Fields, key: str, *, least: int = 0) -> int:
-    value = told(fields, key)
+    value = required(fields, key)
     right = is_whole(value) and least <= value <= MOST
     return int(checked(value, key, right=right, rule=f"a whole number from {least} to {MOST:,}"))
 
 
 def number(fields: Fields, key: str) -> float:
-    value = told(fields, key)
+    value = required(fields, key)
     right = (is_whole(value) or isinstance(value, float)) and 0 <= value <= MOST  # which NaN is not
     return float(checked(value, key, right=right, rule=f"a number from 0 to {MOST:,}"))
 

@@ -134,11 +134,13 @@ class PublishedPicture(Report):
         )
 
     def drawn_rows(self) -> list[dict[str, Any]]:  # Any: as in `rows`
-        """Return its rows by the place in which each value is drawn; a dash is where there is none."""
-        places = {"x": self.x, "y": self.y, "series": self.series, "panel": self.panel}
-        places |= {"value": self.value, "text": self.text, "guide": self.guide, "low": "low", "high": "high"}
+        """Return its rows by the channel in which each value is drawn; a dash is where there is none."""
+        channels = {"x": self.x, "y": self.y, "series": self.series, "panel": self.panel}
+        channels |= {"value": self.value, "text": self.text, "guide": self.guide}
+        channels |= {"low": "low", "high": "high"}
         rows = [
-            {place: row[column] for place, column in places.items() if column in row} for row in self.rows
+            {channel: row[column] for channel, column in channels.items() if column in row}
+            for row in self.rows
         ]
         across = "y" if self.kind == "map" else "series"
         if self.kind not in ("map", "bars") or not (self.whole and getattr(self, across)):
@@ -150,36 +152,36 @@ class PublishedPicture(Report):
 
     def _absent(self, rows: Sequence[Mapping[str, Any]], across: str) -> list[dict[str, Any]]:
         """Return a row without a value for each place of a panel that has none."""
-        known = dict.fromkeys((row.get("panel"), row["x"], row[across]) for row in rows)
-        panels = list(dict.fromkeys(panel for panel, *_ in known))
+        drawn = dict.fromkeys((row.get("panel"), row["x"], row[across]) for row in rows)
+        panels = list(dict.fromkeys(panel for panel, *_ in drawn))
         lines = self.y_order or list(dict.fromkeys(row[across] for row in rows))
         columns = {  # those of bars differ: tasks have other lengths
-            panel: self.x_order or {x: 0 for of, x, _ in known if self.kind == "map" or of == panel}
+            panel: self.x_order or {x: 0 for x_panel, x, _ in drawn if self.kind == "map" or x_panel == panel}
             for panel in panels
         }
         return [
             {"panel": panel, "x": x, across: y, "value": None}
             for panel in panels
             for x, y in product(columns[panel], lines)
-            if (panel, x, y) not in known
+            if (panel, x, y) not in drawn
         ]
 
     def parted(self) -> Iterator["PublishedPicture"]:
         """Yield it, or several with a name each, where it has more than one page has room for."""
-        column, most = self._page
+        column, page_size = self._page
         values = list(dict.fromkeys(row[column] for row in self.rows)) if column else []
-        if len(values) <= most:
+        if len(values) <= page_size:
             yield self
             return
-        for start in range(0, len(values), most):
-            shown = set(values[start : start + most])
+        for start in range(0, len(values), page_size):
+            shown = set(values[start : start + page_size])
             rows = [row for row in self.rows if row[column] in shown]
             orders: dict[str, Any] = {  # Any: of a picture
-                f"{axis}_order": [one for one in getattr(self, f"{axis}_order") if one in shown]
+                f"{axis}_order": [value for value in getattr(self, f"{axis}_order") if value in shown]
                 for axis in "xy"
                 if getattr(self, axis) == column
             }
-            yield replace(self, name=f"{self.name}-{start // most + 1}", rows=rows, **orders)
+            yield replace(self, name=f"{self.name}-{start // page_size + 1}", rows=rows, **orders)
 
     @property
     def _page(self) -> tuple[str, int]:
@@ -225,8 +227,8 @@ def picture(
     **changes: Any,
 ) -> PublishedPicture:  # Any: of a picture
     """Return a picture whose rows have just the columns that it shows, and those named `also`."""
-    places = [changes.get(place, "") for place in ("panel", "y", "x", "series", "text", "guide")]
-    columns = [*filter(None, dict.fromkeys((*places, *also))), value]
+    shown = [changes.get(channel, "") for channel in ("panel", "y", "x", "series", "text", "guide")]
+    columns = [*filter(None, dict.fromkeys((*shown, *also))), value]
     kept = [{column: row[column] for column in columns if column in row} for row in rows]
     return PublishedPicture(name=name, title=title, kind=kind, rows=kept, value=value, **changes)
 
@@ -255,7 +257,7 @@ class PublishedReport(FolderReport):
         if self.published:
             yield sources_note(self.published)
 
-    def _with_published(self, data: dict[str, object]) -> dict[str, object]:
+    def _add_published(self, data: dict[str, object]) -> dict[str, object]:
         """Return what JSON has, with the published tables where they were asked for."""
         return data | ({"published": list(map(printed_mapping, self.published))} if self.published else {})
 
@@ -274,19 +276,14 @@ class PublishedReport(FolderReport):
 
 def about(folder: Folders, manifest: Manifest, *, runs: Collection[str]) -> dict[str, Any]:
     """Return what every published report tells of its folder beside what was counted."""
-    return {"folder": str(chosen(folder)), "left_out": _left_out_of(manifest, runs=runs)}
-
-
-def _left_out_of(manifest: Manifest, *, runs: Collection[str]) -> dict[str, int]:
-    """Return how many entries of their files could not be used: run → entries, never 0.
-
-    A file that gave nothing is named with any runs: it has no trials that would tell its suites.
-    """
-    return {
+    # Entries of files that could not be used, never 0. A file that gave nothing is named with any runs: it
+    # has no trials that would tell its suites.
+    left_out = {
         run: entries
         for run, entry in manifest.get("runs", {}).items()
         if (entries := entry.get("left_out", 0)) and (run in runs or not entry["planned"])
     }
+    return {"folder": str(chosen(folder)), "left_out": left_out}
 
 
 def counted_of(folder: Folders, suites: Sequence[str], count: Callable[[FolderViews], T]) -> T:
@@ -297,12 +294,12 @@ def counted_of(folder: Folders, suites: Sequence[str], count: Callable[[FolderVi
         StoreError: it cannot be read.
     """
     named = ", ".join(f"'{suite}'" for suite in suites)
-    of_suites = f"SELECT 1 FROM trials WHERE suite IN ({named}) LIMIT 1"  # noqa: S608  names of ours
+    any_trial = f"SELECT 1 FROM trials WHERE suite IN ({named}) LIMIT 1"  # noqa: S608  names of ours
 
-    def look(views: FolderViews) -> T:
-        if not views.rows(of_suites):
+    def count_if_present(views: FolderViews) -> T:
+        if not views.rows(any_trial):
             counts = views.rows("SELECT DISTINCT suite FROM trials ORDER BY suite")
-            raise NothingToShowError.of_suites(views.chosen, suites, [row["suite"] for row in counts])
+            raise NothingToShowError.missing_suites(views.chosen, suites, [row["suite"] for row in counts])
         return count(views)
 
-    return counted(folder, look)
+    return counted(folder, count_if_present)

@@ -143,7 +143,7 @@ def _told(recorded: Recorded, *, like: dict[str, object]) -> dict[str, object]:
         "input_tokens": usage.input_tokens if usage else None,
         "output_tokens": usage.output_tokens if usage else None,
         "cost_usd": recorded.cost_usd,
-        "finished_at": round(recorded.at * 1_000_000) if recorded.timed else like["finished_at"],
+        "finished_at": round(recorded.ended_at * 1_000_000) if recorded.timed else like["finished_at"],
     }
     stored: dict[str, object] = orjson.loads(encode_json(columns))
     return stored
@@ -173,7 +173,7 @@ def _events(recorded: Recorded, trial: Trial, *, called_before: bool) -> Iterato
             attempt=recorded.attempts,
             model=recorded.model.alias,
             provider=recorded.model.provider,
-            started_at=recorded.at,
+            started_at=recorded.ended_at,
             latency_s=recorded.latency_s,
             status=error.kind.value if error else "failed" if reply is None else "ok",
             http_status=error.http_status if error else None,
@@ -197,7 +197,7 @@ def _events(recorded: Recorded, trial: Trial, *, called_before: bool) -> Iterato
         queued_s=None,
         ttft_s=None,
         latency_s=recorded.latency_s,
-        finished_at=recorded.at,
+        finished_at=recorded.ended_at,
     )
 
 

@@ -27,6 +27,7 @@ from asyncbench.published.files import (
     Row,
     checked,
     content,
+    field_errors,
     flag,
     inner,
     is_whole,
@@ -34,13 +35,12 @@ from asyncbench.published.files import (
     model_of,
     number,
     parsed,
+    required,
     run_of,
     sifted,
     text,
-    told,
     unsaid,
     whole,
-    within,
 )
 from asyncbench.records import Condition, Draft, Reply
 from asyncbench.suites.integer_addition import draft_addition, draft_string
@@ -102,9 +102,9 @@ def _checked(value: object) -> Fields:
         raise ValueError(f"holds none of {', '.join(key for key, *_ in SECTIONS)}")
     for key in keys:
         section = inner(fields, key)
-        with within(key):
+        with field_errors(key):
             whole(section, "tries")
-            results = told(section, "results")
+            results = required(section, "results")
             checked(results, "results", right=isinstance(results, list), rule="a list")
     flag(fields, "simulated")
     return fields
@@ -123,8 +123,10 @@ def _recorded(section_entry: tuple[str, object], *, ended_at: float, simulated: 
             model_served=named.model_id,
             http_status=None,
         ),
-        latency_s=None if told(fields, "duration_seconds") is None else number(fields, "duration_seconds"),
-        at=ended_at,
+        latency_s=None
+        if required(fields, "duration_seconds") is None
+        else number(fields, "duration_seconds"),
+        ended_at=ended_at,
         timed=False,
     )
 
@@ -133,7 +135,7 @@ def _draft(fields: Fields, suite: str) -> Draft:
     if suite == "integer_addition":
         operands = list[int]()
         for key in ("int1", "int2"):
-            value = told(fields, key)
+            value = required(fields, key)
             right = is_whole(value) and value >= 0
             operands.append(int(checked(value, key, right=right, rule="a whole number from 0 on")))
         return draft_addition(*operands, length=len(str(max(operands))))

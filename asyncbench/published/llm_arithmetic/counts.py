@@ -58,7 +58,7 @@ class TrialSums:
     def __add__(self, other: Self) -> "TrialSums":
         """Return the figures of both groups together."""
         return TrialSums(
-            **{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
+            **{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
         )
 
     @property
@@ -71,10 +71,10 @@ class TrialSums:
         """Correct over all trials; None of none."""
         return self.correct / self.trials if self.trials else None
 
-    def share(self, part: str, of: str = "trials") -> float | None:
+    def share(self, name: str, whole_name: str = "trials") -> float | None:
         """Return one of its counts as a share of another; None of none."""
-        whole = getattr(self, of)
-        return getattr(self, part) / whole if whole else None
+        whole = getattr(self, whole_name)
+        return getattr(self, name) / whole if whole else None
 
     @property
     def abs_error_of_deviate(self) -> str:

@@ -25,6 +25,7 @@ from asyncbench.published.files import (
     RecordedRun,
     Row,
     checked,
+    field_errors,
     flag,
     inner,
     is_whole,
@@ -33,13 +34,12 @@ from asyncbench.published.files import (
     model_of,
     number,
     parsed,
+    required,
     run_of,
     sifted,
     text,
-    told,
     unsaid,
     whole,
-    within,
 )
 from asyncbench.records import Condition, Draft, Reply, Usage
 from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS, SUITE, answer, draft_arithmetic
@@ -205,7 +205,7 @@ def _recorded_fact(answer_facts: AnswerFacts) -> Recorded:
         attempts=answer_facts.attempts or 1,
         cost_usd=answer_facts.cost_usd,
         accounting={key: value for key, value in accounting.items() if value is not None},
-        at=answer_facts.at.timestamp(),
+        ended_at=answer_facts.at.timestamp(),
     )
 
 
@@ -229,7 +229,7 @@ def _recorded(line: bytes, *, plan: Plan) -> Recorded:
         attempts=1 if fields.get("attempts") is None else whole(fields, "attempts", least=1),
         cost_usd=None if fields.get("cost") is None else number(fields, "cost"),
         accounting=accounting | {"tokens": {key: fields["tokens"][key] for key in TOKENS}},
-        at=_time(text(fields, "timestamp")),
+        ended_at=_time(text(fields, "timestamp")),
     )
 
 
@@ -241,12 +241,12 @@ def _draft(fields: Fields, plan: Plan) -> Draft:
     if depth not in (depths := cast("tuple[int, ...]", plan["depths"])):
         planned = ",".join(map(str, depths))
         raise ValueError(f"'depth' is {depth}, outside the plan, --depths {planned}: give the plan it is of")
-    operands = told(fields, "operands")
+    operands = required(fields, "operands")
     two = isinstance(operands, list) and len(operands) == 2
     checked(operands, "operands", right=two, rule="a list of two numbers")
     lhs, rhs = (_operand_text(operand, "operands", task) for operand in operands)
     expected = answer(task, lhs, rhs)
-    if (correct := _operand_text(told(fields, "correct"), "correct", task)) != expected:
+    if (correct := _operand_text(required(fields, "correct"), "correct", task)) != expected:
         right = "has no exact answer" if expected is None else f"is {shown(expected)}"
         raise ValueError(
             f"'correct' is {shown(correct)}, but {shown(lhs)} {ARITHMETIC_TASKS[task].sign} {shown(rhs)} "
@@ -267,11 +267,11 @@ def _operand_text(value: object, key: str, task: str) -> str:
 
 def _reply(fields: Fields, *, failed: bool) -> Reply | None:
     tokens = inner(fields, "tokens")
-    with within("tokens"):
+    with field_errors("tokens"):
         prompt, completion = (whole(tokens, key) for key in TOKENS)
     if failed:
         return None
-    reply = "" if told(fields, "raw_response") is None else text(fields, "raw_response")
+    reply = "" if required(fields, "raw_response") is None else text(fields, "raw_response")
     return Reply(text=reply, usage=Usage(input_tokens=prompt, output_tokens=completion), http_status=None)
 
 

@@ -32,7 +32,7 @@ class Facets(NamedTuple):
     quantisation: str | None = None  # None: not said
     rest: str = ""  # how it was asked else; rows that differ in it are not set beside each other
 
-    def without(self, facet: str) -> str:
+    def name_omitting(self, facet: str) -> str:
         """Return what to call rows that differ in one facet alone."""
         words = {
             "effort": self.effort,

@@ -169,7 +169,7 @@ def _cell_pictures(rows: Sequence[PublishedRow], depths: range) -> Iterator[Publ
             title=f"{rate.name} by variant and depth",
             kind="map",
             rows=[
-                {"model": name, "variant": task, "depth": depth, rate.name: rate.of(sums)}
+                {"model": name, "variant": task, "depth": depth, rate.name: rate.share(sums)}
                 for name, cells in panels.items()
                 for task in tasks_of(cells)
                 for depth in depths_of(cells)
@@ -181,9 +181,9 @@ def _cell_pictures(rows: Sequence[PublishedRow], depths: range) -> Iterator[Publ
             panel="model",
         )
     title = f"Correct % by model and variant, depths {HEATMAP_DEPTHS[0]}-{HEATMAP_DEPTHS[-1]}"
-    yield _variant_picture("la-9-models", title, rows, ACCURACY.of, HEATMAP_DEPTHS)
+    yield _variant_picture("la-9-models", title, rows, ACCURACY.share, HEATMAP_DEPTHS)
     yield _variant_picture(
-        "la-8-format", "Replies that are the number alone, by variant", rows, FORMAT.of, depths
+        "la-8-format", "Replies that are the number alone, by variant", rows, FORMAT.share, depths
     )
 
 
@@ -231,7 +231,7 @@ def _varied(entries: Iterable[OverviewEntry], facet: str) -> dict[str, list[Over
     lines = dict[str, list[OverviewEntry]]()
     for group in varied:
         alias, facets = _alias(group), group[0].facets
-        unnamed = f"{facets.without(facet)} {facets.rest}".strip()
+        unnamed = f"{facets.name_omitting(facet)} {facets.rest}".strip()
         lines[alias if alias and often[alias] == 1 else unnamed] = group
     return lines
 
@@ -334,9 +334,25 @@ def _quantisation_picture(
     rows = []
     for name, first, second in pairs:
         kinds = alike.get((first.asked, second.asked)) if first.asked and second.asked else None
-        difference = _unpaired_difference(first, second) if kinds is None else _paired_difference(kinds)
-        pair = f"{first.facets.quantisation} − {second.facets.quantisation}, {name}"
-        rows.append({"pair": pair, "paired": "no" if kinds is None else "yes", **difference})
+        if kinds is None:
+            # Each was asked problems of its own.
+            interval, second_interval = (wilson(entry.correct, entry.trials) for entry in (first, second))
+            difference = first.correct - second.correct
+            low, high = newcombe(first.correct, interval, second.correct, second_interval)
+        else:
+            # Both were asked the same problems: the interval is that of `compare`.
+            right = sum(differing * problems for (differing, _), problems in kinds.items())
+            difference = right / sum(shared * problems for (_, shared), problems in kinds.items())
+            low, high = bootstrap_difference(kinds, seed=0)
+        rows.append(
+            {
+                "pair": f"{first.facets.quantisation} − {second.facets.quantisation}, {name}",
+                "paired": "no" if kinds is None else "yes",
+                "difference": difference,
+                "low": low,
+                "high": high,
+            }
+        )
     return PublishedPicture(
         name="l-4-quantisation",
         title="Differences between quantisations, in accuracy",
@@ -347,24 +363,6 @@ def _quantisation_picture(
         scale="difference",
         notes=[INTERVALS],
     )
-
-
-def _paired_difference(kinds: Mapping[tuple[int, int], int]) -> Row:
-    """Return how far apart two are on the same problems, with the interval that `compare` gives."""
-    right = sum(difference * problems for (difference, _), problems in kinds.items())
-    low, high = bootstrap_difference(kinds, seed=0)
-    return {
-        "difference": right / sum(shared * problems for (_, shared), problems in kinds.items()),
-        "low": low,
-        "high": high,
-    }
-
-
-def _unpaired_difference(first: OverviewEntry, second: OverviewEntry) -> Row:
-    """Return how far apart two are on problems of their own."""
-    interval, its = (wilson(entry.correct, entry.trials) for entry in (first, second))
-    low, high = newcombe(first.correct, interval, second.correct, its)
-    return {"difference": first.correct - second.correct, "low": low, "high": high}
 
 
 # ── costs and errors ─────────────────────────────────────────────────────────────────────────

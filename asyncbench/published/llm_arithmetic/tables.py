@@ -89,13 +89,19 @@ def overview(
         depths: of the trials that count.
         published: rows of a document's own table, to stand among them by their accuracy.
     """
-    lines = []
+    lines = list[tuple[bool, float, tuple[str, ...]]]()
     for row in rows:
         sums = total(row.cells, depths=depths)
         used = (tokens(sums.output_tokens), usd(sums.cost_usd))
         accuracy = -1.0 if sums.accuracy is None else sums.accuracy
         lines.append((row.complete, accuracy, (row.label, *_shares(sums), *used, *_errors(sums))))
-    lines += [(True, float(row["correct_percent"]) / 100, _printed(row)) for row in published]
+    for printed in published:
+        shares = (f"{printed[f'{kind}_percent']}%" for kind in ("correct", "nan", "deviate"))
+        used = (tokens(printed["completion_tokens"]), usd(printed["cost_usd"]))
+        relative = (printed.get(f"avg_rel_error_{kind}_percent") for kind in ("deviate", "deviate_correct"))
+        errors = (MISSING if error is None else f"{error}%" for error in relative)
+        cells = (f"{printed['model']} {MARK}", count(printed["trials"]), *shares, *used, *errors)
+        lines.append((True, float(printed["correct_percent"]) / 100, cells))
     title = f"Overview: depth {depths.start} and deeper; incomplete runs last, then by Correct %"
     best_first = sorted(lines, key=lambda line: (not line[0], -line[1]))
     return Sheet(title=title, head=OVERVIEW_HEAD, rows=[line for _, _, line in best_first])
@@ -120,19 +126,6 @@ def runs(rows: Iterable[PublishedRow], published: Iterable[Mapping[str, Any]] = 
         lines.append((f"{printed['model']} {MARK}", printed["run_started"], *figures, error))
     title = "All depths, in the order of the runs. Avg Error is absolute, over Dev"
     return Sheet(title=title, head=RUNS_HEAD, rows=sorted(lines, key=itemgetter(1)), labels=2)
-
-
-def _printed(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a line of a document's own table; errors are those that are relative."""
-    errors = (row.get(f"avg_rel_error_{kind}_percent") for kind in ("deviate", "deviate_correct"))
-    return (
-        f"{row['model']} {MARK}",
-        count(row["trials"]),
-        *(f"{row[f'{kind}_percent']}%" for kind in ("correct", "nan", "deviate")),
-        tokens(row["completion_tokens"]),
-        usd(row["cost_usd"]),
-        *(MISSING if error is None else f"{error}%" for error in errors),
-    )
 
 
 def equal_to_printed(sheet: Sheet) -> int:
@@ -234,7 +227,7 @@ class Rate(NamedTuple):
     """A rate that heatmaps show."""
 
     name: str
-    of: Callable[[TrialSums], float | None]
+    share: Callable[[TrialSums], float | None]
     goodness: Goodness
 
 
@@ -294,10 +287,22 @@ def models_by_task(rows: Sequence[PublishedRow]) -> Sheet | None:
 
 def grid(title: str, cells: Cells) -> Sheet:
     """Return tasks × depths for each rate side by side, or below each other where that is too wide."""
-    apart = [_grid_of(rate, f"{title}: {rate.name} by depth", cells) for rate in RATES]
+    tasks, depths = tasks_of(cells), depths_of(cells)
+    figures = [[cells.get((task, depth), TrialSums()) for depth in depths] for task in tasks]
+    columns = ["?" if depth is None else str(depth) for depth in depths]
+    apart = [
+        Sheet(
+            title=f"{title}: {rate.name} by depth",
+            head=(rate.name, *columns),
+            rows=[(task, *shares) for task, shares in zip(tasks, _shading(figures, rate), strict=True)],
+            gap=1,
+        )
+        for rate in RATES
+    ]
+
     rows = []
     for first, *others in zip(*(sheet.rows for sheet in apart), strict=True):  # only the first keeps its name
-        rows.append([*first, *chain.from_iterable(("", *other[1:]) for other in others)])
+        rows.append([*first, *chain.from_iterable(("", *row[1:]) for row in others)])
     return Sheet(
         title=f"{title}: {', '.join(rate.name for rate in RATES)} by depth",
         head=list(chain.from_iterable(sheet.head for sheet in apart)),
@@ -307,21 +312,9 @@ def grid(title: str, cells: Cells) -> Sheet:
     )
 
 
-def _grid_of(rate: Rate, title: str, cells: Cells) -> Sheet:
-    tasks, depths = tasks_of(cells), depths_of(cells)
-    figures = [[cells.get((task, depth), TrialSums()) for depth in depths] for task in tasks]
-    shading = _shading(figures, rate)
-    return Sheet(
-        title=title,
-        head=(rate.name, *("?" if depth is None else str(depth) for depth in depths)),
-        rows=[(task, *line) for task, line in zip(tasks, shading, strict=True)],
-        gap=1,
-    )
-
-
 def _shading(figures: Sequence[Sequence[TrialSums]], rate: Rate) -> list[list[Cell]]:
     """Return a cell for each of some figures, all equally wide: their colours make a surface."""
-    shares = [[rate.of(sums) for sums in line] for line in figures]
+    shares = [[rate.share(sums) for sums in line] for line in figures]
     measured = [share for line in shares for share in line if share is not None]
     decimals = 0 if all(abs(100 * share - round(100 * share)) < 1e-9 for share in measured) else 1
     width = max(2, *(len(rounded(100 * share, decimals)) for share in [*measured, 0.0]))  # as a depth of 10

@@ -166,7 +166,10 @@ def _lines(
     ranks = {name: rank for rank, name in enumerate(TASKS)}
     lines = []
     for key, count in trials.items():
-        task = _task(*key[len(STYLED) :])
+        try:
+            task = task_of(*key[len(STYLED) :])
+        except ValueError as error:  # a set of one's own may call anything a task of the suite
+            raise ConfigError(f"These results are not from NUPA: {error}") from None
         lines.append(
             TaskLine(
                 **dict(zip(STYLED, key, strict=False)),
@@ -188,13 +191,6 @@ def _lines(
 
 def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(row[name] for name in KEYS)
-
-
-def _task(task: str, variant: str, representation: str) -> NupaTask:
-    try:
-        return task_of(task, variant, representation)
-    except ValueError as error:  # a set of one's own may call anything a task of the suite
-        raise ConfigError(f"These results are not from NUPA: {error}") from None
 
 
 def _figure(name: str, by_length: Mapping[int, Sum], length_class: int) -> Figure:

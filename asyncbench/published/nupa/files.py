@@ -43,10 +43,10 @@ from asyncbench.published.files import (
     mapping,
     model_of,
     parsed,
+    required,
     run_of,
     sifted,
     text,
-    told,
     unsaid,
 )
 from asyncbench.records import Condition, Draft, Reply
@@ -244,18 +244,18 @@ def _recorded(entry: tuple[object, int, int], *, how: HowAsked, ended_at: float)
     if reply_style not in STYLES:
         raise ValueError(f"'style' is {shown(reply_style)}, none of {', '.join(STYLES)}")
     truth = text(fields, "groundtruth").strip()
-    generated = told(fields, "generated_text")
+    generated = required(fields, "generated_text")
     reply = generated[sample] if isinstance(generated, list) and generated else generated
     if not isinstance(reply, str):
         raise ValueError(f"'generated_text' is {shown(generated)}, not a list of texts")
     ours = [key for key in OURS if key in fields]
     return Recorded(
-        draft=_draft(task, _length(told(fields, "digit")), question, truth),
+        draft=_draft(task, _length(required(fields, "digit")), question, truth),
         model=model_of({"model": how.model}, simulated=flag(fields, "simulated")),
         condition=how.condition_in(reply_style),
         reply=Reply(text=reply, http_status=None),
         accounting={"sample": sample, "samples": samples, "ours": ours},
-        at=ended_at,
+        ended_at=ended_at,
         timed=False,
     )
 
@@ -268,8 +268,22 @@ def texts(rows: list[Row], _planned: Mapping[str, int]) -> Iterator[str]:
     replied = [row for row in rows if not row["failed"]]
     # Each of our own replies begins a line, and so does the first sample of a recorded one.
     numbers = accumulate(not (row["accounting"] and row["accounting"]["sample"]) for row in replied)
-    for _, of_a_line in groupby(zip(numbers, replied, strict=True), key=itemgetter(0)):
-        yield json.dumps(_line([row for _, row in of_a_line])) + "\n"
+    for _, numbered in groupby(zip(numbers, replied, strict=True), key=itemgetter(0)):
+        samples = [row for _, row in numbered]
+        first = samples[0]
+        fields = {
+            "task": task_of(first["task"], first["variant"], first["representation"]).name,
+            "digit": first["length"],
+            "generated_text": [row["reply_text"] for row in samples],
+            "groundtruth": first["expected"],
+            "question": first["question"],
+            "style": first["style"],
+            "simulated": True,
+        }
+        recorded = first["accounting"]
+        ours = set(recorded["ours"] if recorded else OURS if first["simulated"] else OURS[:-1])
+        line = {key: value for key, value in fields.items() if key not in OURS or key in ours}
+        yield json.dumps(line) + "\n"
 
 
 def notes(rows: list[Row]) -> list[str]:
@@ -277,22 +291,6 @@ def notes(rows: list[Row]) -> list[str]:
     failed = sum(row["failed"] for row in rows)
     note = f"{failed:,} trials without a reply are left out, for want of a place"
     return ([note] if failed else []) + unsaid(rows, lambda _: {"style"})
-
-
-def _line(rows: list[Row]) -> Row:
-    first = rows[0]
-    fields = {
-        "task": task_of(first["task"], first["variant"], first["representation"]).name,
-        "digit": first["length"],
-        "generated_text": [row["reply_text"] for row in rows],
-        "groundtruth": first["expected"],
-        "question": first["question"],
-        "style": first["style"],
-        "simulated": True,
-    }
-    recorded = first["accounting"]
-    ours = set(recorded["ours"] if recorded else OURS if first["simulated"] else OURS[:-1])
-    return {key: value for key, value in fields.items() if key not in OURS or key in ours}
 
 
 FILES = FileFormat(ending=ENDING, suites=(NAME,), tasks=BASE_TASKS, reader=reader, texts=texts, notes=notes)

@@ -261,8 +261,8 @@ def _digit_rows(shown: Shown, table: str, figure: str) -> Iterator[Row]:
         learned = line.by_grader["strict"][figure].digits
         if learned is not None and learned.well_learned is not None and learned.preserving is not None:
             yield _digit_row(shown.names[line.asked], line.task, learned.well_learned, learned.preserving)
-    for model, its in printed_digits(published_table(table)).items() if shown.printed else ():
-        for kind, (well_learned, preserving) in its.items():
+    for model, by_kind in printed_digits(published_table(table)).items() if shown.printed else ():
+        for kind, (well_learned, preserving) in by_kind.items():
             if kind in kinds:
                 yield _digit_row(f"{model} {MARK}", kinds[kind], well_learned, preserving)
 
@@ -383,13 +383,13 @@ def frame_pictures(shown: Shown) -> Iterator[PublishedPicture]:
     traces = [{**row, "model": shown.named(row), "digits": str(row["longest"])} for row in shown.traces]
     if shown.printed and traces:
         for row in published_table("nupa_table_19").to_pylist():
-            told_digits = row["max_digits"]
+            longest = row["max_digits"]
             traces.append(
                 {
                     **row,
                     "model": f"RF CoT {MARK}",
-                    "longest": told_digits,
-                    "digits": str(told_digits or LACKING),
+                    "longest": longest,
+                    "digits": str(longest or LACKING),
                 }
             )
     title = f"Longest problem whose rule and reply fit in {TRACE_TOKENS:,} tokens"
@@ -604,10 +604,10 @@ def _single(shown: Shown) -> PublishedPicture:
         lambda row: (shown.named(row), row["task"], row["representation"], row["length"]),
     )
     rows = []
-    for (model, *kind, length), its in repeats.items():
-        means = [row["exact_match"] for row in its]
+    for (model, *kind, length), repeat_rows in repeats.items():
+        means = [row["exact_match"] for row in repeat_rows]
         error = stdev(means) / sqrt(len(means)) if len(means) > 1 else None
-        counts = {"repeats": len(its), "truncated": sum(row["truncated"] for row in its)}
+        counts = {"repeats": len(means), "truncated": sum(row["truncated"] for row in repeat_rows)}
         rows.append(_length_row(model, kind, length, fmean(means), error) | counts)
     for row in published_table("nupa_table_3").to_pylist() if shown.printed and rows else ():
         if row["exact_match"] is not None:

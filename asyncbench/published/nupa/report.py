@@ -60,16 +60,40 @@ class NupaReport(PublishedReport):
     lines: tuple[TaskLine, ...]  # as the manifest has who was asked, then as the table of tasks
 
     def _data(self) -> dict[str, object]:
+        models = list[dict[str, object]]()
+        for entrant, lines in entrant_lines(self.lines).items():
+            run, model, condition = entrant
+            means = {
+                grader: {
+                    name: _exactly(macro([line.by_grader[grader][name] for line in lines]))
+                    for name in FIGURES
+                }
+                for grader in GRADERS
+            }
+            models.append(
+                {
+                    "run": run,
+                    "model": model,
+                    "condition": condition,
+                    "style": lines[0].style,
+                    "tasks": len(lines),
+                    "planned": self.planned.get(entrant),
+                    "trials": sum(line.trials for line in lines),
+                    "failed": sum(line.failed for line in lines),
+                    "ungraded": sum(line.ungraded for line in lines),
+                    "mean_over_tasks": means,
+                }
+            )
         data = {
             "folder": self.folder,
             "simulated": self.simulated,
             "graders": [asdict(graded) for graded in self.graders],
             "left_out": self.left_out,
             "empty": self.empty,
-            "models": [self._model(entrant, lines) for entrant, lines in entrant_lines(self.lines).items()],
+            "models": models,
             "lines": [_line(line) for line in self.lines],
         }
-        return self._with_published(data)
+        return self._add_published(data)
 
     def _sheets(self) -> Iterator[Sheet]:
         yield from _tables(self.lines)
@@ -79,27 +103,6 @@ class NupaReport(PublishedReport):
     def pictures(self) -> Iterator[PublishedPicture]:
         """Yield the pictures of the paper, and those that its tables ask for."""
         return pictures_of(self.lines, self.source, printed=bool(self.published))
-
-    def _model(self, entrant: Entrant, lines: list[TaskLine]) -> dict[str, object]:
-        run, model, condition = entrant
-        return {
-            "run": run,
-            "model": model,
-            "condition": condition,
-            "style": lines[0].style,
-            "tasks": len(lines),
-            "planned": self.planned.get(entrant),
-            "trials": sum(line.trials for line in lines),
-            "failed": sum(line.failed for line in lines),
-            "ungraded": sum(line.ungraded for line in lines),
-            "mean_over_tasks": {
-                grader: {
-                    name: _exactly(macro([line.by_grader[grader][name] for line in lines]))
-                    for name in FIGURES
-                }
-                for grader in GRADERS
-            },
-        }
 
     def _outcomes(self) -> Iterator[str]:
         trials, failed = sum(line.trials for line in self.lines), sum(line.failed for line in self.lines)
@@ -184,33 +187,33 @@ def nupa_report_on(folder: Folders, *, published: bool = False) -> NupaReport:
 # ── tables ───────────────────────────────────────────────────────────────────────────────────
 
 MARK = "!"  # beside what `search` reads where it is far above `strict`
-OfModel = tuple[str, Sequence[TaskLine]]  # what somebody is called, and the lines of its tasks
+ModelLines = tuple[str, Sequence[TaskLine]]  # what a model is called, and the lines of its tasks
 
 
 def _tables(lines: Sequence[TaskLine]) -> Iterator[Sheet]:
     """Yield the tables from top to bottom."""
     groups = entrant_lines(lines)
     named = names_of(groups)
-    of_models = [(named[entrant], its) for entrant, its in groups.items()]
-    yield Sheet.of("Models: means over tasks (ours: the paper has none)", OVERVIEW, of_models)
-    if len(groups) > 1:
-        yield _side_by_side(groups, named)
-    for name, its in of_models:
-        yield Sheet.of(f"{name}: exact match by task and range of lengths", TASKS, its)
-        yield Sheet.of(f"{name}: digits, in brackets those up to which no length fails", PASSED, its)
+    models = [(named[entrant], model_lines) for entrant, model_lines in groups.items()]
+    yield Sheet.of("Models: means over tasks (ours: the paper has none)", OVERVIEW, models)
 
+    # Tasks × models.
+    if len(models) > 1:
+        by_task = [{line.task.name: line for line in model_lines} for _, model_lines in models]
+        tasks = {line.task.name: line.task for line in lines}
+        rows = []
+        for name, task in tasks.items():
+            task_lines = [model_tasks.get(name) for model_tasks in by_task]
+            shares = [
+                None if line is None else line.by_grader["strict"]["exact_match"].mean for line in task_lines
+            ]
+            rows.append([task_name(task), *map(_share, shares)])
+        head = ("task", *(name for name, _ in models))
+        yield Sheet(title="Exact match by task and model", head=head, rows=rows)
 
-def _side_by_side(groups: Mapping[Entrant, Sequence[TaskLine]], named: Mapping[Entrant, str]) -> Sheet:
-    """Return tasks × models."""
-    lines = {entrant: {line.task.name: line for line in its} for entrant, its in groups.items()}
-    tasks = {line.task.name: line.task for its in groups.values() for line in its}
-    rows = []
-    for name, task in tasks.items():
-        in_row = [lines[entrant].get(name) for entrant in groups]
-        shares = [None if line is None else line.by_grader["strict"]["exact_match"].mean for line in in_row]
-        rows.append([task_name(task), *map(_share, shares)])
-    head = ("task", *(named[entrant] for entrant in groups))
-    return Sheet(title="Exact match by task and model", head=head, rows=rows)
+    for name, model_lines in models:
+        yield Sheet.of(f"{name}: exact match by task and range of lengths", TASKS, model_lines)
+        yield Sheet.of(f"{name}: digits, in brackets those up to which no length fails", PASSED, model_lines)
 
 
 def _share(value: Number | None) -> Cell:
@@ -226,12 +229,12 @@ def _decimal(value: Number | None) -> str:
     return MISSING if value is None else f"{float(value):.2f}"
 
 
-def _mean(figure: str, column: str, model: OfModel, *, grader: str = "strict") -> Number | None:
+def _mean(figure: str, column: str, model: ModelLines, *, grader: str = "strict") -> Number | None:
     """Return the mean over tasks of a figure, over all answers or those of a range."""
     return macro([line.by_grader[grader][figure] for line in model[1]])[column]
 
 
-def _mean_share(column: str, model: OfModel) -> Cell:
+def _mean_share(column: str, model: ModelLines) -> Cell:
     return _share(_mean("exact_match", column, model))
 
 
@@ -246,7 +249,7 @@ def _passed(figure: str, digits: str, line: TaskLine) -> str:
     return MISSING if longest is None else f"{longest} ({contiguous})"
 
 
-OVERVIEW: Final[Columns[OfModel]] = {
+OVERVIEW: Final[Columns[ModelLines]] = {
     "model": lambda model: model[0],
     "tasks": lambda model: f"{len(model[1]):,}",
     "answers": lambda model: f"{sum(line.answers for line in model[1]):,}",
@@ -315,26 +318,25 @@ def _digits_sheet(
 ) -> Sheet:
     """Return tasks × models: the well-learned and the preserved digits."""
     printed = printed_digits(table)
+    rows = []
+    for kind in kinds:
+        if not any(kind in by_kind for by_kind in printed.values()):
+            continue
+        row = [f"{' '.join(filter(None, kind[:2]))}, {kind[2]}"]
+        for lines in folder_lines.values():
+            digits = lines[kind].by_grader["strict"][figure].digits if kind in lines else None
+            if digits is None or digits.well_learned is None:
+                row.append(MISSING)
+            else:
+                row.append(f"{digits.well_learned} / {digits.preserving}")
+        for by_kind in printed.values():
+            row.append("{} / {}".format(*by_kind[kind]) if kind in by_kind else MISSING)
+        rows.append(row)
     return Sheet(
         title=f"Well-learned / preserved digits by {title}, beside the published ones",
         head=("task", *folder_lines, *(f"{model} {PUBLISHED}" for model in printed)),
-        rows=[
-            [
-                f"{' '.join(filter(None, kind[:2]))}, {kind[2]}",
-                *(_passed_by(its.get(kind), figure) for its in folder_lines.values()),
-                *("{} / {}".format(*its[kind]) if kind in its else MISSING for its in printed.values()),
-            ]
-            for kind in kinds
-            if any(kind in its for its in printed.values())
-        ],
+        rows=rows,
     )
-
-
-def _passed_by(line: TaskLine | None, figure: str) -> str:
-    digits = None if line is None else line.by_grader["strict"][figure].digits
-    if digits is None or digits.well_learned is None:
-        return MISSING
-    return f"{digits.well_learned} / {digits.preserving}"
 
 
 def _ranges_sheet(table: pa.Table, *, folder_lines: Mapping[str, Mapping[Kind, TaskLine]]) -> Sheet:
@@ -344,13 +346,17 @@ def _ranges_sheet(table: pa.Table, *, folder_lines: Mapping[str, Mapping[Kind, T
         named = f"{row['model']}, {row['shots']} examples {PUBLISHED}"
         kind = (row["task"], "", row["representation"])
         printed.setdefault(named, {})[kind, row["range"]] = str(row["exact_match"])
-    folder_kinds = {kind for its in folder_lines.values() for kind in its}
+    folder_kinds = {kind for lines in folder_lines.values() for kind in lines}
     columns = [column for column in next(iter(printed.values())) if column[0] in folder_kinds]
-    mine = [
-        [name, *(_range_mean(its.get(kind), column_range) for kind, column_range in columns)]
-        for name, its in folder_lines.items()
-    ]
-    published = [[name, *(its[column] for column in columns)] for name, its in printed.items()]
+    mine = []
+    for name, lines in folder_lines.items():
+        ranges = {kind: line.by_grader["strict"]["exact_match"].ranges for kind, line in lines.items()}
+        means = (
+            _decimal(ranges[kind][column_range]) if kind in ranges else MISSING
+            for kind, column_range in columns
+        )
+        mine.append([name, *means])
+    published = [[name, *(cells[column] for column in columns)] for name, cells in printed.items()]
     return Sheet(
         title="Exact match by range, beside the published ones with and without examples",
         head=(
@@ -362,10 +368,6 @@ def _ranges_sheet(table: pa.Table, *, folder_lines: Mapping[str, Mapping[Kind, T
         ),
         rows=[*mine, *published] if columns else [],
     )
-
-
-def _range_mean(line: TaskLine | None, name: str) -> str:
-    return MISSING if line is None else _decimal(line.by_grader["strict"]["exact_match"].ranges[name])
 
 
 # ── as JSON has it ───────────────────────────────────────────────────────────────────────────
@@ -388,7 +390,7 @@ def _line(line: TaskLine) -> dict[str, object]:
         "ungraded": line.ungraded,
         "answers": line.answers,
         "other_form": line.other_form,
-        **{grader: _findings(one, task.length_class) for grader, one in line.by_grader.items()},
+        **{grader: _findings(figures, task.length_class) for grader, figures in line.by_grader.items()},
     }
 
 

@@ -27,8 +27,8 @@ from asyncbench.published.files import (
     lines,
     mapping,
     parsed,
+    required,
     text,
-    told,
 )
 from asyncbench.records import BATCH, Condition, Draft, Model, Price, Reply
 from asyncbench.store.folder import Store
@@ -150,8 +150,8 @@ def _entry(fields: Fields) -> Recorded:
         ),
         condition=_condition(text(fields, "condition"), text(fields, "style")),
         reply=None,
-        at=0.0,  # no reply is known yet
-        repeat=int(told(fields, "repeat")),
+        ended_at=0.0,  # no reply is known yet
+        repeat=int(required(fields, "repeat")),
         trial_id=text(fields, "trial_id"),
     )
 
@@ -266,7 +266,7 @@ def _recorded(
     created = body.get("created", body.get("created_at"))
     timed = isinstance(created, int | float) and not isinstance(created, bool)
     began_at = float(created) if timed else file_at
-    trial = replace(request, at=began_at, timed=timed, mode=BATCH, batch_id=batch_id)
+    trial = replace(request, ended_at=began_at, timed=timed, mode=BATCH, batch_id=batch_id)
     if isinstance(ended, ProviderError):
         return replace(trial, error=ended, cost_usd=None if ended.may_have_been_billed else 0.0)
     reply = replace(ended, service_tier=BATCH)
