@@ -326,7 +326,7 @@ class FileFormat:
     reader: Callable[[Mapping[str, object]], Callable[[Path], RecordedRun]]  # options → what reads a file
     texts: Callable[[list[Row], Mapping[str, int]], Iterator[str]]  # trials in order, planned ones by suite
     notes: Callable[[list[Row]], list[str]]  # what it cannot say of these trials
-    stem: Callable[[ExportedPart], str] = lambda part: f"{quote(part.model, safe='')}{part.suffix}"
+    stem: Callable[[ExportedPart], str] = lambda file: f"{quote(file.model, safe='')}{file.suffix}"
     # names of files with a line for each of the others
     summaries: Mapping[str, Callable[[list[Row]], str]] = field(default_factory=dict)
     # of a file of recorded answers, and the options

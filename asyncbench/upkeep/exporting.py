@@ -117,10 +117,14 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
     files = _texts(chosen, folder, manifest) if chosen else logs(folder, manifest)
     summaries = [out / name for name in chosen.summaries] if chosen else []
     paths = _paths(files, out, summaries)
+    written = list[ExportedFile]()
     with _all_or_none([*paths, *summaries], out) as drafts:
-        # mapped: the rows of no file are held while those of the next are read
-        written = tuple(map(partial(_write_file, drafts=drafts), paths, files))
-    return Exported(files=written, summaries=tuple(map(str, summaries)))
+        for path, file in zip(paths, files, strict=True):
+            with writing(path), (drafts / path.name).open("xb") as draft:
+                trials, notes = file.write(draft)
+                _sync(draft)
+            written.append(ExportedFile(path=str(path), trials=trials, notes=tuple(notes)))
+    return Exported(files=tuple(written), summaries=tuple(map(str, summaries)))
 
 
 def export_table(
@@ -155,8 +159,9 @@ def _texts(chosen: FileFormat, folder: Path, manifest: Manifest) -> list[FileToW
     parts = parts_of(folder, manifest, chosen)
     asked_by = lru_cache(maxsize=1)(partial(asked_in, folder=folder))  # parts of a run follow each other
 
-    def write(part: ExportedPart, file: BinaryIO) -> tuple[int, Sequence[str]]:
-        rows = rows_of(part, folder, chosen.suites, asked_by(part.run, imported=part.imported))
+    def write(exported: ExportedPart, file: BinaryIO) -> tuple[int, Sequence[str]]:
+        problems = asked_by(exported.run, imported=exported.imported)
+        rows = rows_of(exported, folder, chosen.suites, problems)
         try:
             file.writelines(text.encode() for text in chosen.texts(rows, _planned_trials(rows, manifest)))
             for name, sums in chosen.summaries.items():
@@ -167,7 +172,9 @@ def _texts(chosen: FileFormat, folder: Path, manifest: Manifest) -> list[FileToW
             raise ConfigError(f"{folder} has problems that this format cannot hold: {error}") from error
         return len(rows), chosen.notes(rows)
 
-    return [FileToWrite(name=chosen.file_name(part), write=partial(write, part)) for part in parts]
+    return [
+        FileToWrite(name=chosen.file_name(exported), write=partial(write, exported)) for exported in parts
+    ]
 
 
 def _paths(files: Sequence[FileToWrite], out: Path, summaries: Sequence[Path]) -> list[Path]:
@@ -207,14 +214,6 @@ def _all_or_none(paths: Sequence[Path], out: Path) -> Iterator[Path]:
                 for path in moved:
                     path.unlink(missing_ok=True)
                 raise
-
-
-def _write_file(path: Path, file: FileToWrite, *, drafts: Path) -> ExportedFile:
-    """Write a file, for now among the drafts."""
-    with writing(path), (drafts / path.name).open("xb") as draft:
-        trials, notes = file.write(draft)
-        _sync(draft)
-    return ExportedFile(path=str(path), trials=trials, notes=tuple(notes))
 
 
 def _sync(file: BinaryIO) -> None:
@@ -308,8 +307,15 @@ def export_batches(
     loaded, out = load_sweep(sweep), local(out)
     chosen = chosen_models(loaded, models)
     check_folder(out)
+    via, apis = FORMS[form]
     for model in chosen:
-        _check_request_form(form, model, _folder_of(model, out))
+        if known_endpoints()[model.provider].via != via or model.api not in apis:
+            raise ConfigError(
+                f"{model.alias}: form {form!r} has no place for requests with api {model.api!r} of "
+                f"{model.provider}. Leave the model out with --models, or choose another form."
+            )
+        _refuse_existing(_folder_of(model, out))
+
     # Trials that are finished, or may be in a batch of any alias, are left out: nothing is paid twice.
     closed: Container[str] = frozenset()
     if is_results_folder(loaded.out):
@@ -328,16 +334,6 @@ def export_batches(
 
 def _folder_of(model: Model, out: Path) -> Path:
     return out / quote(model.alias, safe="")
-
-
-def _check_request_form(form: str, model: Model, folder: Path) -> None:
-    via, apis = FORMS[form]
-    if known_endpoints()[model.provider].via != via or model.api not in apis:
-        raise ConfigError(
-            f"{model.alias}: form {form!r} has no place for requests with api {model.api!r} of "
-            f"{model.provider}. Leave the model out with --models, or choose another form."
-        )
-    _refuse_existing(folder)
 
 
 def _request_files(form: str, sweep: Sweep, model: Model, trials: Iterator[Trial], out: Path) -> RequestFiles:

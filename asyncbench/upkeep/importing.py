@@ -106,10 +106,10 @@ class Keeper:
         for row in stored.to_pylist():
             if (recorded := by_id.get(row.pop("trial_id"))) is None:
                 lost += 1
-            elif _told(recorded, like=row) != row:
+            elif _stored_columns(recorded, like=row) != row:
                 changed += 1
-        found_wrong = ((lost, "this file lacks"), (changed, "differ in this file"))
-        if wrong := [f"{count:,} trials that {what}" for count, what in found_wrong if count]:
+        faults = ((lost, "this file lacks"), (changed, "differ in this file"))
+        if wrong := [f"{count:,} trials that {fault}" for count, fault in faults if count]:
             raise ConfigError(
                 f"{recording.path}: {self._store.folder} has another run {recording.run!r}, with "
                 f"{' and '.join(wrong)}. Rename the file, import it into another folder, or give the same "
@@ -135,7 +135,7 @@ class Keeper:
         )
 
 
-def _told(recorded: Recorded, *, like: dict[str, object]) -> dict[str, object]:
+def _stored_columns(recorded: Recorded, *, like: dict[str, object]) -> dict[str, object]:
     """Return what a record tells, as the folder would hold it; a time that is only its file's may change."""
     usage = recorded.reply.usage if recorded.reply else None
     columns: dict[str, object] = {

@@ -54,21 +54,21 @@ class HandedIn(Report):
     @property
     def exit(self) -> Exit:
         """The exit code of a command that did only this."""
-        short = any(part.results < part.requests for part in self.parts)
+        short = any(handed.results < handed.requests for handed in self.parts)
         return Exit.UNFINISHED if self.left_out or short else Exit.COMPLETE
 
     def _notes(self) -> Iterator[str]:
-        for part in self.parts:
-            yield f"{part.batch_id}: {part.results:,} of {part.requests:,} results are in place"
-            if lacking := part.requests - part.results:
+        for handed in self.parts:
+            yield f"{handed.batch_id}: {handed.results:,} of {handed.requests:,} results are in place"
+            if lacking := handed.requests - handed.results:
                 note = f"{lacking:,} requests have no result"
                 yield (
                     f"{note}. They count as not answered: the next run asks them again."
-                    if part.taken
+                    if handed.taken
                     else f"{note}, so none is taken in yet. Import the file of errors, too; or, if there is "
                     "no other file, repeat the command with --partial: the next run then asks them again."
                 )
-        if any(part.taken for part in self.parts):
+        if any(handed.taken for handed in self.parts):
             yield "Run the sweep again: it grades these results, and asks for none of them."
 
 
@@ -114,18 +114,18 @@ def hand_in_results(
         if not fetched.parts:
             raise ConfigError(f"Nothing can be imported: {next(iter(fetched.left_out), 'no file has lines')}")
         drafts.close()
-        for part in fetched.parts.values():
-            _put_in_place(part, ledger, partial=partial)
+        for fetched_part in fetched.parts.values():
+            _put_in_place(fetched_part, ledger, partial=partial)
         ledger.close()
     handed = [
         HandedPart(
             part=key,
-            batch_id=each.part.batch_id or key,
-            requests=each.part.requests,
-            results=each.part.requests - len(each.waiting),
-            taken=partial or not each.waiting,
+            batch_id=fetched_part.batch_part.batch_id or key,
+            requests=fetched_part.batch_part.requests,
+            results=fetched_part.batch_part.requests - len(fetched_part.waiting),
+            taken=partial or not fetched_part.waiting,
         )
-        for key, each in fetched.parts.items()
+        for key, fetched_part in fetched.parts.items()
     ]
     return HandedIn(out=folder, parts=tuple(handed), left_out=tuple(fetched.left_out))
 
@@ -134,7 +134,7 @@ def hand_in_results(
 class _FetchedPart:
     """The results of one part, collected in a draft beside their place."""
 
-    part: BatchPart
+    batch_part: BatchPart
     api: BatchApi
     draft: Path
     lines: BinaryIO
@@ -168,20 +168,20 @@ class _Fetched:
     def tell_closed(self) -> None:
         """Note of how many lines the batch was collected before."""
         for key, count in self._closed.items():
-            part = self.ledger.parts[key]
+            batch_id = self.ledger.parts[key].batch_id or key
             self.left_out.append(
-                f"{count:,} results of batch {part.batch_id or key} are not needed: it is not open any more"
+                f"{count:,} results of batch {batch_id} are not needed: it is not open any more"
             )
 
     def _take(self, line: bytes, batch_id: str | None) -> None:
         custom_id = str(id_in(result_in(line)))
         key = custom_id[TRIAL_DIGITS:]
-        if (part := self.ledger.parts.get(key)) is None:
+        if (batch_part := self.ledger.parts.get(key)) is None:
             raise ValueError(f"custom_id {custom_id!r} is of no batch of this folder")
-        if not part.open and part.step is not Step.ABANDONED:
+        if not batch_part.open and batch_part.step is not Step.ABANDONED:
             self._closed[key] += 1
             return
-        fetched = self.parts.get(key) or self._begin(part)
+        fetched = self.parts.get(key) or self._begin(batch_part)
         fetched.api.read(line)  # raises ValueError
         if (trial_id := trial_of(custom_id, key)) not in fetched.waiting:
             raise ValueError(f"custom_id {custom_id!r} has a result already")
@@ -189,38 +189,39 @@ class _Fetched:
         fetched.lines.write(line.rstrip(b"\r\n") + b"\n")
         fetched.batch_id = fetched.batch_id or batch_id
 
-    def _begin(self, part: BatchPart) -> _FetchedPart:
+    def _begin(self, batch_part: BatchPart) -> _FetchedPart:
         """Begin the results of a part with those that are in place already."""
-        if (model := self.models.get(part.alias)) is None:
+        if (model := self.models.get(batch_part.alias)) is None:
             raise ConfigError(
-                f"a batch of model {part.alias!r} cannot be taken in: the sweep has no such model any more. "
-                "Put it back, and run the sweep once."
+                f"a batch of model {batch_part.alias!r} cannot be taken in: the sweep has no such model any "
+                "more. Put it back, and run the sweep once."
             )
         api = open_batches(model, key=NO_KEY, simulator_url=None)
-        draft = self.ledger.path(part, "results.new")
-        trials = {row["trial_id"] for row in manifest_rows(self.ledger.path(part, "manifest"))}
+        draft = self.ledger.path(batch_part, "results.new")
+        trials = {row["trial_id"] for row in manifest_rows(self.ledger.path(batch_part, "manifest"))}
         with storing(draft):
             lines = self.drafts.enter_context(draft.open("wb"))
-        fetched = _FetchedPart(part=part, api=api, draft=draft, lines=lines, waiting=trials)
-        self.parts[part.key] = fetched
+        fetched = _FetchedPart(batch_part=batch_part, api=api, draft=draft, lines=lines, waiting=trials)
+        self.parts[batch_part.key] = fetched
         for suffix in ("results", HANDED):
-            if (there := self.ledger.path(part, suffix)).exists():
-                self.read(there)
+            if (earlier := self.ledger.path(batch_part, suffix)).exists():
+                self.read(earlier)
         return fetched
 
 
 def _put_in_place(fetched: _FetchedPart, ledger: BatchLedger, *, partial: bool) -> None:
     """Note that a batch exists and has ended, once its results are on the disk; keep what is not all."""
-    part, whole = fetched.part, partial or not fetched.waiting
+    batch_part, whole = fetched.batch_part, partial or not fetched.waiting
     with storing(fetched.draft):
-        publish(fetched.draft, ledger.path(part, "results" if whole else HANDED))
+        publish(fetched.draft, ledger.path(batch_part, "results" if whole else HANDED))
     if not whole:
         return
-    ledger.path(part, HANDED).unlink(missing_ok=True)
-    if part.batch_id is None:
-        ids = {"batch_id": fetched.batch_id or part.key, "created_at": part.intended_at or part.at}
-        ledger.write(part, Step.SUBMITTED, at=part.at, **ids)
-    if not part.files or part.step not in (Step.ENDED, Step.DOWNLOADING):
-        known = {"ended_at": part.ended_at, "used": part.used, "faults": ()}
-        ledger.write(part, Step.ENDED, at=part.at, status="completed", files=BY_HAND, **known)
+    ledger.path(batch_part, HANDED).unlink(missing_ok=True)
+    if batch_part.batch_id is None:
+        created_at = batch_part.intended_at or batch_part.at
+        ids = {"batch_id": fetched.batch_id or batch_part.key, "created_at": created_at}
+        ledger.write(batch_part, Step.SUBMITTED, at=batch_part.at, **ids)
+    if not batch_part.files or batch_part.step not in (Step.ENDED, Step.DOWNLOADING):
+        details = {"ended_at": batch_part.ended_at, "used": batch_part.used, "faults": ()}
+        ledger.write(batch_part, Step.ENDED, at=batch_part.at, status="completed", files=BY_HAND, **details)
     ledger.sync()

@@ -235,19 +235,18 @@ class EvalLog:
             assert last is not None  # noqa: S101  a log is only planned where there are trials
             summaries.write(b"]")
             summaries.seek(0)
-            header = LogHeader(row=last, counts=counts, manifest=self.manifest, planned=self._count_planned())
+
+            # The log was to hold the planned trials, without those that a rule skipped.
+            *entrant, suite = self.key
+            tasks = planned(self.manifest).get(tuple(entrant), {}).get(suite, {})  # type: ignore[arg-type]  # three
+            wanted = _wanted(dict(zip(OF_A_LOG, self.key, strict=True)))
+            asked = sum(tasks.values()) - len(read_skipped(self.folder, ["trial_id"], wanted))
+            header = LogHeader(row=last, counts=counts, manifest=self.manifest, planned=asked)
             _copy(log, "summaries.json", iter(partial(summaries.read, 1 << 20), b""))
             _copy(log, "reductions.json", header.reductions())
             _add(log, "_journal/start.json", encode_json(header.start()))
             _add(log, "header.json", encode_json(header.whole()))
         return counts.trials, self._notes(last, header)
-
-    def _count_planned(self) -> int:
-        """Return how many trials the log was to hold: those planned, without those that a rule skipped."""
-        *entrant, suite = self.key
-        tasks = planned(self.manifest).get(tuple(entrant), {}).get(suite, {})  # type: ignore[arg-type]  # three
-        skipped = read_skipped(self.folder, ["trial_id"], _wanted(dict(zip(OF_A_LOG, self.key, strict=True))))
-        return sum(tasks.values()) - len(skipped)
 
     def _notes(self, row: Row, header: LogHeader) -> list[str]:
         notes = []

@@ -48,7 +48,7 @@ def sample_of(row: Row, grades: Sequence[Row], problem: Problem, condition: Cond
 
     text, reasoning = split_thinking(row["reply_text"] or "").answer, row["reasoning_text"]
     content = [{"type": "reasoning", "reasoning": reasoning}, {"type": "text", "text": text}]
-    served = _known({"model": row["model_served"]})
+    served = _known_fields({"model": row["model_served"]})
     reply = {"role": "assistant", "content": content if reasoning else text, "source": "generate", **served}
 
     failed = row["outcome"] == Outcome.FAILED
@@ -64,13 +64,15 @@ def sample_of(row: Row, grades: Sequence[Row], problem: Problem, condition: Cond
         "input": messages[0]["content"] if len(messages) == 1 else messages,
         "target": row["expected"],
         "messages": messages if failed else [*messages, reply],
-        "output": output | _known({"usage": usage, "time": latency_s}),
+        "output": output | _known_fields({"usage": usage, "time": latency_s}),
         "scores": {grade["grader"]: _score(grade) for grade in grades},
-        "metadata": _told(row, _ELSEWHERE),
-        "model_usage": {model_named(row): usage | _known({"total_cost": row["cost_usd"]})} if usage else {},
+        "metadata": _metadata(row, _ELSEWHERE),
+        "model_usage": {model_named(row): usage | _known_fields({"total_cost": row["cost_usd"]})}
+        if usage
+        else {},
         "completed_at": row["finished_at"].isoformat(),
         "uuid": row["trial_id"],
-        **_known({"total_time": total_s, "working_time": latency_s}),
+        **_known_fields({"total_time": total_s, "working_time": latency_s}),
         **({"error": {"message": _error(row), "traceback": "", "traceback_ansi": ""}} if failed else {}),
     }
 
@@ -116,7 +118,7 @@ def usage_of(row: Row) -> Json | None:
         "reasoning_tokens": row["reasoning_tokens"],
     }
     full = {"input_tokens": read - (cached or 0) - (written or 0), "output_tokens": out}
-    return {**full, "total_tokens": read + out, **_known(details)}
+    return {**full, "total_tokens": read + out, **_known_fields(details)}
 
 
 def _messages(row: Row, problem: Problem, condition: Condition) -> list[Json]:
@@ -148,21 +150,21 @@ def _stop_reason(row: Row) -> str:
 
 def _score(grade: Row) -> Json:
     value = RIGHT if grade["exact_match"] else NO_ANSWER if grade["answer"] is None else WRONG
-    explained = _known({"answer": grade["answer"], "reason": grade["reason"]})
-    return {"value": value, **explained, "metadata": _told(grade, _OF_A_SCORE)}
+    explained = _known_fields({"answer": grade["answer"], "reason": grade["reason"]})
+    return {"value": value, **explained, "metadata": _metadata(grade, _OF_A_SCORE)}
 
 
 def _error(row: Row) -> str:
     return f"{row['error_kind'] or 'failed'}: {row['error_message'] or 'no reply is recorded'}"
 
 
-def _told(row: Row, elsewhere: frozenset[str]) -> Json:
+def _metadata(row: Row, elsewhere: frozenset[str]) -> Json:
     return {
         name: value for name, value in row.items() if name not in elsewhere and value not in (None, "", [])
     }
 
 
-def _known(fields: Json) -> Json:
+def _known_fields(fields: Json) -> Json:
     return {name: value for name, value in fields.items() if value is not None}
 
 
