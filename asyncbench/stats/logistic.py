@@ -43,7 +43,9 @@ def fitted(points: Sequence[Point]) -> Fit:
     best = log_likelihood(centred, level, slope)
     for _ in range(_STEPS):
         along_level, along_slope, information = _derivatives(centred, level, slope)
-        rise, turn = _solved(information, along_level, along_slope)
+        of_level, across, of_slope = _inverse(information)
+        rise = of_level * along_level + across * along_slope
+        turn = across * along_level + of_slope * along_slope
         while (likelihood := log_likelihood(centred, level + rise, slope + turn)) < best - 1e-9:
             rise, turn = rise / 2, turn / 2  # too far: Newton's step overshoots on steep curves
         level, slope, best = level + rise, slope + turn, likelihood
@@ -133,10 +135,3 @@ def _inverse(information: tuple[float, float, float]) -> tuple[float, float, flo
     of_level, across, of_slope = information
     determinant = of_level * of_slope - across * across
     return of_slope / determinant, -across / determinant, of_level / determinant
-
-
-def _solved(
-    information: tuple[float, float, float], along_level: float, along_slope: float
-) -> tuple[float, float]:
-    of_level, across, of_slope = _inverse(information)
-    return of_level * along_level + across * along_slope, across * along_level + of_slope * along_slope

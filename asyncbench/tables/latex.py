@@ -122,19 +122,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, labels: int, ti
         labels: the first so many columns are names, set to the left; the others are figures.
         title: the caption, as plain text.
     """
-    parts = _parts_of(head, rows, min(labels, MOST_KEYS))
-    made = []
-    for number, columns in enumerate(parts):
-        letters = "".join("l" if n < labels else "r" for n in columns)
-        cells = [[row[n] for n in columns] for row in rows]
-        caption = f"{title}{', continued' if number else ''}"
-        made.append(_table([head[n] for n in columns], cells, letters=letters, title=caption))
-    return "\n".join(made)
-
-
-def _parts_of(head: Sequence[str], rows: Sequence[Sequence[str]], keys: int) -> list[list[int]]:
-    """Return which columns stand in which table: the keys in each, of the others as many as are legible."""
-    widths = _widths(head, rows)
+    # Which columns stand in which table: the keys in each, of the others as many as are legible.
+    keys, widths = min(labels, MOST_KEYS), _widths(head, rows)
     room = WIDEST if len(rows) <= LONGEST_PAGE else SMALL
     parts, taken = [list(range(keys))], sum(widths[:keys])
     for n in range(keys, len(head)):
@@ -143,7 +132,14 @@ def _parts_of(head: Sequence[str], rows: Sequence[Sequence[str]], keys: int) -> 
             taken = sum(widths[:keys])
         parts[-1].append(n)
         taken += widths[n]
-    return parts
+
+    tables = []
+    for number, columns in enumerate(parts):
+        letters = "".join("l" if n < labels else "r" for n in columns)
+        cells = [[row[n] for n in columns] for row in rows]
+        caption = f"{title}{', continued' if number else ''}"
+        tables.append(_table([head[n] for n in columns], cells, letters=letters, title=caption))
+    return "\n".join(tables)
 
 
 def _widths(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:

@@ -22,9 +22,9 @@ from asyncbench.tables.screen import (
     LONGEST_CELL,
     NARROWEST,
     Cell,
-    as_lines,
     fits,
     fitted,
+    render,
     safe,
     safe_note,
     safe_notes,
@@ -91,7 +91,7 @@ class Sheet:
         if not self.title:
             return table
         # Not the table's own title, which would be folded at the table's width.
-        return f"{as_lines(Text(safe(self.title), style='bold'), width=width)}\n{table}"
+        return f"{render(Text(safe(self.title), style='bold'), width=width)}\n{table}"
 
     def as_markdown(self) -> str:
         """Return it as a Markdown table under a heading."""

@@ -37,12 +37,11 @@ def safe(text: str, *, most: int = LONGEST_CELL) -> str:
     """
     shown = text if len(text) <= most else text[:most]
     if not shown.isprintable():
-        shown = "".join(character if character.isprintable() else _visible(character) for character in shown)
+        shown = "".join(
+            character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+            for character in shown
+        )
     return shown if len(text) <= most else f"{shown}… ({len(text):,} characters)"
-
-
-def _visible(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def safe_note(text: str) -> str:
@@ -61,12 +60,7 @@ def _safe_cell(cell: Cell) -> Cell:
     return cell if isinstance(cell, Text) and cell.plain.isprintable() else safe(str(cell))
 
 
-def _safe_head(name: str) -> str:
-    """Return the name of a column; it may have been broken into lines."""
-    return "\n".join(map(safe, name.split("\n")))
-
-
-def as_lines(shown: Table | Text, *, width: int | None = None) -> str:
+def render(shown: Table | Text, *, width: int | None = None) -> str:
     """Return a table as lines, with styles only for a terminal that shows colours and may (NO_COLOR unset).
 
     A table is not folded: `fitted` does that.
@@ -132,10 +126,11 @@ def columns(
         title: stands above it.
         gap: characters between columns.
     """
-    shown_columns = [
-        Column(head=_safe_head(name), cells=[_safe_cell(row[n]) for row in rows], named=n < labels)
-        for n, name in enumerate(head)
-    ]
+    shown_columns = []
+    for n, name in enumerate(head):
+        safe_head = "\n".join(map(safe, name.split("\n")))
+        cells = [_safe_cell(row[n]) for row in rows]
+        shown_columns.append(Column(head=safe_head, cells=cells, named=n < labels))
     return _table_of(shown_columns, gap=gap, title=title and safe(title))
 
 
@@ -177,17 +172,17 @@ def fitted(
     """
     width = max(width or shown_width(), NARROWEST)
     if fits(head, rows, labels=labels, gap=gap, width=width):
-        return as_lines(
+        return render(
             columns(_split_head(head, rows, labels, gap), rows, labels=labels, gap=gap), width=width
         )
     packed = [_packed(head[n], [_safe_cell(row[n]) for row in rows], n < labels) for n in range(len(head))]
     keys = min(labels, MOST_KEYS)
     parts, left_out = below_each_other(packed[:keys], packed[keys:], width)
-    texts = [as_lines(_table_of(group), width=width) for group in parts]
+    texts = [render(_table_of(group), width=width) for group in parts]
     if left_out:
         names = ", ".join(" ".join(column.head.split()) for column in left_out)
         note = f"Too wide for {width} characters: {names}. A wider terminal or --json has it."
-        texts.append(as_lines(Text(note), width=width))
+        texts.append(render(Text(note), width=width))
     return "\n\n".join(texts)
 
 

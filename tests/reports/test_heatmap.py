@@ -12,7 +12,7 @@ from asyncbench.tables.numbers import (
     shaded,
 )
 from asyncbench.tables.report import Sheet
-from asyncbench.tables.screen import as_lines, columns
+from asyncbench.tables.screen import columns, render
 
 SHARES = st.floats(min_value=0, max_value=1)
 
@@ -79,7 +79,7 @@ def test_what_is_perfect_is_bold_without_colour():
 
 def test_a_table_that_is_piped_has_no_escape_codes(monkeypatch):
     monkeypatch.delenv("FORCE_COLOR", raising=False)
-    assert as_lines(columns(["a", "b"], [["x", shaded("50", 0.5)]], labels=1)) == "a   b\nx  50"
+    assert render(columns(["a", "b"], [["x", shaded("50", 0.5)]], labels=1)) == "a   b\nx  50"
 
 
 def test_markdown_has_the_text_alone():

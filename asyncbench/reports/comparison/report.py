@@ -22,7 +22,7 @@ from asyncbench.reports.comparison.pair import (
 from asyncbench.tables.data import data_of
 from asyncbench.tables.numbers import MISSING, count, number_of, p_sentence, p_text, percent, points, rounded
 from asyncbench.tables.report import Columns, Report, Sheet
-from asyncbench.tables.screen import as_lines, middle_cut, safe, safe_notes, shown_width
+from asyncbench.tables.screen import middle_cut, render, safe, safe_notes, shown_width
 
 ALPHA: Final = 0.05
 EXAMPLES: Final = 5  # questions that are shown for each model
@@ -296,7 +296,7 @@ def _block(origin: str, question: Question, names: Sequence[str], width: int | N
     but the last end in `…`.
     """
     width = width or shown_width()
-    lines = [as_lines(Text(safe(f"{origin}: {_asked(question)}", most=LONGEST_QUESTION)), width=width)]
+    lines = [render(Text(safe(f"{origin}: {_asked(question)}", most=LONGEST_QUESTION)), width=width)]
     labels = ["expected", *(middle_cut(safe(name), min(LONGEST_NAME, width // 3)) for name in names)]
     longest = max(map(cell_len, labels))
     room = max(width - longest - 5, LEAST_PIECE)

@@ -34,11 +34,11 @@ from asyncbench.tables.data import data_of
 from asyncbench.tables.numbers import at_least, dollars, number_of, per_correct_text, percent
 from asyncbench.tables.report import Sheet
 from asyncbench.tables.screen import (
-    as_lines,
     columns,
     folded,
     middle_cut,
     natural_width,
+    render,
     safe,
     safe_note,
     safe_notes,
@@ -271,7 +271,7 @@ class RunOverview(FolderReport):
         cells = self._cells(figures, lines, max(SHORTEST_NAME, longest - max(0, over_by)))
         if left_out:
             cells.insert(len(cells) - LAST, ["", f"({left_out} more)", *("" for _ in figures)])
-        return as_lines(columns(_header(figures), cells, labels=2), width=width).splitlines()
+        return render(columns(_header(figures), cells, labels=2), width=width).splitlines()
 
     def _width(self, figures: Figures, lines: Sequence[RankingRow], name: int) -> int:
         return natural_width(columns(_header(figures), self._cells(figures, lines, name), labels=2))
