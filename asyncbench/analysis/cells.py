@@ -31,7 +31,7 @@ COUNTS: Final = (
     *("scored", "score", "score_squares"),
 )
 SUMS: Final = ("input_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "latency_s", "independent")
-PART_USD: Final = "part_usd"  # beside them in rows of `with_known_parts`
+PART_USD: Final = "part_usd"  # beside them in rows of `add_known_costs`
 
 RowT = TypeVar("RowT")
 KeyT = TypeVar("KeyT")
@@ -75,7 +75,7 @@ class Metric:
             return ".1%"
         return "$,.3~r" if self.unit.startswith("USD") else ",.3~r"
 
-    def of(self, sums: Sums) -> Value:
+    def measure(self, sums: Sums) -> Value:
         """Return it of a group, given the sums of its cells; shares have a Wilson interval.
 
         In that a problem counts once, however often it was asked: repeats of it are not independent.
@@ -241,9 +241,7 @@ def _known_parts(views: FolderViews) -> list[dict[str, Any]]:
     return views.rows(_KNOWN_PARTS)
 
 
-def with_known_parts(
-    views: FolderViews, rows: Iterable[Sums], *groups: Sequence[str]
-) -> list[dict[str, Any]]:
+def add_known_costs(views: FolderViews, rows: Iterable[Sums], *groups: Sequence[str]) -> list[dict[str, Any]]:
     """Return counted rows with what the calls of their trials cost, as far as that is known of each call.
 
     The `cost_usd` of a trial is NULL if that of any of its calls is unknown. The others were paid all the

@@ -37,7 +37,7 @@ from asyncbench.analysis.views import (
     Sources,
     add_sums,
     add_tables,
-    at_rest,
+    rest_filter,
     sums_query,
 )
 from asyncbench.problems.copies import iter_problems
@@ -150,7 +150,7 @@ class FolderViews(NamedTables):
         self.drop("wanted_ids")
 
     def _counted(self, name: str, wanted: pc.Expression | None = None) -> pc.Expression | None:
-        return wanted if self.chosen.loaded else at_rest(name, wanted)
+        return wanted if self.chosen.loaded else rest_filter(name, wanted)
 
     def problems(
         self, columns: Sequence[str], wanted: pc.Expression | None = None

@@ -12,12 +12,13 @@ time.
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 from uuid import uuid4
@@ -87,11 +88,19 @@ def state_of(folder: Path, snapshot: Snapshot) -> str | None:
     listed = known_parts(folder)
     if trials_in(listed) < LEAST or any(map(len, snapshot.journalled.values())):
         return None
+
+    # Programs can set the first time of a change back, and on some systems the second one is another time.
+    files = dict[str, tuple[int, int, int]]()
     try:
-        files = dict(_files(folder, snapshot))
+        for path in (*chain.from_iterable(snapshot.files.values()), *copy_files(folder)):
+            stat = path.stat()
+            file_state = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+            files[path.relative_to(folder).as_posix()] = file_state
     except (OSError, ValueError):  # replaced a moment ago, which whoever reads it is told, or elsewhere
         return None
-    entries = [(path, (listed.get(path) or {}).get("digest"), stat) for path, stat in files.items()]
+    entries = [
+        (path, (listed.get(path) or {}).get("digest"), file_state) for path, file_state in files.items()
+    ]
     if any(digest is None and not path.startswith((PROBLEMS, EARLIER)) for path, digest, _ in entries):
         return None  # workers have folders of their own
     return _digest(repr((_code(), sorted(entries))).encode()).hex()
@@ -100,17 +109,6 @@ def state_of(folder: Path, snapshot: Snapshot) -> str | None:
 def trials_in(listed: Mapping[str, Any]) -> int:
     """Return how many trials a folder's list of parts has."""
     return sum(entry["rows"] for key, entry in listed.items() if entry and key.startswith("trials/"))
-
-
-def _files(folder: Path, snapshot: Snapshot) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """Yield each file that is counted: its place in the folder, its size, and two times of its last change.
-
-    Programs can set the first one back, and on some systems the second one is another time.
-    """
-    parts = (path for paths in snapshot.files.values() for path in paths)
-    for path in (*parts, *copy_files(folder)):
-        stat = path.stat()
-        yield path.relative_to(folder).as_posix(), (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
 
 
 @cache
@@ -196,9 +194,10 @@ def unpacked_rows(content: bytes) -> list[dict[str, Any]]:
     return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _fetched_rows(relation: "duckdb.DuckDBPyRelation") -> list[dict[str, Any]]:
-    return [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
-
-
 TABLE: Final = ResultForm[pa.Table]("table", lambda relation: relation.to_arrow_table(), packed, unpacked)
-ROWS: Final = ResultForm[list[dict[str, Any]]]("rows", _fetched_rows, packed_rows, unpacked_rows)
+ROWS: Final = ResultForm[list[dict[str, Any]]](
+    "rows",
+    lambda relation: [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()],
+    packed_rows,
+    unpacked_rows,
+)

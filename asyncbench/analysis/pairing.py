@@ -45,7 +45,7 @@ class Marks:
         """The problems that were asked at least once."""
         return _any(self.asked)
 
-    def within(self, problems: Bits) -> "Marks":
+    def restrict(self, problems: Bits) -> "Marks":
         """Return the same of these problems alone."""
         return Marks(
             asked=tuple(bits & problems for bits in self.asked),
@@ -60,7 +60,7 @@ class Marks:
     def correct(self) -> int:
         return sum(bits.bit_count() for bits in self.right)
 
-    def by_problem(self) -> dict[tuple[int, int], int]:
+    def problem_counts(self) -> dict[tuple[int, int], int]:
         """Return how many problems there are by (times right, times asked)."""
         counts = Counter[tuple[int, int]]()
         for times, problems in _split(_counted(self.asked), self.problems).items():
@@ -78,7 +78,7 @@ class Marked:
     tasks: Mapping[tuple[str, str], Bits]  # (suite, task) → its problems
     problem_ids: Sequence[str]  # by place
 
-    def of(self, *, suite: str | None = None, task: str | None = None) -> Bits:
+    def problems_of(self, *, suite: str | None = None, task: str | None = None) -> Bits:
         """Return the problems of a suite or task; None: of any."""
         wanted = (
             bits
@@ -151,23 +151,32 @@ def pair(a: Marks, b: Marks, *, within: Bits = ALL) -> ModelPair:
     right_b = [b.right[n] & common[n] for n in turns]
     both = [right_a[n] & right_b[n] for n in turns]
     counts = [_size(bits) for bits in (common, both, right_a, right_b)]
+
+    # Times right of a, plus times not right of b: the difference, moved up by the number of turns.
+    problems = _any(common)
+    planes = _counted([*right_a, *(problems & ~bits for bits in right_b)])
+    by_problem = {
+        (value - len(right_b), times): bits.bit_count()
+        for times, asked_so_often in _split(_counted(common), problems).items()
+        for value, bits in _split(planes, asked_so_often).items()
+    }
     return ModelPair(
-        problems=_any(common).bit_count(),
+        problems=problems.bit_count(),
         trials=counts[0],
         both=counts[1],
         only_a=counts[2] - counts[1],
         only_b=counts[3] - counts[1],
-        by_problem=_by_problem(right_a, right_b, common),
+        by_problem=dict(sorted(by_problem.items())),
     )
 
 
-def in_common(marks: Mapping[str, Marks]) -> dict[str, Marks]:
+def common_marks(marks: Mapping[str, Marks]) -> dict[str, Marks]:
     """Return the marks of several on the problems that all were asked, repeat by repeat."""
-    turns = zip(*(each.asked for each in marks.values()), strict=True)
-    common = tuple(reduce(and_, asked) for asked in turns)
+    turns = zip(*(model_marks.asked for model_marks in marks.values()), strict=True)
+    common = tuple(reduce(and_, asked_bits) for asked_bits in turns)
     return {
-        name: Marks(asked=common, right=tuple(a & b for a, b in zip(each.right, common, strict=True)))
-        for name, each in marks.items()
+        name: Marks(asked=common, right=tuple(a & b for a, b in zip(model_marks.right, common, strict=True)))
+        for name, model_marks in marks.items()
     }
 
 
@@ -185,21 +194,6 @@ def _any(turns: Iterable[Bits]) -> Bits:
     for bits in turns:
         union |= bits
     return union
-
-
-def _by_problem(
-    right_a: Sequence[Bits], right_b: Sequence[Bits], common: Sequence[Bits]
-) -> dict[tuple[int, int], int]:
-    """Return how many problems there are by (times right of a) - (times right of b) and times asked."""
-    problems = _any(common)
-    # Times right of a, plus times not right of b: the difference, moved up by the number of turns.
-    planes = _counted([*right_a, *(problems & ~bits for bits in right_b)])
-    counts = {
-        (value - len(right_b), times): bits.bit_count()
-        for times, asked_so_often in _split(_counted(common), problems).items()
-        for value, bits in _split(planes, asked_so_often).items()
-    }
-    return dict(sorted(counts.items()))
 
 
 def _counted(turns: Iterable[Bits]) -> list[Bits]:

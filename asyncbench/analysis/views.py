@@ -229,8 +229,8 @@ MOST_SHORT_BINS = 60  # from the first call to the last; longer runs have bins o
 MOST_BINS = 120  # likewise; longer nights have longer bins
 
 
-def _fitting(bins: Sequence[int], most: int) -> str:
-    return f"list_min(list_filter({list(bins)}::BIGINT[], lambda bin: span_ms < {1000 * most} * bin))"
+def _fitting(bins: Sequence[int], limit: int) -> str:
+    return f"list_min(list_filter({list(bins)}::BIGINT[], lambda bin: span_ms < {1000 * limit} * bin))"
 
 
 # seconds, of `span_ms`: as a sum over minutes takes it, and where calls may stand in finer bins
@@ -289,14 +289,14 @@ def add_tables(
         loaded: with the answers to a load.
     """
     for name, schema in SCHEMAS.items():
-        only = None if loaded else at_rest(name)
+        only = None if loaded else rest_filter(name)
         rows = partial(_batches, folder, snapshot, name, only)
-        connection.register(named(name), sources.of(coded_schema(schema, CODED), rows))
+        connection.register(named(name), sources.dataset(coded_schema(schema, CODED), rows))
     problems = partial(iter_problems, folder, batch_rows=ROWS_OF_TEXTS)
-    connection.register(named("problems"), sources.of(PROBLEMS, problems))
+    connection.register(named("problems"), sources.dataset(PROBLEMS, problems))
 
 
-def at_rest(name: str, wanted: pc.Expression | None = None) -> pc.Expression | None:
+def rest_filter(name: str, wanted: pc.Expression | None = None) -> pc.Expression | None:
     """Return a filter of a table that also leaves out answers to a load; calls are all counted."""
     if name not in ("trials", "grades"):
         return wanted
@@ -346,7 +346,7 @@ class Sources:
 
     refused: list[Exception] = field(default_factory=list)
 
-    def of(self, schema: pa.Schema, rows: Rows) -> ds.Dataset:
+    def dataset(self, schema: pa.Schema, rows: Rows) -> ds.Dataset:
         """Return a table that DuckDB can scan, as often as it likes."""
         return _Table(schema, partial(self._read, rows))
 

@@ -20,11 +20,11 @@ from asyncbench.analysis.anatomy.numbers import MOST_PROBLEMS, CarryBin, Group
 from asyncbench.analysis.cells import (
     PART_USD,
     Sums,
+    add_known_costs,
     cells_in,
     outcomes_of,
     repeats_of,
     summed,
-    with_known_parts,
 )
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.curves import GROUP, Curve, curves_by
@@ -101,7 +101,7 @@ def worth_of(cells: Iterable[Sums], by: tuple[str, ...]) -> tuple[Worth, ...]:
     """Return one `Worth` for each group of cells, sorted by the values of the group.
 
     Args:
-        cells: rows of the view `cells`, `with_known_parts`.
+        cells: rows of the view `cells`, `add_known_costs`.
         by: the columns, e.g. `GROUP` or `ENTRANT`.
     """
     worths = list[Worth]()
@@ -132,7 +132,7 @@ def asked_alike(cells: Iterable[Sums]) -> tuple[frozenset[Entrant], ...]:
     """Return groups of entrants that can be compared: each group was asked the same tasks and lengths.
 
     Args:
-        cells: rows of the view `cells`, `with_known_parts`.
+        cells: rows of the view `cells`, `add_known_costs`.
     """
     tasks_of = defaultdict[Entrant, set[tuple[object, ...]]](set)
     for row in cells:
@@ -369,7 +369,7 @@ def anatomy_of(views: FolderViews) -> AnatomyReport:
         StoreError: the results cannot be read.
         ProblemSetError: a folder's copy of the problems is damaged.
     """
-    by_group, cells = errors_in(views), with_known_parts(views, cells_in(views), CELL)
+    by_group, cells = errors_in(views), add_known_costs(views, cells_in(views), CELL)
     order = sort_entrants({entrant_of(group) for group in by_group}, views.manifest)
     groups = sorted(by_group, key=lambda group: (order.index(entrant_of(group)), group))
     worths = {worth.group: worth for worth in worth_of(cells, GROUP)}

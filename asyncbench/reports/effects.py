@@ -14,7 +14,7 @@ from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, names_of, sort_entrants
 from asyncbench.analysis.folder_report import FolderReport, NothingToShowError, no_trials
 from asyncbench.analysis.lost_trials import lost_notes
-from asyncbench.analysis.pairing import Marked, Marks, difference_interval, in_common, marked, pair
+from asyncbench.analysis.pairing import Marked, Marks, common_marks, difference_interval, marked, pair
 from asyncbench.analysis.served import note_of_simulated
 from asyncbench.analysis.views import counts_by
 from asyncbench.errors import ConfigError
@@ -203,7 +203,7 @@ def _lines(
     """Yield a line for each value: first of all models together, then of each model."""
     order = list(dict.fromkeys(value for values in groups.values() for value in values))
     marks = {
-        name: in_common({value: trials.marks[values[value]] for value in order if value in values})
+        name: common_marks({value: trials.marks[values[value]] for value in order if value in values})
         for name, values in groups.items()
     }
     whole = [name for name, values in groups.items() if len(values) == len(order)]

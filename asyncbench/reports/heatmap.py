@@ -286,7 +286,7 @@ def _squares(
             suite=suite,
             task=task,
             lengths=lengths,
-            value=METRICS[metric].of(sums).value,
+            value=METRICS[metric].measure(sums).value,
             **{name: sums[name] for name in ("trials", "correct", "independent")},
         )
 

@@ -9,6 +9,7 @@ from asyncbench.analysis.batch_use import OTHER_LATENCY, BatchUse, batch_notes, 
 from asyncbench.analysis.cells import (
     STOPPED_MARK,
     Value,
+    add_known_costs,
     cells_in,
     has_scores,
     keep_skips,
@@ -20,7 +21,6 @@ from asyncbench.analysis.cells import (
     stopped_note,
     stopped_sheet,
     summed,
-    with_known_parts,
 )
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, names_of, sort_entrants
@@ -177,7 +177,7 @@ def overview_of(views: FolderViews) -> Overview:
         for suite, tasks in suites.items():
             for task, trials in tasks.items():
                 plan.update({(*entrant, suite, None): trials, (*entrant, suite, task): trials})
-    rows = with_known_parts(views, views.rows(_LINES), (*ENTRANT, "suite"), (*ENTRANT, "suite", "task"))
+    rows = add_known_costs(views, views.rows(_LINES), (*ENTRANT, "suite"), (*ENTRANT, "suite", "task"))
     names = names_of(sort_entrants({(row["run"], row["model"], row["condition"]) for row in rows}, manifest))
     positions = {name: position for position, name in enumerate(names.values())}
     scores = _scores(views)

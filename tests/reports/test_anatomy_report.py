@@ -19,7 +19,7 @@ from asyncbench.analysis.anatomy.counts import (
     most_of_a_group,
 )
 from asyncbench.analysis.anatomy.numbers import CARRIES, carries_of
-from asyncbench.analysis.cells import METRICS, cells_in, with_known_parts
+from asyncbench.analysis.cells import METRICS, add_known_costs, cells_in
 from asyncbench.analysis.counting import counted
 from asyncbench.analysis.curves import GROUP
 from asyncbench.analysis.entrants import asked_in
@@ -263,7 +263,7 @@ def test_where_costs_are_unknown_a_right_answer_costs_at_least_what_is_known(pro
         for one, cost in zip(problems[1], costs, strict=False)
     ]
     cells = sql(folder := folder_of(tmp_path, results), "FROM cells")
-    (one,) = worth_of(counted(folder, lambda views: with_known_parts(views, cells_in(views), CELL)), ENTRANT)
+    (one,) = worth_of(counted(folder, lambda views: add_known_costs(views, cells_in(views), CELL)), ENTRANT)
     assert (one.accuracy.successes, one.all_priced) == (4, False)
     assert one.cost_per_correct_usd == pytest.approx(0.0005)
     assert one.cost_per_trial_usd == pytest.approx(0.001)  # a mean is that of trials whose cost is known
@@ -271,7 +271,7 @@ def test_where_costs_are_unknown_a_right_answer_costs_at_least_what_is_known(pro
         name: sum(filter(None, cells[name].to_pylist()))
         for name in ("cost_usd", "priced_correct", "trials", "priced")
     }
-    assert METRICS["cost_per_correct"].of(sums).value == pytest.approx(1)  # of 1,000
+    assert METRICS["cost_per_correct"].measure(sums).value == pytest.approx(1)  # of 1,000
     assert "≥ $0.0005" in counted(folder, anatomy_of).as_text(width=300)
 
 

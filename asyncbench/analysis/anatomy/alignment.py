@@ -146,11 +146,6 @@ def _end_missing(digits: Digits) -> Edits | None:
 # ── digits in their places ───────────────────────────────────────────────────────────────────
 
 
-def _same_size(digits: Digits) -> Edits | None:
-    """Return a number with another sign: every digit is the same."""
-    return column_edits(digits) if digits.true == digits.read else None
-
-
 def _one_column(digits: Digits) -> Edits:
     """Return one wrong column; what differs in higher ones is its carry."""
     edits = column_edits(digits)
@@ -176,10 +171,6 @@ def _run(digits: Digits) -> Edits | None:
         return placed
     fewest = fewest_edits(digits.true, digits.read)
     return fewest if 2 * cost_of(fewest) <= wrong else placed
-
-
-def _longer_or_shorter(digits: Digits) -> Edits:
-    return fewest_edits(digits.true, digits.read)
 
 
 def _point_moved(digits: Digits) -> Edits | None:
@@ -221,21 +212,19 @@ def _surrounded(digits: Digits) -> Edits | None:
     ]
 
 
-def _letters(digits: Digits) -> Edits | None:
-    return column_edits(digits) if len(digits.true) == len(digits.read) else None
-
-
 _carried: Final = partial(column_edits, off="carry")
 _ENDS_AND_SLIPS: Final[Mapping[str, Explanation]] = {
     **dict.fromkeys(("leading_missing", "trailing_missing"), _end_missing),
     **dict.fromkeys(("neighbours_swapped", "two_swapped", "one_doubled", "one_dropped"), _slipped),
     **dict.fromkeys(("one_replaced", "one_added"), _slipped),
     **{f"{where}_digits_wrong": _run for where in ("first", "last", "middle", "scattered")},
-    **dict.fromkeys(("digits_missing", "digits_extra"), _longer_or_shorter),
+    **dict.fromkeys(
+        ("digits_missing", "digits_extra"), lambda digits: fewest_edits(digits.true, digits.read)
+    ),
 }
 _OF_NUMBERS: Final[Mapping[str, Explanation]] = {
     **_ENDS_AND_SLIPS,
-    "sign": _same_size,
+    "sign": lambda digits: column_edits(digits) if digits.true == digits.read else None,
     "reversed": _reversed,
     **dict.fromkeys(("point_moved", "exponent_off"), _point_moved),
     "carries_ignored": _carry_edits,
@@ -246,7 +235,7 @@ _OF_NUMBERS: Final[Mapping[str, Explanation]] = {
 _OF_TEXTS: Final[Mapping[str, Explanation]] = {
     **_ENDS_AND_SLIPS,
     "reversed": partial(column_edits, off="swapped"),
-    "case": _letters,
+    "case": lambda digits: column_edits(digits) if len(digits.true) == len(digits.read) else None,
     **dict.fromkeys(("decorated", "prose"), _surrounded),
 }
 
@@ -284,7 +273,14 @@ def aligned(
         right: whether the answer counts as right, so that nothing in it is to be marked.
     """
     if expected == answer or len(expected) + len(answer) > MOST_ALIGNED:
-        return list(_merged(_common_ends(expected, answer)))
+        front, back = common_ends(expected, answer)
+        last, end = len(expected) - back, len(answer) - back
+        ends_and_middle = [
+            ("same", expected[:front], answer[:front]),
+            ("replaced", expected[front:last], answer[front:end]),
+            ("same", expected[last:], answer[end:]),
+        ]
+        return list(_merged(ends_and_middle))
     if right:
         return list(_merged(_right_parts(expected, answer)))
 
@@ -306,14 +302,6 @@ def _right_parts(true: str, read: str) -> list[Part]:
     right, answer = _written(true), _written(read)
     parts = list(_number_parts(right, answer, _NO_ERROR)) if right and answer else []
     return parts if parts and all(op == "same" for op, _, _ in parts) else [("same", true, read)]
-
-
-def _common_ends(true: str, read: str) -> Iterator[Part]:
-    front, back = common_ends(true, read)
-    last, end = len(true) - back, len(read) - back
-    yield "same", true[:front], read[:front]
-    yield "replaced", true[front:last], read[front:end]
-    yield "same", true[last:], read[end:]
 
 
 def _text_parts(true: str, read: str, error: Error) -> Iterator[Part]:

@@ -42,7 +42,7 @@ def heat_rows(views: FolderViews) -> list[Row]:
             "values": {
                 name: [measured.value, measured.low, measured.high, measured.trials]
                 for name, metric in METRICS.items()
-                if (measured := metric.of(sums)).value is not None
+                if (measured := metric.measure(sums)).value is not None
             },
         }
         for (kind, entrant), sums in sorted(summed(placed_cells(views), ("kind", "asked")).items())
@@ -72,7 +72,7 @@ def length_rows(views: FolderViews) -> list[Row]:
             "trials": accuracy.trials,
         }
         for (kind, entrant, span, in_range), sums in sorted(by_bin.items())
-        for accuracy in (METRICS["accuracy"].of(sums),)
+        for accuracy in (METRICS["accuracy"].measure(sums),)
     ]
 
 

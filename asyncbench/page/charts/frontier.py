@@ -117,8 +117,8 @@ def _frontier(cells: Cells, against: str) -> list[Row]:
     compared = (cell for cell in cells if cell["asked"] in entrants and cell["kind"] in common)
     rows = list[Row]()
     for (entrant,), sums in sorted(summed(compared, ("asked",)).items(), key=itemgetter(0)):
-        if (x := METRICS[against].of(sums).value) is not None:
-            accuracy = METRICS["accuracy"].of(sums)
+        if (x := METRICS[against].measure(sums).value) is not None:
+            accuracy = METRICS["accuracy"].measure(sums)
             shares = {name: getattr(accuracy, name) for name in ("value", "low", "high", "trials")}
             rows.append({"asked": entrant, "x": x, **shares})
     ahead = undominated([(row["x"], row["value"]) for row in rows])
@@ -133,7 +133,7 @@ def _kinds_of_measured(cells: Cells, against: str) -> KindsByEntrant:
     return {
         entrant: kinds[entrant]
         for (entrant,), sums in sorted(summed(cells, ("asked",)).items(), key=itemgetter(0))
-        if sums["trials"] > sums["failed"] and METRICS[against].of(sums).value is not None
+        if sums["trials"] > sums["failed"] and METRICS[against].measure(sums).value is not None
     }
 
 

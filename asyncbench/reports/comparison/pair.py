@@ -293,12 +293,12 @@ def _compared(
     examples: int | None,
 ) -> Compared:
     """Compare the trials of the entrants `A` and `B`."""
-    within = marked_trials.of(suite=suite, task=task)
+    within = marked_trials.problems_of(suite=suite, task=task)
     if not within:
         choices = ", ".join(sorted("/".join(key) for key in marked_trials.tasks))
         asked_for = "/".join(filter(None, (suite, task)))
         raise ConfigError(f"neither model was asked {asked_for}. Choose one of: {choices}")
-    a, b = (marked_trials.marks.get(who, Marks(asked=(), right=())).within(within) for who in (A, B))
+    a, b = (marked_trials.marks.get(who, Marks(asked=(), right=())).restrict(within) for who in (A, B))
 
     # Of the problems that one alone got right, show the shortest of each task, then the next of each.
     only, chosen = list[list[str]](), list[list[str]]()
@@ -361,13 +361,13 @@ def _rows(marks: Marked, within: Bits, a: Marks, b: Marks) -> Iterator[Compariso
     by_suite = rows_by(tasks.items(), lambda entry: entry[0][0])
     for suite, entries in by_suite.items():
         if len(by_suite) > 1:
-            groups.append((suite, None, marks.of(suite=suite) & within))
+            groups.append((suite, None, marks.problems_of(suite=suite) & within))
         if len(entries) > 1:
             groups += [(suite, task, problems) for (_, task), problems in entries]
 
     rows = list[ComparisonRow]()
     for suite_name, task_name, problems in groups:
-        first, second = a.within(problems), b.within(problems)
+        first, second = a.restrict(problems), b.restrict(problems)
         models = pair(first, second)
         power = smallest_detectable(models.problems, models.discordant_share) if models.trials else None
         row = ComparisonRow(

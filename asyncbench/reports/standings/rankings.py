@@ -12,7 +12,7 @@ from itertools import combinations
 from operator import or_
 from typing import Any, Final
 
-from asyncbench.analysis.cells import Value, cells_in, mean_score, outcomes_of, summed, with_known_parts
+from asyncbench.analysis.cells import Value, add_known_costs, cells_in, mean_score, outcomes_of, summed
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.curves import GROUP, Curve, Hardest, curves_by, hardest_at
 from asyncbench.analysis.entrants import Entrant, finest, names_of, sort_entrants
@@ -185,9 +185,11 @@ def _groups(
         done: the problems of each that were asked or are skipped by a rule; the latter do not count as
         missing. suite: only problems of this suite; None: of all.
     """
-    universe = trials.of(suite=suite)
-    by_suite = [trials.of(suite=its) for its in {its for its, _ in trials.tasks if suite in (None, its)}]
-    marks_of = {entrant: trials.marks[entrant].within(universe) for entrant in entrants}
+    universe = trials.problems_of(suite=suite)
+    by_suite = [
+        trials.problems_of(suite=its) for its in {its for its, _ in trials.tasks if suite in (None, its)}
+    ]
+    marks_of = {entrant: trials.marks[entrant].restrict(universe) for entrant in entrants}
     sizes = {
         entrant: marks.trials + (done[entrant] & universe & ~marks.problems).bit_count()
         for entrant, marks in marks_of.items()
@@ -245,7 +247,7 @@ def _comparable_groups(
             alike[frozenset(sizes)].append(group)
         else:
             alike[group].append(group)
-    universe = trials.of(suite=suite)
+    universe = trials.problems_of(suite=suite)
     for together in alike.values():
         problems_done = [done[group.members[0]] & universe for group in together]
         shared = [
@@ -354,7 +356,7 @@ class _Counts:
         self._views = views
         cells = cells_in(views, answers=ANSWERS) if formats else views.rows(counts_by(ANSWERS, CELL))
         self._sums = summed([*cells, *(cell | {"suite": None} for cell in cells)], _SUITES)
-        for row in with_known_parts(views, views.rows(_SUMS), ENTRANT, _SUITES):
+        for row in add_known_costs(views, views.rows(_SUMS), ENTRANT, _SUITES):
             self._sums[tuple(row[name] for name in _SUITES)] |= row
         self._digits = _digits(cells)
 
@@ -362,7 +364,7 @@ class _Counts:
         """Return the problems that an entrant was asked, by their kind."""
         marks = marks_in(self._views).marks[entrant]
         asked = {
-            (kind, length): marks.within(bits).by_problem()
+            (kind, length): marks.restrict(bits).problem_counts()
             for kind, lengths in kind_bits(self._views).items()
             for length, bits in lengths.items()
             if suite in (None, kind[0])
@@ -413,7 +415,7 @@ class _Counts:
 
 def _repeated(marks: Marks) -> tuple[int, float | None, float | None]:
     """Return how often each problem was asked, and the shares of problems right at least once and always."""
-    problems = marks.by_problem()
+    problems = marks.problem_counts()
     times_asked = {times for _, times in problems}
     if len(times_asked) != 1 or (repeats := times_asked.pop()) == 1:
         return 1, None, None
@@ -430,7 +432,7 @@ def share_of(marks: Marks) -> tuple[float, tuple[float, float]]:
     if len(list(filter(None, marks.asked))) == 1:
         once = Proportion(successes=marks.correct, trials=marks.trials)
         return once.share or 0.0, once.interval or (0.0, 1.0)
-    repeated = clustered(marks.by_problem())
+    repeated = clustered(marks.problem_counts())
     return repeated.share or 0.0, repeated.interval or (0.0, 1.0)
 
 

@@ -12,7 +12,7 @@ from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Entrant, KindKey
 from asyncbench.analysis.folder_report import FolderReport, no_trials
 from asyncbench.analysis.lost_trials import lost_notes
-from asyncbench.analysis.pairing import Bits, Marked, in_common, kind_bits, marks_in
+from asyncbench.analysis.pairing import Bits, Marked, common_marks, kind_bits, marks_in
 from asyncbench.analysis.served import note_of_simulated
 from asyncbench.reports.outgraded import outgraded_in
 from asyncbench.reports.standings.rankings import (
@@ -251,16 +251,18 @@ def _kind_ranking(ranking: Ranking, kind: KindKey, lengths: Lengths, trials: Mar
     """Return a ranking on the problems of a kind; None: not every entrant was asked some."""
     entrants = {line.name: (line.run, line.model, line.condition) for line in ranking.lines}
     bits = reduce(or_, lengths.values())
-    marks = {name: trials.marks[entrant].within(bits) for name, entrant in entrants.items()}
+    marks = {name: trials.marks[entrant].restrict(bits) for name, entrant in entrants.items()}
     if ranking.paired:
-        marks = in_common(marks)
+        marks = common_marks(marks)
     if not all(answers.trials for answers in marks.values()):
         return None
 
     by_length = {}
     if not ranking.paired:
         for name, answers in marks.items():
-            by_length[name] = {length: answers.within(bits).by_problem() for length, bits in lengths.items()}
+            by_length[name] = {
+                length: answers.restrict(bits).problem_counts() for length, bits in lengths.items()
+            }
     best_first, ties, _ = placed(marks, by_length or None)
     lines = []
     for name in best_first:

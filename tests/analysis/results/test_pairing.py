@@ -72,7 +72,7 @@ def test_repeats_are_counted_by_problem(a):
     for n in {n for n, _ in a}:
         own = [a[n, turn] for turn in range(TURNS) if (n, turn) in a]
         expected[sum(own), len(own)] += 1
-    assert marks(a).by_problem() == expected
+    assert marks(a).problem_counts() == expected
 
 
 @given(st.sets(st.integers(min_value=0, max_value=200)))
@@ -83,7 +83,7 @@ def test_bits_tell_their_places(found):
 def test_problems_outside_are_left_out():
     every = marks(dict.fromkeys(CELLS, True))
     assert pair(every, every, within=0b11).trials == 2 * TURNS
-    assert every.within(0b101).problems == 0b101
+    assert every.restrict(0b101).problems == 0b101
 
 
 def test_those_who_were_asked_nothing_have_nothing_in_common():
@@ -100,7 +100,7 @@ def test_marks_are_the_trials_of_each_by_problem(folder):
     found = counted(folder, marked)
     a, c = (found.marks["night", model, "plain"] for model in ("a/b", "c"))
     assert (a.trials, a.correct, c.trials, c.correct) == (2, 1, 1, 1)
-    assert [len(found.problem_ids), found.of().bit_count()] == [2, 2]
+    assert [len(found.problem_ids), found.problems_of().bit_count()] == [2, 2]
     assert (a.right, a.asked) == (c.right, (0b11,))
 
 

@@ -62,8 +62,8 @@ COUNTED = cell(
 def test_a_metric_is_a_quotient_of_sums_over_the_cells(metric, value):
     halves = [{**COUNTED, **{name: n / 2 for name, n in COUNTED.items() if isinstance(n, int | float)}}] * 2
     ((_, sums),) = summed(halves, ("model",)).items()
-    assert METRICS[metric].of(sums).value == pytest.approx(value)
-    assert METRICS[metric].of(COUNTED).value == pytest.approx(value)
+    assert METRICS[metric].measure(sums).value == pytest.approx(value)
+    assert METRICS[metric].measure(COUNTED).value == pytest.approx(value)
 
 
 def test_every_metric_has_its_case_above():
@@ -71,14 +71,14 @@ def test_every_metric_has_its_case_above():
 
 
 def test_a_metric_of_nothing_known_is_unknown():
-    assert {metric.of(cell()).value for metric in METRICS.values()} == {None}
+    assert {metric.measure(cell()).value for metric in METRICS.values()} == {None}
 
 
 def test_shares_of_trials_have_wilson_intervals_and_digits_have_none():
-    found = METRICS["of_answered"].of(COUNTED)
+    found = METRICS["of_answered"].measure(COUNTED)
     assert (found.low, found.high) == Proportion(successes=60, trials=80).interval
     assert found.trials == 80
-    assert METRICS["digits"].of(COUNTED).low is None
+    assert METRICS["digits"].measure(COUNTED).low is None
 
 
 # ── rows ─────────────────────────────────────────────────────────────────────────────────────
@@ -93,7 +93,7 @@ def test_a_number_never_makes_a_name_that_is_another():
 def test_where_repeats_differ_each_trial_counts_by_its_own():
     made = [marked(correct=5, trials=10), marked(correct=15, trials=30, independent=10.0, length=2)]
     ((_, sums),) = summed(made, ("model",)).items()
-    found = METRICS["accuracy"].of(sums)
+    found = METRICS["accuracy"].measure(sums)
     assert (found.low, found.high) == Proportion(successes=10, trials=20).interval
 
 
