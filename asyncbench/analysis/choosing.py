@@ -180,24 +180,27 @@ def raw(table: str, n: int) -> str:
     return f"raw_{table}_{n}"
 
 
-def add_chosen(connection: "duckdb.DuckDBPyConnection", choice: Chosen, given: Names | None = None) -> Names:
+def add_chosen(
+    connection: "duckdb.DuckDBPyConnection", choice: Chosen, model_names: Names | None = None
+) -> Names:
     """Make the views of chosen trials, given all tables of each folder; return what models are called.
 
     In views of several folders the column `folder` comes first, and a trial_id begins with it: two folders
-    may hold the same trial. A model or lane that several have is named with its folder, or as in `given`.
+    may hold the same trial. A model or lane that several have is named with its folder, or as in
+    `model_names`.
 
     Raises:
         ConfigError: a filter is wrong, or leaves nothing.
     """
-    naming = choice.several and given is None
+    naming = choice.several and model_names is None
     here = _named_in(connection, choice, "model", _MODELS) if naming or choice.models else {}
-    names = given or {}
+    names = model_names or {}
     if naming:
         lanes = _named_in(connection, choice, "lane", ("lanes",))
         names = _distinct_names({label: here[label] | lanes[label] for label in here})
     models = set[str]().union(*here.values())
     _check_names(connection, choice, models)
-    wanted = _wanted(choice, models)
+    wanted = _row_filters(choice, models)
     _view(connection, choice, names, "problems", wanted["problems"])
     condition = _condition(connection, choice)
     with explaining_where(choice.where):  # an aggregate, or a parameter, is only found out here
@@ -214,7 +217,7 @@ def add_chosen(connection: "duckdb.DuckDBPyConnection", choice: Chosen, given: N
     return names
 
 
-def _wanted(choice: Chosen, models: Collection[str]) -> dict[str, str]:
+def _row_filters(choice: Chosen, models: Collection[str]) -> dict[str, str]:
     """Return which rows of each table are wanted, as SQL; that of `where` comes on top."""
     filters = {"suite": choice.suite, "task": choice.task}
     alike = [f"{name} = {quoted(value)}" for name, value in filters.items() if value is not None]
@@ -245,20 +248,22 @@ def _view(
     """Make one view of the rows that are wanted, those of each folder as `names` has its models."""
     columns = SCHEMAS[table].names if table in SCHEMAS else ()
     selects = [
-        f"SELECT * {_replaced(choice, names, label, columns)} FROM "  # noqa: S608  our words, quoted names
+        f"SELECT * {_replace_clause(choice, names, label, columns)} FROM "  # noqa: S608  our words, quoted names
         + (f"chosen_{n}" if table == "trials" else f"({_rows(choice, table, n, wanted)})")
         for n, label in enumerate(choice.labels)
     ]
     connection.execute(f"CREATE VIEW {table} AS {' UNION ALL '.join(selects)}")
 
 
-def _replaced(choice: Chosen, names: Names, label: str, columns: Collection[str]) -> str:
+def _replace_clause(choice: Chosen, names: Names, label: str, columns: Collection[str]) -> str:
     """Return what becomes of columns whose values several folders may have."""
     if not choice.several:
         return ""
     replacements = {"trial_id": "folder || '/' || trial_id"} if "trial_id" in columns else {}
     for column in {"model", "lane"} & {*columns}:
-        changed = {alias: name for (its, alias), name in names.items() if its == label and name != alias}
+        changed = {
+            alias: name for (folder, alias), name in names.items() if folder == label and name != alias
+        }
         cases = "".join(f" WHEN {quoted(alias)} THEN {quoted(name)}" for alias, name in changed.items())
         if cases:
             replacements[column] = f"CASE {column}{cases} ELSE {column} END"
@@ -314,11 +319,11 @@ def _check_names(connection: "duckdb.DuckDBPyConnection", choice: Chosen, models
         wanted = {value for value in values if value is not None}
         if not wanted:
             continue
-        there = models
+        available = models
         if option != "models":
-            there = set[str]().union(*_named_in(connection, choice, option, ("trials",)).values())
-        if unknown := sorted(wanted - {*there}):
-            listed = ", ".join(sorted(there)) or "none"
+            available = set[str]().union(*_named_in(connection, choice, option, ("trials",)).values())
+        if unknown := sorted(wanted - {*available}):
+            listed = ", ".join(sorted(available)) or "none"
             raise ConfigError(
                 f"--{option} {', '.join(unknown)}: {choice} has no trial of it. It has: {listed}."
             )

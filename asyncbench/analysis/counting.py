@@ -221,14 +221,14 @@ def counted(folder: Folders, count: Callable[[FolderViews], T]) -> T:
 
 @contextmanager
 def open_views(
-    folder: Folders, *snapshots: Snapshot, given: Names | None = None, keeps: bool = False
+    folder: Folders, *snapshots: Snapshot, model_names: Names | None = None, keeps: bool = False
 ) -> Iterator[FolderViews]:
     """Open the views of folders as snapshots have them; from then on DuckDB gets no file and no setting.
 
     Args:
         folder: the folders.
         snapshots: of each.
-        given: what models are called, where the snapshots do not hold enough to tell.
+        model_names: what models are called, where the snapshots do not hold enough to tell.
         keeps: whether a large folder keeps what is counted, as the snapshots hold all of it.
 
     Raises:
@@ -242,7 +242,7 @@ def open_views(
         if not choice.plain:
             connection = connector.connection()
             with sources.telling():
-                names = {**add_chosen(connection, choice, given)}
+                names = {**add_chosen(connection, choice, model_names)}
         with explaining_where(choice.where):  # it may fail on some rows
             yield FolderViews(
                 connector=connector,

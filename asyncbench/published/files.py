@@ -58,9 +58,9 @@ def check_folder(path: Path) -> None:
     Raises:
         ConfigError: so it is, and names that file; or the path is an address.
     """
-    there = next(folder for folder in (path, *local(path).absolute().parents) if lexists(folder))
-    if not isdir(there):
-        raise ConfigError(f"{there} is not a folder. Name a folder, or a new one.")
+    existing = next(folder for folder in (path, *local(path).absolute().parents) if lexists(folder))
+    if not isdir(existing):
+        raise ConfigError(f"{existing} is not a folder. Name a folder, or a new one.")
 
 
 def run_of(path: Path, ending: str) -> str:
@@ -132,10 +132,10 @@ class RecordedRun:
     planned: Planned
 
 
-def counted(asked: Iterable[tuple[Model, Condition, Draft]]) -> Planned:
-    """Return the plan of files that say nothing of one: what they hold."""
+def counted(trials: Iterable[tuple[Model, Condition, Draft]]) -> Planned:
+    """Return a plan for files without one: the number of trials that they hold."""
     planned: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
-    for model, condition, draft in asked:
+    for model, condition, draft in trials:
         tasks = planned.setdefault(model.alias, {}).setdefault(condition.name, {}).setdefault(draft.suite, {})
         tasks[draft.task] = tasks.get(draft.task, 0) + 1
     return planned

@@ -258,9 +258,9 @@ def import_files(
     """
     chosen = format_named(form)
     chosen.reader(plan)  # which refuses a plan before any file is looked at
-    folder, sweep, there = folder_for(out)
+    folder, sweep, exists = folder_for(out)
     paths = _paths([local(file) for file in files], chosen.ending, chosen.summaries)
-    recordings = _once_usable(chosen.runs_in(paths, plan), there=there)
+    recordings = _once_usable(chosen.runs_in(paths, plan), exists=exists)
     runs: list[ImportedRun] = []
     with Store.open(folder, sweep=sweep, imported=True) as store:
         keeper = Keeper(store, form)
@@ -281,12 +281,12 @@ def folder_for(out: PathLike[str] | str) -> tuple[Path, str, bool]:
         StoreError: it cannot be read.
     """
     folder = local(out).resolve()
-    there = is_results_folder(folder)
-    sweep = str(read_manifest(folder)["sweep"]) if there else folder.name
+    exists = is_results_folder(folder)
+    sweep = str(read_manifest(folder)["sweep"]) if exists else folder.name
     check_folder(folder)
     with storing(folder):
         check_owner(folder, sweep=sweep, imported=True)
-    return folder, sweep, there
+    return folder, sweep, exists
 
 
 def _paths(paths: Sequence[Path], ending: str, summaries: Container[str]) -> list[Path]:
@@ -318,16 +318,16 @@ def _paths(paths: Sequence[Path], ending: str, summaries: Container[str]) -> lis
     return list(runs.values())
 
 
-def _once_usable(recordings: Iterator[RecordedRun], *, there: bool) -> Iterator[RecordedRun]:
+def _once_usable(recordings: Iterator[RecordedRun], *, exists: bool) -> Iterator[RecordedRun]:
     """Return all recordings, once one of them holds something to write.
 
-    Those before it, which hold no trials, have waited for it. In a folder that is `there`, bad lines are
+    Those before it, which hold no trials, have waited for it. In a folder that `exists`, bad lines are
     something to write as well: that they were left out.
     """
     waiting: list[RecordedRun] = []
     for recording in recordings:
         waiting.append(recording)
-        if recording.trials or (there and recording.left_out):
+        if recording.trials or (exists and recording.left_out):
             return chain(iter(waiting), recordings)  # the iterator lets go of them, the list would not
     left_out = (complaint for recording in waiting for complaint in recording.left_out)
     raise ConfigError(f"Nothing can be imported: {next(left_out, 'the files have no trials')}")

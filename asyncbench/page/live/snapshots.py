@@ -164,7 +164,7 @@ class LiveSnapshot:
 
         if len(self._problems) > MOST_PROBLEMS:
             self._problems = {}
-        with open_views(Chosen(paths=self.memory.chosen.paths), *few, given=self.names) as views:
+        with open_views(Chosen(paths=self.memory.chosen.paths), *few, model_names=self.names) as views:
             views.made[asked_in.__name__] = self.roster  # not the entrants of these few trials
             views.made[PROBLEMS] = self._problems
             names = {part: dict(zip(rows[part], ids[part], strict=True)) for part in rows}

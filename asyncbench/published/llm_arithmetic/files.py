@@ -221,11 +221,24 @@ def _recorded(line: bytes, *, plan: Plan) -> Recorded:
     failed = flag(fields, "failed_to_get_reply")
     padding = None if fields.get("extra_context") is None else whole(fields, "extra_context")
     accounting = {key: fields[key] for key in ACCOUNTING if key in fields}  # its keys tell its generation
+    draft = _draft(fields, plan)
+    model = model_of(fields, simulated=flag(fields, "simulated"))
+
+    # A failed call has tokens, too, but no reply.
+    tokens = inner(fields, "tokens")
+    with field_errors("tokens"):
+        prompt, completion = (whole(tokens, key) for key in TOKENS)
+    reply = None
+    if not failed:
+        reply_text = "" if required(fields, "raw_response") is None else text(fields, "raw_response")
+        usage = Usage(input_tokens=prompt, output_tokens=completion)
+        reply = Reply(text=reply_text, usage=usage, http_status=None)
+
     return Recorded(
-        draft=_draft(fields, plan),
-        model=model_of(fields, simulated=flag(fields, "simulated")),
+        draft=draft,
+        model=model,
         condition=_padded(padding),
-        reply=_reply(fields, failed=failed),
+        reply=reply,
         attempts=1 if fields.get("attempts") is None else whole(fields, "attempts", least=1),
         cost_usd=None if fields.get("cost") is None else number(fields, "cost"),
         accounting=accounting | {"tokens": {key: fields["tokens"][key] for key in TOKENS}},
@@ -265,16 +278,6 @@ def _operand_text(value: object, key: str, task: str) -> str:
     return str(value)
 
 
-def _reply(fields: Fields, *, failed: bool) -> Reply | None:
-    tokens = inner(fields, "tokens")
-    with field_errors("tokens"):
-        prompt, completion = (whole(tokens, key) for key in TOKENS)
-    if failed:
-        return None
-    reply = "" if required(fields, "raw_response") is None else text(fields, "raw_response")
-    return Reply(text=reply, usage=Usage(input_tokens=prompt, output_tokens=completion), http_status=None)
-
-
 def _time(written: str) -> float:
     """Return when it was, UTC, seconds since 1970; a time without a zone is UTC."""
     try:
@@ -312,6 +315,21 @@ def notes(rows: list[Row]) -> list[str]:
 
 
 def _line(row: Row) -> Row:
+    # What was counted, as it was recorded; of a trial that we asked: a failed one has 0.
+    recorded, failed = row["accounting"], row["failed"]
+    accounting: Row
+    if recorded is not None:
+        accounting = {**recorded, "tokens": {key: recorded["tokens"][key] for key in TOKENS}}
+    else:
+        tokens = [0 if failed else row[name] or 0 for name in ("input_tokens", "output_tokens")]
+        accounting = {
+            "tokens": dict(zip(TOKENS, tokens, strict=True)),
+            "cost": 0.0 if failed else row["cost_usd"] or 0.0,
+            "attempts": row["attempts"],
+            "failed_to_get_reply": failed,
+            "extra_context": _padding(row["asked"]),
+        }
+
     number = str if ARITHMETIC_TASKS[row["task"]].operand_places else int
     fields = {
         "model": row["model"],
@@ -325,24 +343,9 @@ def _line(row: Row) -> Row:
         "error": row["abs_error"],
         "timestamp": f"{row['finished_at']:%Y-%m-%dT%H:%M:%S.%f}Z",
         "simulated": True,
-        **_accounting(row),
+        **accounting,
     }
     return {key: fields[key] for key in KEYS if key in fields and (key != "simulated" or row["simulated"])}
-
-
-def _accounting(row: Row) -> Row:
-    """Return what was counted, as it was recorded; of a trial that we asked: a failed one has 0."""
-    recorded, failed = row["accounting"], row["failed"]
-    if recorded is not None:
-        return {**recorded, "tokens": {key: recorded["tokens"][key] for key in TOKENS}}
-    tokens = [0 if failed else row[name] or 0 for name in ("input_tokens", "output_tokens")]
-    return {
-        "tokens": dict(zip(TOKENS, tokens, strict=True)),
-        "cost": 0.0 if failed else row["cost_usd"] or 0.0,
-        "attempts": row["attempts"],
-        "failed_to_get_reply": failed,
-        "extra_context": _padding(row["asked"]),
-    }
 
 
 def _padding(condition: Row) -> int:

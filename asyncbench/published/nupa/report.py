@@ -300,7 +300,10 @@ def compare_with_printed(lines: Sequence[TaskLine], tables: Iterable[pa.Table]) 
     """
     groups = entrant_lines(lines)
     names = names_of(groups)
-    folder_lines = {names[entrant]: {line.task.kind: line for line in its} for entrant, its in groups.items()}
+    folder_lines = {
+        names[entrant]: {line.task.kind: line for line in model_lines}
+        for entrant, model_lines in groups.items()
+    }
     kinds = list(dict.fromkeys(line.task.kind for line in lines))
     *of_digits, by_range = tables
     for (figure, title), table in zip(DIGITS.values(), of_digits, strict=True):

@@ -240,8 +240,8 @@ class EvalLog:
             *entrant, suite = self.key
             tasks = planned(self.manifest).get(tuple(entrant), {}).get(suite, {})  # type: ignore[arg-type]  # three
             wanted = _wanted(dict(zip(OF_A_LOG, self.key, strict=True)))
-            asked = sum(tasks.values()) - len(read_skipped(self.folder, ["trial_id"], wanted))
-            header = LogHeader(row=last, counts=counts, manifest=self.manifest, planned=asked)
+            planned_trials = sum(tasks.values()) - len(read_skipped(self.folder, ["trial_id"], wanted))
+            header = LogHeader(row=last, counts=counts, manifest=self.manifest, planned=planned_trials)
             _copy(log, "summaries.json", iter(partial(summaries.read, 1 << 20), b""))
             _copy(log, "reductions.json", header.reductions())
             _add(log, "_journal/start.json", encode_json(header.start()))
