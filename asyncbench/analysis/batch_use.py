@@ -21,7 +21,7 @@ def batch_uses(views: FolderViews) -> list[dict[str, Any]]:
 
 
 def batch_notes(uses: Iterable[BatchUse], then: str) -> list[str]:
-    """Return who was asked in batches as a sentence, and what that means; none where nobody was.
+    """Return a sentence on which models were asked in batches and what that means; none without any.
 
     Args:
         uses: of the models of a folder.

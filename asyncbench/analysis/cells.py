@@ -201,10 +201,10 @@ OF_GRADES: Final = [name for name, metric in METRICS.items() if _JUDGED & {*metr
 
 
 def check_metric(name: str) -> None:
-    """Refuse a metric that there is not.
+    """Refuse the name of a metric that does not exist.
 
     Raises:
-        ConfigError: so it is.
+        ConfigError: no metric has this name.
     """
     if name not in METRICS:
         raise ConfigError(f"no metric {name!r}. Choose one of: {', '.join(METRICS)}")
@@ -276,7 +276,7 @@ def repeats_of(cells: Sequence[Sums]) -> float:
 
 
 def has_scores(views: FolderViews) -> bool:
-    """Return whether a grader of somebody's own gave any reply a score."""
+    """Return whether any grader that a user wrote gave a reply a score."""
     return bool(views.rows("SELECT count(score) AS scored FROM grades")[0]["scored"])
 
 

@@ -111,7 +111,7 @@ class Chosen:
 
     @property
     def partly(self) -> bool:
-        """True if only some trials of a model count: nobody knows how many of them were planned."""
+        """True if only some trials of a model count; how many of those were planned is not known."""
         return {self.suite, self.task, self.where} != {None}
 
     @property
@@ -304,7 +304,7 @@ def _distinct_names(by_folder: Mapping[str, Collection[str]]) -> Names:
     for label, names in by_folder.items():
         for name in names:
             called = name if times[name] == 1 else f"{name} in {label}"
-            while called != name and called in times:  # somebody is called just so
+            while called != name and called in times:  # another model has this name
                 called += "'"
             distinct[label, name] = called
     return distinct

@@ -101,7 +101,7 @@ class FolderViews(NamedTables):
         return self.manifest_of(*self.chosen.labels)
 
     def manifest_of(self, *labels: str) -> Manifest:
-        """Return the same of some of the folders."""
+        """Return the joined manifests of the folders with these labels."""
         if self.chosen.plain:
             return read_manifest(self.chosen.paths[0])
         paths = self.chosen.labels
@@ -125,7 +125,7 @@ class FolderViews(NamedTables):
         """The calls without an end: in flight, or lost when no run is going; no view has them."""
         every = (sent for snapshot in self.snapshots for sent in snapshot.unfinished.sent.values())
         if self.chosen.partly:
-            return ()  # nobody knows of which trials they are
+            return ()  # it is not known whether their trials are among the chosen ones
         return tuple(sent for sent in every if sent.model in (self.chosen.models or (sent.model,)))
 
     def read(self, name: str, columns: Sequence[str]) -> pa.Table:

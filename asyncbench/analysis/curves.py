@@ -286,7 +286,11 @@ def _state(points: Sequence[Point]) -> CurveState:
 
 
 TASK: Final = (*ENTRANT, "suite", "task")
-GROUP: Final = (*TASK, "variant", "representation")  # a curve over unlike numbers is nobody's curve
+GROUP: Final = (
+    *TASK,
+    "variant",
+    "representation",
+)  # one curve over unlike numbers would describe none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +306,7 @@ class Hardest:
         return f"{self.length}{self._task()}"
 
     def brief(self) -> str:
-        """Return the same without limits: `4.7 digits (int_mul)`, `10 digits or more`."""
+        """Return the length without its limits: `4.7 digits (int_mul)`, `10 digits or more`."""
         if self.length.bound == "above":
             return f"{self.length.longest:g} digits or more"
         task = self._task().strip()
@@ -313,7 +317,7 @@ class Hardest:
 
 
 def hardest(lengths: Mapping[str, Length]) -> Hardest | None:
-    """Return the least of these lengths, by task; None where none is told. Of equals the first by name."""
+    """Return the least of these lengths, by task; None where none is known. Of equals the first by name."""
     ranks = {task: rank for task, length in lengths.items() if (rank := _rank(length)) is not None}
     if not ranks:
         return None
@@ -322,7 +326,10 @@ def hardest(lengths: Mapping[str, Length]) -> Hardest | None:
 
 
 def hardest_at(share: float, curves: Mapping[str, Curve]) -> Hardest | None:
-    """Return the same of curves by task; limits, which take time, are those of the hardest alone."""
+    """Return the task whose curve reaches a share at the least length.
+
+    Limits take time, so they are computed for this task alone.
+    """
     least = hardest({task: curve.length_at(share, limits=False) for task, curve in curves.items()})
     return least and replace(least, length=curves[least.task].length_at(share))
 

@@ -32,7 +32,7 @@ FEW_BYTES: Final = 1_000_000  # of rows made in Python that a kept result may be
 
 @dataclass(slots=True, eq=False)
 class Connector:
-    """Makes the connection to DuckDB once somebody asks for it: it takes longer than to read a few rows."""
+    """Makes the connection to DuckDB when it is first needed: that takes longer than reading a few rows."""
 
     make: Callable[[], "duckdb.DuckDBPyConnection"]
     made: "duckdb.DuckDBPyConnection | None" = None
@@ -57,7 +57,7 @@ class NamedTables:
     sources: Sources
     counts: KeptCounts
     options: object = ()  # which trials of the folder count
-    # name of a table → what it is made of; None: nobody can tell
+    # name of a table → what it is made of; None: this is not known, so no result is kept
     definitions: dict[str, str | None] = field(default_factory=dict)
     steps: list[Callable[[], object]] = field(default_factory=list)  # that make and drop tables, still to do
 
@@ -77,11 +77,11 @@ class NamedTables:
         return self._result(query, values, TABLE)
 
     def rows(self, query: str, values: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
-        """Return the same as rows: column → value. Raises as `table` does."""
+        """Return what a SELECT gives as rows, column → value; raises as `table` does."""
         return self._result(query, values, ROWS)
 
     def batches(self, query: str, *, rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield the same, so many rows at a time, where all would be too much; raises as `table` does."""
+        """Yield what a SELECT gives, `rows` at a time; raises as `table` does."""
         self._do_steps()
         with self.sources.telling():
             yield from self.connection.sql(query).to_arrow_reader(rows)

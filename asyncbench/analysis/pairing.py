@@ -46,7 +46,7 @@ class Marks:
         return _any(self.asked)
 
     def restrict(self, problems: Bits) -> "Marks":
-        """Return the same of these problems alone."""
+        """Return the marks of these problems alone."""
         return Marks(
             asked=tuple(bits & problems for bits in self.asked),
             right=tuple(bits & problems for bits in self.right),
@@ -88,7 +88,12 @@ class Marked:
         return _any(wanted)
 
     def outcomes(self, entrant: Entrant, problems: Sequence[Bits]) -> dict[str, int]:
-        """Return what became of somebody's trials of some problems, by turn."""
+        """Return how many trials of an entrant ended in each outcome.
+
+        Args:
+            entrant: who was asked.
+            problems: those that count, for each turn.
+        """
         ended = self.ended.get(entrant) or dict.fromkeys(map(str, Outcome), ())
         return {outcome: _size(map(and_, turns, problems)) for outcome, turns in ended.items()}
 
@@ -293,7 +298,7 @@ _PLACED: Final = "answers JOIN (SELECT DISTINCT problem_id, place FROM places) U
 def skipped_problems(views: FolderViews, marks: Marked) -> dict[Entrant, Bits]:
     """Return the problems that need not be asked of each, by the rows of `held_skips`, as `marks` has them.
 
-    A problem that nobody was asked has no place there, and none here.
+    A problem that no entrant was asked has no place in `marks`, and is left out.
     """
     rows = _bits_by(views, ENTRANT, _PLACED.replace("answers", "held_skips"), len(marks.problem_ids))
     return {(run, model, condition): bits for run, model, condition, bits in rows}

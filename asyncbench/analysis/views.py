@@ -39,8 +39,8 @@ _JUDGED = (
 )
 
 # Counts are of trials: `known_tokens` with a count of output tokens, `priced` with a cost, and so on. Sums
-# are of the trials whose amount is known; NULL: of none it is. `independent`: how many independent trials the
-# group is worth at least, as a problem that was asked again tells little more.
+# are of the trials whose amount is known, NULL where no amount is. `independent`: how many independent trials
+# the group is worth at least, as a problem that was asked again tells little more.
 _COUNTED = {
     "trials": "count(*)",
     **{outcome.value: f"count(*) FILTER (outcome = '{outcome}')" for outcome in Outcome},
@@ -226,7 +226,7 @@ entrants AS (
 SHORT_BINS = (1, 2, 5, 10, 15, 30)  # seconds
 BINS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400)  # seconds
 MOST_SHORT_BINS = 60  # from the first call to the last; longer runs have bins of minutes
-MOST_BINS = 120  # likewise; longer nights have longer bins
+MOST_BINS = 120  # from the first call to the last; longer nights have longer bins
 
 
 def _fitting(bins: Sequence[int], limit: int) -> str:

@@ -56,7 +56,7 @@ def check_folder(path: Path) -> None:
     """Refuse what cannot be a folder, since a file is there or above it.
 
     Raises:
-        ConfigError: so it is, and names that file; or the path is an address.
+        ConfigError: a file is there or above it, which the message names; or the path is an address.
     """
     existing = next(folder for folder in (path, *local(path).absolute().parents) if lexists(folder))
     if not isdir(existing):

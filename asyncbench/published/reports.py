@@ -53,7 +53,7 @@ def published_table(name: str) -> pa.Table:
 
 
 def sources_note(tables: Iterable[pa.Table]) -> str:
-    """Return of which documents published figures are, and what is to be known of their tables."""
+    """Return a note on the documents that published figures are from, and what is doubtful about them."""
     sentences = [
         f"{about['table']} of {about['document']} ({about['source']}): {' '.join(about['notes'])}"
         for about in map(_about, tables)
@@ -114,7 +114,7 @@ class PublishedPicture(Report):
     guide: str = ""  # a value to compare with, dashed: that of guessing
     x_scale: str = "category"
     x_order: Sequence[str] = ()  # of all columns of a map; else as the rows have them
-    y_order: Sequence[str] = ()  # likewise of its rows
+    y_order: Sequence[str] = ()  # of all rows of a map; else as the rows have them
     whole: bool = True  # a dash stands where a map has no row, or a group of bars none of a series
     dash: str = "was not asked"  # what the dash says
     of_folder: bool = True  # False: it shows nothing of a folder, only what the benchmark's tasks are

@@ -88,7 +88,7 @@ def per_correct(cost: float | None, correct: int | None) -> float | None:
     """Return USD for each right answer; None: nothing is right, or no cost is known.
 
     Args:
-        cost: of the trials whose cost is known, right and wrong; None: of none it is.
+        cost: of the trials whose cost is known, right and wrong; None: no cost is known.
         correct: how many of these are right.
     """
     return cost / correct if cost is not None and correct else None

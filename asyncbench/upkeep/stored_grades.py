@@ -42,7 +42,7 @@ class FolderQuestions:
     """Every problem of a results folder, as it stands now."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the folder's problems/, and load the graders of somebody's own that they name.
+        """Read the folder's problems/, and load the users' own graders that they name.
 
         Raises:
             ConfigError: such a grader cannot be loaded.
@@ -65,7 +65,7 @@ class FolderQuestions:
 
 
 def _update_graders(problems: pa.Table, folder: Path) -> pa.Table:
-    """Return the problems with the source of each grader of somebody's own as it is now."""
+    """Return the problems with the present source of each grader that a user wrote."""
     extras: list[str] = problems["extra"].to_pylist()  # type: ignore[assignment]  # never NULL
     graded_by_file = [
         extra for extra in set(extras) if '"source"' in extra and is_in_file(grader_of(extra) or "")

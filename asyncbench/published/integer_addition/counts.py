@@ -140,7 +140,7 @@ _LINES = counts_by(
 _REASONS = f"""
 SELECT run, model, condition, suite, reason, outcome = '{Outcome.TRUNCATED}' AS cut, count(*) AS trials
 FROM graded WHERE reason <> '' GROUP BY ALL ORDER BY reason
-"""  # noqa: S608  likewise
+"""  # noqa: S608  made of our own words alone
 # Sizes are counted first, then put into bins: there are few of them.
 _BY_SIZE = f"""
 WITH sizes AS (
@@ -156,7 +156,7 @@ SELECT run, model, condition, sizes.suite, sizes.size, first, last, sum(results)
 FROM sizes LEFT JOIN bins
     ON bins.suite = sizes.suite AND bins.size = sizes.size AND value BETWEEN first AND coalesce(last, value)
 GROUP BY ALL ORDER BY first NULLS LAST
-"""  # noqa: S608  likewise
+"""  # noqa: S608  made of our own words alone
 _BY_OPERANDS = f"""
 WITH bin AS (FROM bins WHERE suite = '{ADDITION}' AND size = 'length')
 SELECT run, model, condition, sums.suite, long.first AS longer, short.first AS shorter,
@@ -169,15 +169,15 @@ FROM (
     JOIN bin AS long ON sums.longer BETWEEN long.first AND coalesce(long.last, sums.longer)
     JOIN bin AS short ON sums.shorter BETWEEN short.first AND coalesce(short.last, sums.shorter)
 GROUP BY ALL ORDER BY longer, shorter
-"""  # noqa: S608  likewise
+"""  # noqa: S608  made of our own words alone
 _OPERANDS = f"""
 SELECT DISTINCT ON (problem_id) problem_id, operands
 FROM problems SEMI JOIN (FROM trials WHERE suite = '{ADDITION}') USING (problem_id)
 WHERE suite = '{ADDITION}'
-"""  # noqa: S608  likewise
+"""  # noqa: S608  made of our own words alone
 _UNKNOWN = f"""
 SELECT count(DISTINCT problem_id) AS problems FROM graded WHERE suite = '{ADDITION}' AND carries IS NULL
-"""  # noqa: S608  likewise
+"""  # noqa: S608  made of our own words alone
 
 
 def counts_of(folder: Folders, manifest: Manifest) -> dict[str, Any]:  # Any: fields of a report

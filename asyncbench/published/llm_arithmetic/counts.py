@@ -68,11 +68,11 @@ class TrialSums:
 
     @property
     def accuracy(self) -> float | None:
-        """Correct over all trials; None of none."""
+        """Correct over all trials; None without trials."""
         return self.correct / self.trials if self.trials else None
 
     def share(self, name: str, whole_name: str = "trials") -> float | None:
-        """Return one of its counts as a share of another; None of none."""
+        """Return one of its counts as a share of another; None where that is 0."""
         whole = getattr(self, whole_name)
         return getattr(self, name) / whole if whole else None
 

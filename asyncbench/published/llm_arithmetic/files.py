@@ -1,4 +1,4 @@
-"""`aggregate.jsonl`: the sums of a run as llm_arithmetic wrote them, made of the lines of its file."""
+"""llm_arithmetic's own files, read and written: the trials of a run, and their sums in `aggregate.jsonl`."""
 
 import json
 import re
@@ -45,13 +45,16 @@ from asyncbench.records import Condition, Draft, Reply, Usage
 from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS, SUITE, answer, draft_arithmetic
 from asyncbench.suites.numbers import fixed
 
+# ── `aggregate.jsonl`: the sums of a run as llm_arithmetic wrote them, made of the lines of its file
+
+
 Line = Mapping[str, Any]  # Any: of a result file, by its keys
 AGGREGATE = "aggregate.jsonl"
 TOKENS = ("prompt_tokens", "completion_tokens")
 
 
 def aggregate(lines: Sequence[Line]) -> dict[str, object]:
-    """Return the record of a run: of all its trials, of each variant and of each variant and depth."""
+    """Return the sums of a run: of all its trials, of each variant, and of each variant and depth."""
     variants = [name for name in ARITHMETIC_TASKS if any(line["variant"] == name for line in lines)]
     lines_of = {name: [line for line in lines if line["variant"] == name] for name in variants}
     depths = {name: sorted({line["depth"] for line in lines_of[name]}) for name in variants}

@@ -129,7 +129,7 @@ def counts_of(folder: Folders, manifest: Manifest) -> dict[str, Any]:  # Any: fi
 
 
 def counts_in(views: FolderViews, manifest: Manifest) -> dict[str, Any]:  # Any: fields of a report
-    """Return the same of views that hold a trial of NUPA; raises likewise."""
+    """Return the figures of `counts_of` from views that hold a trial of NUPA; it raises the same errors."""
     rows = views.rows(_COUNTS)
     versions = defaultdict[str, set[int]](set)
     for row in rows:

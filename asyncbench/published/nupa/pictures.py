@@ -150,7 +150,7 @@ class Shown:
     wrong: Sequence[Row]  # a wrong answer of each, to look at
 
     def named(self, row: Row) -> str:
-        """Return what to call whoever a row is of."""
+        """Return the name of the entrant of a row."""
         return self.names[row["run"], row["model"], row["condition"]]
 
     def notes(self, *notes: str) -> tuple[str, ...]:

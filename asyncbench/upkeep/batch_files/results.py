@@ -202,9 +202,9 @@ def _same_model(
 
 @cache
 def _reader(provider: str, api: str) -> BatchApi:
-    """Return what reads the results of a provider; it calls nobody."""
-    whoever = Model(alias=provider, provider=provider, model_id=provider, api=api)
-    return open_batches(whoever, key=NO_KEY, simulator_url=None)
+    """Return the reader of a provider's results; it makes no call, so any model will do."""
+    model = Model(alias=provider, provider=provider, model_id=provider, api=api)
+    return open_batches(model, key=NO_KEY, simulator_url=None)
 
 
 # ── results ──────────────────────────────────────────────────────────────────────────────────
