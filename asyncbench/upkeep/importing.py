@@ -39,13 +39,13 @@ from asyncbench.tables.report import Report
 # ── A recording goes into a results folder: what is new of it, and nothing that the folder has otherwise
 
 
-# What a file may not tell otherwise than the folder has it; a reply that is NULL is a call that failed.
-TOLD = ("reply_text", "input_tokens", "output_tokens", "cost_usd", "finished_at")
+# Columns in which a file must agree with the folder; a reply that is NULL is a call that failed.
+COMPARED = ("reply_text", "input_tokens", "output_tokens", "cost_usd", "finished_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedRun:
-    """What came of one file."""
+    """How many trials of one file an import brought into the folder."""
 
     run: str
     trials: int = 0  # that are new in the folder
@@ -54,7 +54,7 @@ class ImportedRun:
 
 
 class Keeper:
-    """Keeps recordings in a results folder; what it held at first, each is compared with."""
+    """Keeps recordings in a results folder, and compares each with what the folder held at first."""
 
     def __init__(self, store: Store, form: str) -> None:
         self._store, self._form = store, form
@@ -99,7 +99,7 @@ class Keeper:
     def _refuse_another(self, recording: RecordedRun, trials: Sequence[Trial]) -> None:
         """Refuse a file that is not the one imported under its name before, nor has grown from it."""
         by_id = {trial.trial_id: recorded for trial, recorded in zip(trials, recording.trials, strict=True)}
-        stored = self._before.read("trials", ["trial_id", *TOLD], pc.field("run") == recording.run)
+        stored = self._before.read("trials", ["trial_id", *COMPARED], pc.field("run") == recording.run)
         times = stored["finished_at"].cast(pa.int64())  # microseconds since 1970
         stored = stored.set_column(stored.schema.get_field_index("finished_at"), "finished_at", times)
         lost = changed = 0

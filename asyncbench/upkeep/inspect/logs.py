@@ -20,7 +20,6 @@ from tempfile import TemporaryFile
 from typing import BinaryIO, Final
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError, StoreError
@@ -266,24 +265,22 @@ class EvalLog:
         run, model, condition, suite = self.key
         snapshot = take_snapshot(self.folder)
         problems = read_problems(self.folder, filters=pc.field("suite") == suite).drop("problem_set")
+        problem_ids = problems["problem_id"].combine_chunks()
         graded = _Grades(snapshot, run=run, model=model, suite=suite)
         # Trials of other conditions are read, too: so their grades are not waited for.
         wanted = _wanted({"run": run, "model": model, "suite": suite})
         for batch in snapshot.batches("trials", filters=wanted):
-            questions = self._problems(batch["problem_id"], problems)
+            places = pc.index_in(batch["problem_id"], value_set=problem_ids)
+            if places.null_count:
+                lacking = batch["problem_id"].filter(places.is_null())[0].as_py()
+                raise StoreError(
+                    f"{self.folder}: problems/ lacks problem {lacking}. Put back the file that holds it."
+                )
+            questions = ProblemRows(problems.take(places).combine_chunks().to_batches()[0])
             for index, row in enumerate(batch.to_pylist()):
                 grades = graded.take(row["trial_id"])
                 if row["condition"] == condition and row["load"] is None:
                     yield row, grades, questions.problem(index)
-
-    def _problems(self, ids: "pa.Array[pa.StringScalar]", problems: pa.Table) -> ProblemRows:
-        places = pc.index_in(ids, value_set=problems["problem_id"].combine_chunks())
-        if places.null_count:
-            lacking = ids.filter(places.is_null())[0].as_py()
-            raise StoreError(
-                f"{self.folder}: problems/ lacks problem {lacking}. Put back the file that holds it."
-            )
-        return ProblemRows(problems.take(places).combine_chunks().to_batches()[0])
 
 
 class _Grades:
