@@ -28,7 +28,7 @@ _NARROWED: Final = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}
 _SMALLER: Final = (
     "\\begingroup\\scriptsize\\setlength{\\tabcolsep}{3pt}\n"  # of a longtable, which has no box
 )
-_MEANT: Final = {
+_TEX_FORMS: Final = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
     "}": r"\}",
@@ -83,8 +83,8 @@ def escaped(text: str) -> str:
 
 
 def _shown(character: str) -> str:
-    if character in _MEANT:
-        return _MEANT[character]
+    if character in _TEX_FORMS:
+        return _TEX_FORMS[character]
     if " " <= character <= "~" or character in _LATIN:
         return character
     return f"U+{ord(character):04X}"
