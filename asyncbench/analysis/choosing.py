@@ -376,7 +376,7 @@ def joined_manifests(manifests: Sequence[tuple[Manifest, Callable[[str], str]]],
 
     Args:
         manifests: each with a function that returns what its models are called among all.
-        of: what is chosen; a condition leaves what was planned as it is.
+        choice: what is chosen; a condition leaves what was planned as it is.
     """
     runs: dict[str, dict[str, Any]] = {}
     for manifest, called in manifests:

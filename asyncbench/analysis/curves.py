@@ -286,11 +286,7 @@ def _state(points: Sequence[Point]) -> CurveState:
 
 
 TASK: Final = (*ENTRANT, "suite", "task")
-GROUP: Final = (
-    *TASK,
-    "variant",
-    "representation",
-)  # one curve over unlike numbers would describe none
+GROUP: Final = (*TASK, "variant", "representation")  # unlike numbers have no curve in common
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

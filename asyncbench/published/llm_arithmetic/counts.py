@@ -19,7 +19,7 @@ from asyncbench.analysis.graders import Graded
 from asyncbench.analysis.served import note_of_simulated
 from asyncbench.analysis.views import USD_STEPS, counts_by
 from asyncbench.errors import ConfigError
-from asyncbench.published.llm_arithmetic.names import Facets, facets_of, told_by_origin
+from asyncbench.published.llm_arithmetic.names import Facets, distinct_facets, facets_of
 from asyncbench.published.reports import counted_of
 from asyncbench.store.manifest import Manifest, planned
 from asyncbench.store.schema import ENTRANT
@@ -248,7 +248,7 @@ def _rows(
 ) -> tuple[PublishedRow, ...]:
     by_entrant = rows_by(counts, lambda row: (row["run"], row["model"], row["condition"]))
     cells = {entrant: dict(map(_cell, rows)) for entrant, rows in by_entrant.items()}
-    facets = told_by_origin(
+    facets = distinct_facets(
         {entrant: facets_of(row["model_id"], row) for entrant, (row, *_) in by_entrant.items()},
         {
             entrant: (" ".join(sorted(row["providers"])), folders.get(row["model"], ""), *entrant)

@@ -48,7 +48,7 @@ def facets_of(name: str, columns: Mapping[str, Any] | None = None, *, rest: str 
 
     Args:
         name: of the model, with its suffixes; of a sweep the model's id.
-        asked: how a sweep asked it: `effort`, and as JSON `params` and `condition_params`.
+        columns: how a sweep asked it: `effort`, and as JSON `params` and `condition_params`.
         rest: what else tells rows apart.
     """
     facets = dict[str, str]()
@@ -63,8 +63,8 @@ def facets_of(name: str, columns: Mapping[str, Any] | None = None, *, rest: str 
     padding = re.fullmatch(r"(\d+)k?", str(condition.get("context", condition.get("extra_context"))))
     if padding:
         condition = {key: value for key, value in condition.items() if key not in _OF_PADDING}
-    for told_elsewhere in (params, condition):
-        told_elsewhere.pop("effort", None)
+    for options in (params, condition):
+        options.pop("effort", None)  # a facet of its own
     others = [words_of(options) for options in (params, condition) if options]
     return Facets(
         family=name,
@@ -93,14 +93,14 @@ def words_of(options: Mapping[str, Any]) -> str:
 K = TypeVar("K", bound=Hashable)
 
 
-def told_by_origin(facets_by_row: Mapping[K, Facets], origins: Mapping[K, Sequence[str]]) -> dict[K, Facets]:
+def distinct_facets(facets_by_row: Mapping[K, Facets], origins: Mapping[K, Sequence[str]]) -> dict[K, Facets]:
     """Return facets that no two rows share, so that a line has one point of each.
 
     Who answered always counts. Of rows that are still alike, and of those beside them, `rest` then says where
     they come from, as far as it takes.
 
     Args:
-        found: the facets of each row.
+        facets_by_row: the facets of each row.
         origins: of each row the provider, then what tells rows apart, the coarsest first.
     """
     distinct = dict(facets_by_row)
