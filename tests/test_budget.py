@@ -19,7 +19,7 @@ import yaml
 
 from asyncbench import generate
 from asyncbench.analysis.counting import counted
-from asyncbench.config.overriding import with_budget
+from asyncbench.config.overriding import replace_budget
 from asyncbench.config.sweep import as_mapping, load_sweep, sweep_from
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ConfigError
@@ -337,7 +337,7 @@ def test_a_budget_is_called_as_it_was_given_and_all_models_without_a_price_are_n
     unpriced = [{"model": "http/q", "base_url": f"http://h/v{i}", "alias": f"m{i}"} for i in (1, 2)]
     own = planned(*unpriced)
     said = "needs a price for every model, and no price is known for m1, m2. Add `price: "
-    typed = with_budget(own, 5, place="run", given_as="--budget")
+    typed = replace_budget(own, 5, place="run", given_as="--budget")
     of_models = planned(*[model | {"budget_usd": 1} for model in unpriced], budget_usd=None)
     for plan, name in ((typed, "--budget"), (own, "budget_usd"), (of_models, "budget_usd")):
         with pytest.raises(ConfigError, match=f"^{name} {said}"):

@@ -81,11 +81,11 @@ def plan(
     Of a sweep with `load` the plan shows its steps: calls, calls in flight, dollars and time. So it does with
     the options of `asyncbench load`, such as --rates 1,2,4.
     """
-    from asyncbench.config.overriding import with_mode
+    from asyncbench.config.overriding import replace_mode
     from asyncbench.planning.sweep_plan import bounded_plan, plan as plan_sweep
 
     sweep = loaded_sweep(context, sweep_file, combinable=["mode", "out"], extend=extend, quiet=as_json)
-    sweep = with_mode(
+    sweep = replace_mode(
         sweep, flags_typed(context).get("mode"), models=aliases_typed(models), given_as="--mode"
     )
     bounded = bounded_plan(sweep, budget, deadline, given_as="--budget")  # before a pilot spends anything
@@ -301,10 +301,10 @@ def _retry_tokens(context: typer.Context, sweep: "Sweep") -> int | None:
 
 def _check_typed_budget(sweep: "Sweep", budget: float | None, context: typer.Context) -> None:
     """Refuse a budget that cannot bound the cost of a typed sweep, and say what to type; None: no budget."""
-    from asyncbench.config.overriding import with_budget
+    from asyncbench.config.overriding import replace_budget
     from asyncbench.planning.budget_bounds import check_budget
 
-    bounded = with_budget(sweep, budget, place="run", given_as="--budget")
+    bounded = replace_budget(sweep, budget, place="run", given_as="--budget")
     try:
         check_budget(bounded, bounded.models)
     except ConfigError as error:
@@ -364,7 +364,7 @@ def loaded_sweep(
     """
     from asyncbench.config.entry import Place
     from asyncbench.config.loading import check_keys
-    from asyncbench.config.sweep import load_sweep, with_load
+    from asyncbench.config.sweep import load_sweep, replace_load
 
     keys = _load_keys(steps_typed(context))
     objectives = keys.get("slo")
@@ -377,7 +377,7 @@ def loaded_sweep(
         typer.echo(f"asyncbench: {message}", err=True)
 
     def read(sweep: "Path | Sweep") -> "Sweep":
-        return with_load(sweep, keys, place=source) if keys else load_sweep(sweep)
+        return replace_load(sweep, keys, place=source) if keys else load_sweep(sweep)
 
     return sweep_of(context, sweep_file, combinable=combinable, read=read, extend=extend)
 

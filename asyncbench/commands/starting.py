@@ -245,7 +245,7 @@ def _ask_for_budget(first: "FirstSweep") -> float | None:
     from asyncbench.config.sweep import load_sweep
     from asyncbench.planning.sweep_plan import plan
 
-    forecast = plan(load_sweep(first.as_mapping()))
+    forecast = plan(load_sweep(first.mapping()))
     calls = sum(model.left for model in forecast.models)
     if forecast.cost_usd == 0:
         typer.echo(f"\n{calls:,} calls, at no cost.")

@@ -47,7 +47,7 @@ def sweep_of(
     Raises:
         ConfigError: there is neither or both, or the sweep is wrong.
     """
-    from asyncbench.config.overriding import with_out
+    from asyncbench.config.overriding import replace_out
     from asyncbench.config.sweep import load_sweep
 
     flags = flags_typed(context)
@@ -59,7 +59,7 @@ def sweep_of(
     env_file = context.params.get("env_file") or Path(".env")
     sweep = _sweep_typed(flags, read, env_file) if sweep_file is None else read(sweep_file)
     if sweep_file is not None and "out" in flags:
-        sweep = with_out(sweep, flags["out"])
+        sweep = replace_out(sweep, flags["out"])
     if not extend:
         return sweep
     from asyncbench.planning.belonging import extended

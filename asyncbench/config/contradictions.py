@@ -17,12 +17,12 @@ from asyncbench.suites.requests import QUESTION, way_of_asking
 def contradictions(
     entry: SweepEntry,
     models: Sequence[Model],
-    own: Collection[str],
+    own_aliases: Collection[str],
     conditions: Sequence[Condition],
     place: Place,
 ) -> Iterator[str]:
-    """Yield what cannot be together; `own`: aliases of models with problems of their own."""
-    if not entry.problems and len(own) < len(models):
+    """Yield what cannot be together; `own_aliases`: of models with problems of their own."""
+    if not entry.problems and len(own_aliases) < len(models):
         yield f"{place}: no problems. List problem sets under `problems:`"
     aliases, names = [model.alias for model in models], [condition.name for condition in conditions]
     yield from _namesakes("models", aliases, "Give one of them another `alias`", place)

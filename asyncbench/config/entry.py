@@ -35,10 +35,10 @@ from asyncbench.suites.requests import merged_params
 _LONGEST: Final = 60  # characters of a name or a value in a message
 
 
-def shortened(text: str, most: int = _LONGEST) -> str:
+def shortened(text: str, longest: int = _LONGEST) -> str:
     """Return what a message shows of a text that somebody wrote: no API key, and not pages of it."""
     text = withhold_pasted_key(text)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def quoted(name: str) -> str:
@@ -82,8 +82,20 @@ class Place:
     @property
     def line(self) -> int | None:
         """The line of the file; None: there is no file, or none of the keys is in it."""
-        nodes = list(_nodes(self.root, self._written))
-        return nodes[-1].start_mark.line + 1 if nodes else None
+        node = self.root
+        line: int | None = None
+        for key in self._written:
+            if isinstance(node, yaml.MappingNode):
+                pairs = [pair for pair in node.value if pair[0].value == key]
+            elif isinstance(node, yaml.SequenceNode) and isinstance(key, int):
+                pairs = [(item, item) for item in node.value[key : key + 1]]
+            else:
+                pairs = []
+            if not pairs:
+                break
+            key_node, node = pairs[-1]  # a key that is merged (`<<`) stands before the mapping's own
+            line = key_node.start_mark.line + 1
+        return line
 
     @property
     def _written(self) -> tuple[str | int, ...]:
@@ -96,21 +108,6 @@ class Place:
         if self.root is None:
             return ", ".join(filter(None, (self.source, self.name)))
         return self.source if self.line is None else f"{self.source}, line {self.line}"
-
-
-def _nodes(node: yaml.Node | None, keys: tuple[str | int, ...]) -> Iterator[yaml.Node]:
-    """Yield what stands on the way to a value: of mappings the keys, of lists the items."""
-    for key in keys:
-        if isinstance(node, yaml.MappingNode):
-            pairs = [pair for pair in node.value if pair[0].value == key]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(key, int):
-            pairs = [(item, item) for item in node.value[key : key + 1]]
-        else:
-            return
-        if not pairs:
-            return
-        key_node, node = pairs[-1]  # a key that is merged (`<<`) stands before the mapping's own
-        yield key_node
 
 
 # ── reading YAML within bounds of time and memory
@@ -285,7 +282,7 @@ Keys = dict[str, object]
 E = TypeVar("E", bound=Entry)
 
 
-def without_unset(mapping: Mapping[str, object]) -> dict[str, object]:
+def drop_unset(mapping: Mapping[str, object]) -> dict[str, object]:
     """Return what an entry has to say: of its keys those that are set."""
     return {name: value for name, value in mapping.items() if value not in (None, {}, [])}
 
@@ -314,11 +311,11 @@ def collected(faults: list[str]) -> Iterator[None]:
         faults.append(str(error))
 
 
-def suggestion(name: str, known: Collection[str], *, what: str = "") -> str:
+def suggestion(name: str, choices: Collection[str], *, what: str = "") -> str:
     """Return the known name that is meant, or all of them."""
-    if close := difflib.get_close_matches(name, known, n=1):
+    if close := difflib.get_close_matches(name, choices, n=1):
         return f"Did you mean {close[0]!r}?"
-    return f"Known{what}: {', '.join(known)}."
+    return f"Known{what}: {', '.join(choices)}."
 
 
 def _complaints(kind: type[Entry], raw: object, faults: list[ErrorDetails], place: Place) -> list[str]:

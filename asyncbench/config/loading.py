@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from asyncbench.config.entry import Duration, Entry, Length, Number, Place, Share, read_entry, without_unset
+from asyncbench.config.entry import Duration, Entry, Length, Number, Place, Share, drop_unset, read_entry
 from asyncbench.errors import ConfigError
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.records import REALTIME, Model, StopWhen
@@ -87,7 +87,7 @@ class SloEntry(Entry):
 
     @model_validator(mode="before")
     @classmethod
-    def _in_our_words(cls, raw: object) -> object:
+    def _translate_keys(cls, raw: object) -> object:
         return {_WORDS.get(key, key): value for key, value in raw.items()} if isinstance(raw, dict) else raw
 
     ttft: Number | None = Field(
@@ -190,13 +190,13 @@ def load_from(entry: LoadEntry, *, place: Place) -> Load:
     )
 
 
-def with_keys(load: Load | None, keys: Mapping[str, object], *, place: Place) -> Load:
+def replace_keys(load: Load | None, keys: Mapping[str, object], *, place: Place) -> Load:
     """Return a load with other values of some keys, as a sweep file has them; of `rates` and `find` one.
 
     Raises:
         ConfigError: they are wrong, or do not go together.
     """
-    merged = keys_over({} if load is None else as_load_mapping(load), keys)
+    merged = keys_over({} if load is None else load_mapping(load), keys)
     return load_from(read_entry(LoadEntry, merged, place=place), place=place)
 
 
@@ -212,10 +212,10 @@ def check_keys(keys: Mapping[str, object], *, place: Place) -> None:
     read_entry(LoadEntry, keys, place=place)
 
 
-def as_load_mapping(load: Load) -> dict[str, object]:
+def load_mapping(load: Load) -> dict[str, object]:
     """Return a load as a sweep file has it."""
-    slo = None if load.slo is None else without_unset(asdict(load.slo))
-    return without_unset(asdict(load) | {"rates": list(load.rates), "slo": slo})
+    slo = None if load.slo is None else drop_unset(asdict(load.slo))
+    return drop_unset(asdict(load) | {"rates": list(load.rates), "slo": slo})
 
 
 def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:

@@ -144,7 +144,7 @@ def _text(value: object) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def as_written(params: Mapping[str, object]) -> dict[str, object]:
+def wrap_lists(params: Mapping[str, object]) -> dict[str, object]:
     """Return `params` that `expanded` leaves as they are: their other lists are wrapped."""
     return {
         name: [value] if isinstance(value, list) and name not in LISTS_BY_NATURE else value
@@ -165,7 +165,7 @@ def kept_as_written(raw: object) -> object:
         params = entry.get("params") if isinstance(entry, Mapping) else None
         if isinstance(entry, Mapping) and isinstance(params, Mapping):
             bare = {name: value for name, value in params.items() if not _wrapped(value)}
-            entries.append({**entry, "params": {**params, **as_written(bare)}})
+            entries.append({**entry, "params": {**params, **wrap_lists(bare)}})
         else:
             entries.append(entry)
     return {**raw, "models": entries}

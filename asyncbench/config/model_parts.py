@@ -12,8 +12,8 @@ from asyncbench.config.entry import (
     Entry,
     Name,
     Place,
+    drop_unset,
     quoted,
-    without_unset,
 )
 from asyncbench.errors import ConfigError
 from asyncbench.pricing import MOST_USD
@@ -80,7 +80,7 @@ def gateway_of(entries: Collection[GatewayEntry], *, place: Place) -> dict[str, 
 
 def gateway_mapping(model: Model) -> Mapping[str, object]:
     """Return the keys of an entry that `gateway_of` reads back."""
-    cert = None if model.client_cert is None else without_unset(asdict(model.client_cert))
+    cert = None if model.client_cert is None else drop_unset(asdict(model.client_cert))
     return {"headers": dict(model.headers), "query": dict(model.query), "client_cert": cert}
 
 
@@ -139,9 +139,9 @@ def price_from(entry: PriceEntry | None) -> Price | None:
     """Return a price as written in a sweep file."""
     if entry is None:
         return None
-    own = entry.batch
-    batch = Price(**own.model_dump()) if isinstance(own, TokenPrices) else own
-    return Price(**entry.model_dump() | {"batch": batch})
+    batch = entry.batch
+    price = Price(**batch.model_dump()) if isinstance(batch, TokenPrices) else batch
+    return Price(**entry.model_dump() | {"batch": price})
 
 
 def price_mapping(price: Price | None) -> dict[str, object] | None:
@@ -149,5 +149,5 @@ def price_mapping(price: Price | None) -> dict[str, object] | None:
     if price is None:
         return None
     batch = price_mapping(price.batch) if isinstance(price.batch, Price) else price.batch
-    own = {} if price.input is None else {name: getattr(price, name) for name in TokenPrices.model_fields}
-    return own | without_unset({"batch": batch})
+    tokens = {} if price.input is None else {name: getattr(price, name) for name in TokenPrices.model_fields}
+    return tokens | drop_unset({"batch": batch})

@@ -29,13 +29,13 @@ from asyncbench.config.entry import (
     Number,
     Place,
     Streaming,
+    drop_unset,
     params_from,
     quoted,
     read_entry,
     suggestion,
-    without_unset,
 )
-from asyncbench.config.matrix import COMPARED, VARIED, as_written
+from asyncbench.config.matrix import COMPARED, VARIED, wrap_lists
 from asyncbench.config.model_parts import (
     GatewayEntry,
     PriceEntry,
@@ -283,7 +283,7 @@ class ModelEntry(GatewayEntry, LimitsEntry, WhomEntry):
     )
 
 
-def as_model_mapping(raw: object) -> object:
+def expand_model(raw: object) -> object:
     """Return the mapping that a name alone stands for."""
     return {"model": raw} if isinstance(raw, str) else raw
 
@@ -339,7 +339,8 @@ def model_from(
         limits=_limits(endpoint, outer, entry),
         retry=RetryPolicy(**entry.retry.model_dump()),
         timeouts=Timeouts(**entry.timeouts.model_dump()),
-        mode=entry.mode or next((one.mode for one in reversed(outer.values()) if one.mode), mode),
+        mode=entry.mode
+        or next((outer_entry.mode for outer_entry in reversed(outer.values()) if outer_entry.mode), mode),
         compared=tuple(dict.fromkeys(entry.compare)),
         **gateway_of((*outer.values(), entry), place=place),
         **{name: getattr(entry, name) for name in _COPIED},
@@ -385,7 +386,7 @@ class PricedEntry(LimitsEntry):
 
 def priced_model(raw: object, *, place: Place) -> Model:
     """Return a model with whom it asks, where, at which price and within which limits. It cannot be asked."""
-    entry = read_entry(PricedEntry, as_model_mapping(raw), place=place)
+    entry = read_entry(PricedEntry, expand_model(raw), place=place)
     provider, _, model_id = entry.model.partition("/")
     return Model(
         alias=entry.alias or entry.model,
@@ -503,7 +504,7 @@ def model_mapping(
         **{name: getattr(model, name) for name in _AS_WRITTEN},
         **_entry_mapping(LimitsEntry, model.limits),
         **gateway_mapping(model),
-        "params": as_written(model.params),
+        "params": wrap_lists(model.params),
         "price": price_mapping(model.price),
         "compare": list(model.compared),
         "mode": None if model.mode == REALTIME else model.mode,
@@ -511,9 +512,9 @@ def model_mapping(
         "timeouts": _entry_mapping(TimeoutsEntry, model.timeouts),
         "problems": [source_mapping(source, near) for source in problems or ()],
     }
-    return without_unset(mapping)
+    return drop_unset(mapping)
 
 
 def _entry_mapping(kind: type[Entry], record: RetryPolicy | Timeouts | Limits) -> dict[str, object]:
     """Return the keys of an entry that a record sets."""
-    return without_unset({name: getattr(record, name) for name in kind.model_fields})
+    return drop_unset({name: getattr(record, name) for name in kind.model_fields})

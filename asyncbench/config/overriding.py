@@ -19,7 +19,7 @@ from asyncbench.providers.params import batch_complaint
 _DOLLARS: Final[TypeAdapter[float]] = TypeAdapter(Dollars)
 
 
-def with_budget(sweep: Sweep, usd: float | None, *, place: str, given_as: str = "budget_usd") -> Sweep:
+def replace_budget(sweep: Sweep, usd: float | None, *, place: str, given_as: str = "budget_usd") -> Sweep:
     """Return a sweep that may cost this much, USD, instead of its own `budget_usd`; None: its own.
 
     Caps of its models and providers stay. `given_as` is what messages call the budget, such as `--budget`.
@@ -37,7 +37,7 @@ def with_budget(sweep: Sweep, usd: float | None, *, place: str, given_as: str = 
         ) from None
 
 
-def with_journal(sweep: Sweep, folder: Path | None, *, given_as: str = "journal") -> Sweep:
+def replace_journal(sweep: Sweep, folder: Path | None, *, given_as: str = "journal") -> Sweep:
     """Return a sweep that keeps what it copies to a bucket in this local folder; None: where runs do.
 
     Raises:
@@ -53,7 +53,7 @@ def with_journal(sweep: Sweep, folder: Path | None, *, given_as: str = "journal"
     return replace(sweep, out=local(folder).absolute())
 
 
-def with_mode(
+def replace_mode(
     sweep: Sweep, mode: str | None, *, models: Sequence[str] | None = None, given_as: str = "mode"
 ) -> Sweep:
     """Return a sweep whose models are asked in this mode, whatever their own; None: in their own.
@@ -84,13 +84,13 @@ def with_mode(
     return replace(sweep, models=tuple(updated))
 
 
-def with_out(sweep: Sweep, out: PathLike[str] | str) -> Sweep:
+def replace_out(sweep: Sweep, out: PathLike[str] | str) -> Sweep:
     """Return a sweep whose results go to another folder, or to an address in a bucket."""
     folder, copied_to = results_place(out)
     return replace(sweep, out=folder, copied_to=copied_to)
 
 
-def with_workers(sweep: Sweep, workers: WorkersWanted | None, *, given_as: str = "workers") -> Sweep:
+def replace_workers(sweep: Sweep, workers: WorkersWanted | None, *, given_as: str = "workers") -> Sweep:
     """Return a sweep whose calls so many processes make, whatever it says itself; None: as it says.
 
     Raises:

@@ -286,8 +286,8 @@ def condition_from(entry: ConditionEntry, *, place: Place, near: Path | None = N
                 f"{place / 'suites' / i}: no suite {quoted(suite)}. {suggestion(suite, SUITES)}"
             )
     talk = () if entry.context is None else padding(entry.context, place=str(place / "context"), near=near)
-    own = isinstance(entry.shots, str)
-    shots = examples(str(entry.shots), place=str(place / "shots"), near=near) if own else ()
+    from_file = isinstance(entry.shots, str)
+    shots = examples(str(entry.shots), place=str(place / "shots"), near=near) if from_file else ()
     entry.digits = digits = _digits_from(entry, place=place / "digits")
     shots = tuple(replace(turn, content=rewritten(turn.content, digits or ())) for turn in shots)
     _check_templates(entry, talk, place=place)
@@ -353,8 +353,8 @@ def _check_template(text: str, name: str, *, place: Place) -> None:
         raise ConfigError(f"{place}: {name!r} has a brace without its other half. {braces}") from None
     if unknown is not None:
         hint = suggestion(unknown, FIELDS)
-        known = "" if hint.startswith("Known") else f" Known: {', '.join(FIELDS)}."
-        raise ConfigError(f"{place}: {name!r} has an unknown field {{{unknown}}}. {hint}{known} {braces}")
+        choices = "" if hint.startswith("Known") else f" Known: {', '.join(FIELDS)}."
+        raise ConfigError(f"{place}: {name!r} has an unknown field {{{unknown}}}. {hint}{choices} {braces}")
 
 
 def condition_mapping(condition: Condition, near: Path | None = None) -> dict[str, object]:
@@ -405,39 +405,34 @@ def matching_aliases(patterns: Sequence[str], bases: Mapping[str, str], *, place
             if fnmatchcase(alias, pattern) or fnmatchcase(base, pattern)
         }
         if not fitting:
-            known = dict.fromkeys([*bases.values(), *bases])
-            raise ConfigError(f"{place / i}: no model is called {pattern!r}. {suggestion(pattern, known)}")
+            names = dict.fromkeys([*bases.values(), *bases])
+            raise ConfigError(f"{place / i}: no model is called {pattern!r}. {suggestion(pattern, names)}")
         aliases |= fitting
     return frozenset(aliases)
 
 
-def _fields_of(condition: Condition) -> set[str]:
-    """Return the fields of all templates of a condition."""
-    if condition.template is None:
-        return set()
-    talk = condition.turns[: len(condition.turns) - condition.examples]
-    texts = (condition.template, condition.system or "", *(turn.content for turn in talk))
-    return {field for text in texts for field in fields_in(text)}
-
-
 def condition_complaint(condition: Condition, suite: str) -> str | None:
     """Return why the problems of a suite cannot be asked under a condition; None: they can."""
-    known = SUITES[suite]
-    if condition.style not in known.styles:
-        return f"{suite} has no style {condition.style!r}, only {', '.join(known.styles)}"
-    if condition.digits and condition.style not in known.rewritable:
-        where = f" in style {condition.style!r}" if known.rewritable else ""
+    rules = SUITES[suite]
+    if condition.style not in rules.styles:
+        return f"{suite} has no style {condition.style!r}, only {', '.join(rules.styles)}"
+    if condition.digits and condition.style not in rules.rewritable:
+        where = f" in style {condition.style!r}" if rules.rewritable else ""
         return f"{suite} cannot bring replies{where} back to plain digits, so `digits` cannot be set"
-    if known.generate is None and "operands" in _fields_of(condition):
-        return f"problems of {suite} have no operands, so a template cannot show {{operands}}"
+    if rules.generate is None and condition.template is not None:
+        # all texts that a template may fill
+        talk = condition.turns[: len(condition.turns) - condition.examples]
+        texts = (condition.template, condition.system or "", *(turn.content for turn in talk))
+        if any("operands" in fields_in(text) for text in texts):
+            return f"problems of {suite} have no operands, so a template cannot show {{operands}}"
     if (shots := condition.shots) is not None:
-        if known.asking is None:
+        if rules.asking is None:
             return f"{suite} defines no worked examples, so `shots: {shots}` cannot be asked"
-        if (most := known.asking.shots.get(condition.style, 0)) >= shots:
+        if (defined := rules.asking.shots.get(condition.style, 0)) >= shots:
             return None
         none = f"no worked examples in style {condition.style!r}"
-        has = f"{most} worked examples for each task" if most else none
+        has = f"{defined} worked examples for each task" if defined else none
         return f"{suite} has {has}, so `shots: {shots}` cannot be asked"
-    if "shots" in condition.described and not known.shots_from_file:
+    if "shots" in condition.described and not rules.shots_from_file:
         return f"{suite} takes no worked examples of your own, as its published form has none"
     return None

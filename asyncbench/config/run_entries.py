@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
@@ -166,7 +166,7 @@ def notify_from(entry: NotifyEntry, *, place: Place) -> Notify:
     )
 
 
-def as_notify_mapping(raw: object) -> object:
+def expand_notify(raw: object) -> object:
     """Return the mapping that an address or a command alone stands for."""
     if isinstance(raw, str):
         return {"webhook" if re.match("https?://", raw.strip()) else "command": raw}
@@ -211,19 +211,19 @@ def seconds_left(deadline: str, now: datetime) -> float:
     if seconds := seconds_in(deadline):
         return seconds
     if due := _time_of_day(deadline):
-        return min(left_s for left_s in _times_left(time(*due), now) if left_s > 0)
+        # today or tomorrow; of a time that the clock shows twice, the earlier one that is to come
+        today = now.astimezone().date()
+        moments = (
+            datetime.combine(today + timedelta(days=day), time(*due, fold=fold))
+            for day, fold in product((0, 1), (0, 1))
+        )
+        seconds_to = (due_at.timestamp() - now.timestamp() for due_at in moments)
+        return min(left_s for left_s in seconds_to if left_s > 0)
     moment = _moment(deadline) or now
     left_s = moment.timestamp() - now.timestamp()  # without a zone, `timestamp` takes it for local time
     if left_s <= 0:
         raise ConfigError(f"deadline {deadline!r} has passed. Set a later one, or remove it")
     return left_s
-
-
-def _times_left(due: time, now: datetime) -> Iterator[float]:
-    """Yield the seconds to a time of today and of tomorrow; where the clock shows it twice, to both."""
-    for day, fold in product((0, 1), (0, 1)):
-        date_due = now.astimezone().date() + timedelta(days=day)
-        yield datetime.combine(date_due, due.replace(fold=fold)).timestamp() - now.timestamp()
 
 
 def _time_of_day(written: str) -> tuple[int, int] | None:
@@ -272,18 +272,17 @@ def usable_cores() -> int:
     Part of a core, as in `docker run --cpus=1.5`, counts as a whole one.
     """
     here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1  # macOS
-    return max(1, math.ceil(min(here, _quota())))
 
-
-def _quota() -> float:
-    """Return how many cores' time the container of this process may take; infinity: nothing says less."""
+    # what the container of this process may take
+    cores: float = here
     for files in _QUOTAS:
         with suppress(OSError, ValueError):  # it is not there, or sets none: "max"
             numbers = [number for file in files for number in (CGROUP / file).read_text("ascii").split()]
             quota, period = map(int, numbers)
             if quota > 0 and period > 0:
-                return quota / period
-    return math.inf
+                cores = min(here, quota / period)
+                break
+    return max(1, math.ceil(cores))
 
 
 def workers_here(wanted: WorkersWanted) -> int:

@@ -107,29 +107,29 @@ class FirstSweep:
 
     def variables(self) -> tuple[str, ...]:
         """Return the names of the variables that hold keys."""
-        own = {model: server.key_env or "" for model, server in self.servers.items()}
-        named = (own.get(model, key_variable(provider_of(model))) for model in self.models)
+        server_keys = {model: server.key_env or "" for model, server in self.servers.items()}
+        named = (server_keys.get(model, key_variable(provider_of(model))) for model in self.models)
         return tuple(dict.fromkeys(filter(None, named)))
 
-    def as_mapping(self) -> dict[str, Any]:
+    def mapping(self) -> dict[str, Any]:
         """Return what the sweep file holds."""
+        if self.file is not None:
+            problems = self.file.entry()
+        else:
+            parameter, usual, _ = size_of(self.suite)
+            problems = {"suite": self.suite, "seed": 1, parameter: usual if self.size is None else self.size}
+
         models = self.models or SIMULATED_MODELS
         limits = {name: starter_limits(name) for name in dict.fromkeys(map(provider_of, models))}
         limits = {name: values for name, values in limits.items() if values}
         return {
             "name": self.name,
-            "problems": [self._problem_set()],
+            "problems": [problems],
             "models": [_entry(model, self.servers.get(model)) for model in models],
             **({"limits": limits} if limits else {}),
             **({} if self.budget_usd is None else {"budget_usd": self.budget_usd}),
             "out": str(self.out),
         }
-
-    def _problem_set(self) -> dict[str, object] | str:
-        if self.file is not None:
-            return self.file.entry()
-        name, usual, _ = size_of(self.suite)
-        return {"suite": self.suite, "seed": 1, name: usual if self.size is None else self.size}
 
 
 def _entry(model: str, server: OwnServer | None) -> dict[str, object]:
@@ -171,8 +171,8 @@ def starter_limits(provider: str) -> dict[str, int]:
 
 def starters() -> Mapping[str, Starter]:
     """Return what a first sweep asks of each provider that it can ask by a key alone."""
-    known = usable_endpoints().items()
-    return {name: endpoint.starter for name, endpoint in known if endpoint.starter is not None}
+    endpoints = usable_endpoints().items()
+    return {name: endpoint.starter for name, endpoint in endpoints if endpoint.starter is not None}
 
 
 def starter_models(providers: Collection[str]) -> tuple[str, ...]:
@@ -252,7 +252,7 @@ def sweep_text(path: Path, first: FirstSweep) -> str:
         path: where it will stand, for its comments.
         first: what it asks.
     """
-    sweep = first.as_mapping()
+    sweep = first.mapping()
     lines = [f"# Check it with: asyncbench doctor {shlex.quote(str(path))}"]
     if {*SIMULATED_MODELS} & {entry["model"] for entry in sweep["models"]}:
         lines.append("# SIMULATED: oracle and noisy answer on your own machine, without a key and for free.")
@@ -276,11 +276,12 @@ def _flow(value: object) -> str:
     return text.removesuffix("...\n").strip()
 
 
-def _comment(of: object) -> str:
-    if of == "budget_usd":
+def _comment(item: object) -> str:
+    """Return the comment after a key or an item of a list."""
+    if item == "budget_usd":
         return " # USD; all runs together never cost more"
-    if not isinstance(of, dict) or "price" in of or "model" not in of:
+    if not isinstance(item, dict) or "price" in item or "model" not in item:
         return ""
-    price = price_text(of["model"])
+    price = price_text(item["model"])
     cost = f"{price} per million tokens" if price else "price unknown"
-    return f" # {cost}; key in {key_variable(provider_of(of['model'])) or 'no variable'}"
+    return f" # {cost}; key in {key_variable(provider_of(item['model'])) or 'no variable'}"

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from asyncbench.config.contradictions import contradictions
-from asyncbench.config.entry import Place, collected, read_entry, without_unset, yaml_of
+from asyncbench.config.entry import Place, collected, drop_unset, read_entry, yaml_of
 from asyncbench.config.loading import (
     Load,
-    as_load_mapping,
     check_keys,
     keys_over,
     load_complaints,
     load_from,
-    with_keys,
+    load_mapping,
+    replace_keys,
 )
 from asyncbench.config.matrix import Keys, expanded, kept_as_written, sent_whole
 from asyncbench.config.models import (
@@ -173,7 +173,7 @@ def _paths_to_text(raw: object) -> object:
     return raw
 
 
-def with_load(sweep: AnySweep, keys: Mapping[str, object], *, place: Place) -> Sweep:
+def replace_load(sweep: AnySweep, keys: Mapping[str, object], *, place: Place) -> Sweep:
     """Return a sweep whose `load` has other values of some keys, as a sweep file has them.
 
     Raises:
@@ -182,7 +182,7 @@ def with_load(sweep: AnySweep, keys: Mapping[str, object], *, place: Place) -> S
     check_keys(keys, place=place)
     if not isinstance(sweep, Sweep):
         return _sweep_read(sweep, keys)  # its own `load` may be whole with these keys alone
-    load, models = with_keys(sweep.load, keys, place=place), sweep.models
+    load, models = replace_keys(sweep.load, keys, place=place), sweep.models
     if sweep.load is None:  # as a file with a `load` would have been read: see `sweep_from`
         models = tuple(replace(model, stream=True) for model in models)
     if faults := list(load_complaints(load, models, sweep.stop_when, place=place)):
@@ -258,14 +258,14 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
         with collected(faults):
             if not is_address(name):
                 known_provider(name, place=place / "limits" / name)
-    models, own = list[Model](), dict[str, tuple[ProblemSource, ...]]()
+    models, own_problems = list[Model](), dict[str, tuple[ProblemSource, ...]]()
     for i, model_entry in enumerate(entry.models):
         with collected(faults):
             here = place / "models" / i
             models.append(
                 model_from(model_entry, entry.limits, stream=entry.stream, mode=entry.mode, place=here)
             )
-            own |= _own_problems(model_entry, models[-1], place=here / "problems")
+            own_problems |= _own_problems(model_entry, models[-1], place=here / "problems")
     conditions = list[Condition]()
     for i, condition in enumerate(entry.conditions):
         with collected(faults):
@@ -288,14 +288,14 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
             variants = [model, *map(model.under, matching)]
             models[i] = replace(model, stream=any(streams(variant, setting) for variant in variants))
     if not faults:
-        faults += contradictions(entry, models, own, conditions, place)
+        faults += contradictions(entry, models, own_problems, conditions, place)
         if (load := parts.get("load")) is not None:
             faults += load_complaints(load, models, parts.get("stop_when"), place=place / "load")
     if faults:
         raise ConfigError("\n".join(dict.fromkeys(faults)))
     return Sweep(
         name=entry.name,
-        own_problems=own,
+        own_problems=own_problems,
         models=tuple(models),
         conditions=tuple(conditions),
         repeats=entry.repeats,
@@ -381,7 +381,7 @@ def _stop_when(entry: StopEntry, *, place: Place) -> StopWhen:
 
 def all_sources(sweep: Sweep) -> tuple[ProblemSource, ...]:
     """Return every problem set that a sweep names, those of single models, too."""
-    return (*sweep.problems, *(source for own in sweep.own_problems.values() for source in own))
+    return (*sweep.problems, *(source for sources in sweep.own_problems.values() for source in sources))
 
 
 # ── from a record to the mapping for the results folder
@@ -401,9 +401,9 @@ def as_mapping(sweep: Sweep) -> dict[str, object]:
         # Their other limits stand at each model.
         "limits": {name: {"budget_usd": usd} for name, usd in sweep.provider_budgets.items()},
         "allow_unpriced": sweep.allow_unpriced,
-        "stop_when": {} if sweep.stop_when is None else without_unset(asdict(sweep.stop_when)),
-        "batch": {} if sweep.batch == Batching() else without_unset(asdict(sweep.batch)),
-        "load": {} if sweep.load is None else as_load_mapping(sweep.load),
+        "stop_when": {} if sweep.stop_when is None else drop_unset(asdict(sweep.stop_when)),
+        "batch": {} if sweep.batch == Batching() else drop_unset(asdict(sweep.batch)),
+        "load": {} if sweep.load is None else load_mapping(sweep.load),
         "workers": sweep.workers,
     }
     return {

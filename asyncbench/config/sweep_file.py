@@ -8,9 +8,9 @@ from pydantic_core import core_schema
 
 from asyncbench.config.entry import Dollars, Entry, Mode, Name, Share, Streaming
 from asyncbench.config.loading import LoadEntry
-from asyncbench.config.models import ModelEntry, ProviderEntry, as_model_mapping
+from asyncbench.config.models import ModelEntry, ProviderEntry, expand_model
 from asyncbench.config.questions import ConditionEntry, Problems
-from asyncbench.config.run_entries import BatchEntry, NotifyEntry, WorkersEntry, as_notify_mapping
+from asyncbench.config.run_entries import BatchEntry, NotifyEntry, WorkersEntry, expand_notify
 from asyncbench.providers.endpoints import known_endpoints
 
 
@@ -43,9 +43,7 @@ class SweepEntry(Entry):
         json_schema_extra={"default": []},
     )
     models: Annotated[
-        list[
-            Annotated[ModelEntry, BeforeValidator(as_model_mapping, json_schema_input_type=str | ModelEntry)]
-        ],
+        list[Annotated[ModelEntry, BeforeValidator(expand_model, json_schema_input_type=str | ModelEntry)]],
         Field(min_length=1),
     ] = Field(description="The models to ask.")
     limits: dict[str, ProviderEntry] = Field(
@@ -95,7 +93,7 @@ class SweepEntry(Entry):
         'in quotes ("07:30"), or a date and time ("2026-11-22 07:30"). Run again to continue.',
     )
     notify: (
-        Annotated[NotifyEntry, BeforeValidator(as_notify_mapping, json_schema_input_type=str | NotifyEntry)]
+        Annotated[NotifyEntry, BeforeValidator(expand_notify, json_schema_input_type=str | NotifyEntry)]
         | None
     ) = Field(
         default=None,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from asyncbench.config.overriding import with_budget, with_mode
+from asyncbench.config.overriding import replace_budget, replace_mode
 from asyncbench.config.run_entries import deadline_from
 from asyncbench.config.sweep import AnySweep, Sweep, load_sweep
 from asyncbench.planning.assumptions import assumptions_of, warnings_of
@@ -72,7 +72,7 @@ def plan(
         StoreError: The results folder cannot be read.
     """
     sweep = extended(load_sweep(sweep)) if extend else load_sweep(sweep)
-    sweep = with_mode(bounded_plan(sweep, budget_usd, deadline), mode, models=models)
+    sweep = replace_mode(bounded_plan(sweep, budget_usd, deadline), mode, models=models)
     chosen = resolve_modes(sweep, chosen_models(sweep, models))
     check_replays(sweep, chosen)
     sweep = replace(sweep, out=folder_begun(sweep))
@@ -171,7 +171,7 @@ def bounded_plan(
         ConfigError: one of them is none.
     """
     deadline = sweep.deadline if deadline is None else deadline_from(deadline, place="plan")
-    return replace(with_budget(sweep, budget_usd, place="plan", given_as=given_as), deadline=deadline)
+    return replace(replace_budget(sweep, budget_usd, place="plan", given_as=given_as), deadline=deadline)
 
 
 class ShapeNeeds(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from asyncbench.cluster.messages import Cluster
-from asyncbench.config.overriding import with_budget, with_journal, with_mode, with_workers
+from asyncbench.config.overriding import replace_budget, replace_journal, replace_mode, replace_workers
 from asyncbench.config.run_entries import seconds_left
 from asyncbench.config.sweep import AnySweep, load_sweep
 from asyncbench.planning.belonging import check_one_sweep
@@ -48,10 +48,10 @@ async def open_run(
     """Check what can be known before anything is spent, then open the folder; raises as `run_sweep` does."""
     # The sweep, with the options in it.
     sweep = load_sweep(sweep)
-    sweep = with_budget(sweep, options.budget_usd, place="run", given_as=options.budget_name)
-    sweep = with_mode(sweep, options.mode, models=options.models, given_as=options.name_of("mode"))
-    sweep = with_workers(sweep, options.workers, given_as=options.name_of("workers"))
-    sweep = with_journal(sweep, options.journal, given_as=options.name_of("journal"))
+    sweep = replace_budget(sweep, options.budget_usd, place="run", given_as=options.budget_name)
+    sweep = replace_mode(sweep, options.mode, models=options.models, given_as=options.name_of("mode"))
+    sweep = replace_workers(sweep, options.workers, given_as=options.name_of("workers"))
+    sweep = replace_journal(sweep, options.journal, given_as=options.name_of("journal"))
     load = load_of(sweep, wanted=options.load is not None)
 
     # The models, as they are asked.

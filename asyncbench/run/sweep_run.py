@@ -12,7 +12,7 @@ from pathlib import Path
 from asyncbench.cluster.messages import Cluster
 from asyncbench.config.entry import Place
 from asyncbench.config.run_entries import WorkersWanted
-from asyncbench.config.sweep import AnySweep, load_sweep, with_load
+from asyncbench.config.sweep import AnySweep, load_sweep, replace_load
 from asyncbench.engine.awake import deadlines_put_off
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import AsyncbenchError
@@ -311,7 +311,7 @@ async def run_load(
         ProblemSetError: A problem set cannot be used. Nothing was spent.
         StoreError: Results cannot be written, or another run uses the folder. What was written stays.
     """
-    loaded = with_load(sweep, load, place=Place(source="load")) if load else load_sweep(sweep)
+    loaded = replace_load(sweep, load, place=Place(source="load")) if load else load_sweep(sweep)
     journal_path = None if journal is None else Path(journal)
     options = RunOptions(models=models, budget_usd=budget_usd, workers=workers, journal=journal_path, load=())
     return await run_with_options(loaded, options, env=env, screen=screen or screen_for(progress))

@@ -6,7 +6,7 @@ import pytest
 
 from asyncbench.config.entry import Place
 from asyncbench.config.loading import Find, Slo
-from asyncbench.config.sweep import as_mapping, sweep_from, with_load
+from asyncbench.config.sweep import as_mapping, replace_load, sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.run.lanes import cautions_of_load, models_under_load
 
@@ -122,7 +122,7 @@ def test_neither_do_these_of_models_and_the_sweep(keys, said):
     place = Place(source="sweep") / "load"
     if "stream" not in keys.get("model", {}):  # which is on as soon as a load is typed
         with pytest.raises(ConfigError) as refused:
-            with_load(sweep(None, **others), load, place=place)
+            replace_load(sweep(None, **others), load, place=place)
         assert said in str(refused.value)
 
 
@@ -133,16 +133,16 @@ def test_a_rate_above_the_limit_is_asked_where_somebody_wants_to_see_it():
 def test_keys_that_are_typed_win_and_a_step_is_listed_or_found():
     place = Place(source="command line")
     asked = sweep({"rates": [1, 2], "slo": TTFT, "duration": "5s"})
-    typed = with_load(asked, {"find": {"lowest": 1, "highest": 9}, "duration": "7s"}, place=place).load
+    typed = replace_load(asked, {"find": {"lowest": 1, "highest": 9}, "duration": "7s"}, place=place).load
     assert typed is not None
     assert (typed.rates, typed.find) == ((), Find(lowest=1, highest=9, tolerance=0.05))
     assert (typed.duration, typed.slo) == (7.0, Slo(ttft=0.5, ttfo=None, tpot=None, latency=None, share=0.95))
-    fresh = with_load(sweep(None), {"rates": [3]}, place=place)
+    fresh = replace_load(sweep(None), {"rates": [3]}, place=place)
     assert fresh.load is not None
     assert fresh.load.rates == (3.0,)
     assert [model.stream for model in fresh.models] == [True]
     with pytest.raises(ConfigError, match="`concurrency`"):
-        with_load(sweep(None, {"concurrency": 2}), {"rates": [3]}, place=place)
+        replace_load(sweep(None, {"concurrency": 2}), {"rates": [3]}, place=place)
 
 
 def test_keys_that_are_typed_make_a_load_whole_that_a_file_left_open(tmp_path):
@@ -152,7 +152,7 @@ def test_keys_that_are_typed_make_a_load_whole_that_a_file_left_open(tmp_path):
         file.write_text(json.dumps(told | {"load": load}))
         for given in (file, told | {"load": load}):
             keys = {"find": {"lowest": 1, "highest": 4}, "slo": TTFT}
-            found = with_load(given, keys, place=place).load
+            found = replace_load(given, keys, place=place).load
             assert found is not None
             assert (found.find, found.rates, found.duration) == (
                 Find(lowest=1, highest=4, tolerance=0.05),
@@ -160,7 +160,7 @@ def test_keys_that_are_typed_make_a_load_whole_that_a_file_left_open(tmp_path):
                 7.0,
             )
     with pytest.raises(ConfigError, match=r"command line: '--slo share' must be less than 1, not 95$"):
-        with_load(tmp_path / "none.yaml", {"slo": {"ttft": 1, "share": 95.0}}, place=place)
+        replace_load(tmp_path / "none.yaml", {"slo": {"ttft": 1, "share": 95.0}}, place=place)
 
 
 def test_retries_that_a_model_sets_are_said_not_to_hold():

@@ -8,7 +8,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 import asyncbench as ab
-from asyncbench.config.overriding import with_workers
+from asyncbench.config.overriding import replace_workers
 from asyncbench.config.run_entries import usable_cores, workers_here
 from asyncbench.config.sweep import as_mapping, load_sweep, sweep_from
 from asyncbench.config.sweep_file import sweep_schema
@@ -79,14 +79,14 @@ def test_a_number_given_in_python_is_refused_by_the_name_of_its_argument():
     with pytest.raises(ConfigError, match="workers 'many': not a number of processes"):
         asyncio.run(ab.run_sweep(SWEEP, workers="many"))  # type: ignore[arg-type]  # as people may
     with pytest.raises(ConfigError, match="workers '-1': not a number of processes"):
-        with_workers(sweep_from(SWEEP), -1)
+        replace_workers(sweep_from(SWEEP), -1)
 
 
 def test_what_is_typed_wins_over_the_sweep():
     sweep = sweep_from(SWEEP | {"workers": 4})
-    assert with_workers(sweep, None).workers == 4
-    assert with_workers(sweep, 0).workers == 0
-    assert with_workers(sweep, "auto").workers == "auto"
+    assert replace_workers(sweep, None).workers == 4
+    assert replace_workers(sweep, 0).workers == 0
+    assert replace_workers(sweep, "auto").workers == "auto"
 
 
 def test_the_command_that_goes_on_starts_as_many():

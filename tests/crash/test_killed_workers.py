@@ -26,7 +26,7 @@ pytestmark = pytest.mark.long
 PRICE = {"input": 1.0, "output": 5.0}
 
 
-def with_workers(rng, file, *budget, stderr):
+def replace_workers(rng, file, *budget, stderr):
     """Start a run whose calls other processes make."""
     words = ("run", file, "--quiet", "--workers", rng.randrange(1, 4))
     return Forked("asyncbench", *words, *(f"--budget={usd}" for usd in budget), stderr=stderr)
@@ -104,13 +104,13 @@ def cheapest(out):
     return min(row["cost_usd"] for row in read_attempts(out).to_pylist() if row["status"] == "ok")
 
 
-@pytest.mark.parametrize("start", [with_workers, on_a_cluster])
+@pytest.mark.parametrize("start", [replace_workers, on_a_cluster])
 def test_nothing_is_lost_or_doubled_and_no_cap_passed_whichever_process_is_killed(tmp_path, start):
     sweep_with_killed_workers(tmp_path, start=start, seed=SEED, kills=6, trials=2)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("start", [with_workers, on_a_cluster])
+@pytest.mark.parametrize("start", [replace_workers, on_a_cluster])
 @pytest.mark.parametrize("seed", range(200, 205))
 def test_a_hundred_kills_of_workers_and_of_their_runs(tmp_path, seed, start):
     sweep_with_killed_workers(tmp_path, start=start, seed=seed, kills=20, trials=20)

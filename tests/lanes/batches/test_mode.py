@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 import yaml
 
-from asyncbench.config.overriding import with_mode
+from asyncbench.config.overriding import replace_mode
 from asyncbench.config.sweep import load_sweep, sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.run.options import RunOptions
@@ -75,16 +75,16 @@ def test_a_pilot_is_asked_in_real_time_for_who_plans_does_not_wait_a_day(night):
 
 def test_a_mode_is_for_the_models_that_are_asked():
     sweep = sweep_from({"name": "x", "problems": PROBLEMS, "models": ["openai/a", "xai/grok"]})
-    assert [one.mode for one in with_mode(sweep, "batch", models=["openai/a"]).models] == [
+    assert [one.mode for one in replace_mode(sweep, "batch", models=["openai/a"]).models] == [
         "batch",
         "realtime",
     ]
     with pytest.raises(
         ConfigError, match=r"--mode batch: xai has no batch API.* leave this one out with --models"
     ):
-        with_mode(sweep, "batch", given_as="--mode")
+        replace_mode(sweep, "batch", given_as="--mode")
     with pytest.raises(ConfigError, match="mode 'fast': unknown mode"):
-        with_mode(sweep, "fast")
+        replace_mode(sweep, "fast")
 
 
 def test_a_mode_is_typed_beside_a_sweep_file(tmp_path):
