@@ -104,17 +104,14 @@ def set_apart(folder: Path, current: Collection[str]) -> None:
             named = open_set(copy.path, name=copy.problem_set)
             written.add(copy_some(named, rest, copy.path.parent, seal=stamp).path)
             ids = pa.chunked_array([*ids.chunks, *rest.chunks], pa.string())
-        _move_apart(copy.path)
 
-
-def _move_apart(path: Path) -> None:
-    """Move a copy to earlier_problems/, in one step."""
-    earlier = path.parent.with_name(EARLIER)
-    with storing(earlier / path.name):
-        make_folder(earlier)
-        path.replace(earlier / path.name)
-        sync_to_disk(earlier)
-        sync_to_disk(path.parent)
+        # move the copy in one step
+        earlier = copy.path.parent.with_name(EARLIER)
+        with storing(earlier / copy.path.name):
+            make_folder(earlier)
+            copy.path.replace(earlier / copy.path.name)
+            sync_to_disk(earlier)
+            sync_to_disk(copy.path.parent)
 
 
 def _ids_in(*paths: Path) -> "pa.ChunkedArray[pa.StringScalar]":
@@ -228,9 +225,9 @@ class ProblemTable:
         """
         places: pa.ChunkedArray[pa.Int32Scalar] = pa.chunked_array([pa.nulls(len(trials), pa.int32())])
         for keys, ids in self._keys:
-            for values, known in ((_keys_in(trials), keys), (trials["problem_id"], ids)):
+            for values, value_set in ((_keys_in(trials), keys), (trials["problem_id"], ids)):
                 if places.null_count:
-                    matches: pa.ChunkedArray[pa.Int32Scalar] = pc.index_in(values, value_set=known)  # type: ignore[assignment]  # the stubs: an array
+                    matches: pa.ChunkedArray[pa.Int32Scalar] = pc.index_in(values, value_set=value_set)  # type: ignore[assignment]  # the stubs: an array
                     places = pc.coalesce(places, matches)
         return places
 

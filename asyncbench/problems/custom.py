@@ -104,10 +104,10 @@ def mapping(columns: Columns | None, path: Path) -> dict[str, str]:
     chosen = dict[str, str]()
     for name, theirs in (columns or {}).items():
         if name not in REQUIRED + OPTIONAL:
-            known = ", ".join(REQUIRED + OPTIONAL)
+            names = ", ".join(REQUIRED + OPTIONAL)
             raise ConfigError(
                 f"{path}: columns: asyncbench has no column {name!r}. Give its name first, then yours: "
-                f"`columns: {{question: YOUR_COLUMN}}`. Its names: {known}."
+                f"`columns: {{question: YOUR_COLUMN}}`. Its names: {names}."
             )
         if not isinstance(theirs, str) and (name != "expected" or not theirs):
             raise ConfigError(
@@ -128,8 +128,8 @@ def guessed(names: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:
     by_name = {
         name.lower(): name for name in names if name not in chosen.values() and times[name.lower()] == 1
     }
-    for ours, known in KNOWN_NAMES.items():
-        if ours not in chosen and (theirs := next(filter(by_name.__contains__, known), None)):
+    for ours, usual in KNOWN_NAMES.items():
+        if ours not in chosen and (theirs := next(filter(by_name.__contains__, usual), None)):
             guesses[ours] = by_name.pop(theirs)
     return guesses
 
@@ -152,7 +152,7 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
     if refused:
         # the first in full, what stands in some more, a count
         first, *others = map(str, refused)
-        more = [f"  {other.removesuffix(_WAY_OUT)}" for other in others[:SHOWN_REFUSED]]
+        more = [f"  {message.removesuffix(_WAY_OUT)}" for message in others[:SHOWN_REFUSED]]
         if unnamed := len(others) - len(more):
             count = f"at least {unnamed:,}" if len(refused) > MOST_REFUSED else f"{unnamed:,}"
             more.append(f"  … and {count} more")
@@ -177,7 +177,7 @@ def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[st
                     "remove its row."
                 )
             named = f"{place}: column {custom.columns['grader']!r}" if "grader" in custom.columns else place
-            settings = custom.graders.of(row.pop("grader", ""), place=named)
+            settings = custom.graders.settings_of(row.pop("grader", ""), place=named)
             grader, decimal = settings["grader"], settings.get("decimal")
             accepted = accepted_in(row.pop("expected"), answers, grader, listed=listed, place=place)
             for answer in accepted:
@@ -240,19 +240,19 @@ def _our_row(row: Row, custom: Custom, place: str) -> Row:
         for name, column in columns.items()
         if name != "length" and not (name == "grader" and row[column] is None)
     }
-    return ours | ({"length": _length(row, columns["length"], place)} if "length" in columns else {})
+    if "length" not in columns:
+        return ours
 
-
-def _length(row: Row, column: str, place: str) -> int | None:
-    if row[column] in (None, ""):
-        return None
-    text = text_value(row, column, place=place)
-    if not re.fullmatch("-?[0-9]{1,9}", text):
-        raise ProblemSetError(
-            f"{place}: column {column!r} holds {text!r:.60}, not a whole number below 1,000,000,000. "
-            "Write it as that, or leave it empty."
-        )
-    return int(text)
+    length, column = None, columns["length"]
+    if row[column] not in (None, ""):
+        text = text_value(row, column, place=place)
+        if not re.fullmatch("-?[0-9]{1,9}", text):
+            raise ProblemSetError(
+                f"{place}: column {column!r} holds {text!r:.60}, not a whole number below 1,000,000,000. "
+                "Write it as that, or leave it empty."
+            )
+        length = int(text)
+    return ours | {"length": length}
 
 
 def _parquet_rows(path: Path, custom: Custom, rows: int) -> Iterator[tuple[str, Row | ProblemSetError]]:

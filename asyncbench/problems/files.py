@@ -120,12 +120,25 @@ class ParquetColumns:
         """
         metadata = self.file.metadata
         texts = _check_groups(metadata, columns, path=self.path)
-        coded = [path for i, path in texts.items() if not _deltas(metadata, i)]
+
+        # read as a dictionary, but for encodings that Arrow cannot read as one
+        row_groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        coded = [
+            leaf_path
+            for i, leaf_path in texts.items()
+            if not any("DELTA" in name for group in row_groups for name in group.column(i).encodings)
+        ]
         groups, skip = _groups_from_row(self.file, start)
         with pq.ParquetFile(self.path, metadata=metadata, read_dictionary=coded, pre_buffer=False) as encoded:
             for group in groups:  # each has dictionaries of its own, which lists cannot join
-                plain = [i for i, path in texts.items() if path not in coded]
-                decoded = min(rows, _rows_at_once(metadata.row_group(group), plain))
+                # rows may share bytes, and then each may be as long as the whole
+                plain = [i for i, leaf_path in texts.items() if leaf_path not in coded]
+                sizes = (
+                    column.total_uncompressed_size
+                    for column in map(row_groups[group].column, plain)
+                    if _SHARED & set(column.encodings)
+                )
+                decoded = min(rows, max(1, MOST_DECODED // max(1, *sizes, 1)))
                 for batch in encoded.iter_batches(decoded, row_groups=[group], columns=list(columns)):
                     if skip < batch.num_rows:
                         yield from _plain_parts(batch.slice(skip), path=self.path)
@@ -196,22 +209,6 @@ def _check_groups(metadata: pq.FileMetaData, columns: Sequence[str], *, path: Pa
     return texts
 
 
-def _deltas(metadata: pq.FileMetaData, leaf: int) -> bool:
-    """Return whether a row group has a leaf in an encoding that Arrow cannot read as a dictionary."""
-    groups = map(metadata.row_group, range(metadata.num_row_groups))
-    return any("DELTA" in encoding for group in groups for encoding in group.column(leaf).encodings)
-
-
-def _rows_at_once(group: pq.RowGroupMetaData, leaves: Sequence[int]) -> int:
-    """Return how many rows to decode at once where rows may share bytes: each may be as long as the whole."""
-    sizes = (
-        column.total_uncompressed_size
-        for column in map(group.column, leaves)
-        if _SHARED & set(column.encodings)
-    )
-    return max(1, MOST_DECODED // max(1, *sizes, 1))
-
-
 def _plain_parts(batch: pa.RecordBatch, *, path: Path) -> Iterator[pa.RecordBatch]:
     """Yield a batch in halves of halves whose texts, written out, are few enough bytes."""
     size = sum(_bytes_of(batch.column(name), name, path=path) for name in batch.schema.names)
@@ -261,8 +258,8 @@ def _plain(column: Column) -> Column:
         if not pa.types.is_dictionary(column.type.value_type):
             return column
         kind = pa.list_ if isinstance(column, pa.ListArray) else pa.large_list
-        own = pa.concat_arrays([column])  # a slice would write out the items of the whole
-        return own.cast(kind(column.type.value_type.value_type))
+        array = pa.concat_arrays([column])  # a slice would write out the items of the whole
+        return array.cast(kind(column.type.value_type.value_type))
     return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
 
 

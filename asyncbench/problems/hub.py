@@ -51,7 +51,7 @@ class _Parts:
     file: str | None
 
     @classmethod
-    def of(cls, address: str) -> Self:
+    def parse(cls, address: str) -> Self:
         if (match := _ADDRESS.fullmatch(address)) is None:
             raise ConfigError(
                 f"{address}: this is no address of a dataset. Write hf://datasets/OWNER/NAME, or "
@@ -112,12 +112,12 @@ def _downloaded(address: str, pinned: str | None) -> HubFile:
         ) from None
     from httpx2 import HTTPError
 
-    hub, wanted, now = HfApi(library_name="asyncbench"), _Parts.of(address), None
+    hub, wanted, now = HfApi(library_name="asyncbench"), _Parts.parse(address), None
     try:
         if pinned is None:
             exact = _resolved(hub, wanted, address)
         else:
-            exact = _Parts.of(pinned)
+            exact = _Parts.parse(pinned)
             with suppress(HTTPError, OSError):  # a run can go on with what it has
                 commit = hub.dataset_info(wanted.repo, revision=wanted.revision, timeout=PATIENCE_S).sha
                 now = None if commit == exact.revision else commit

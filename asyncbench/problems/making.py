@@ -7,7 +7,6 @@ from itertools import chain
 from os import PathLike
 from pathlib import Path
 from shutil import copyfileobj
-from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +16,7 @@ from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.files import local, replacing, storing, writing
 from asyncbench.problems.files import content_in, opened_parquet
 from asyncbench.problems.problem_set import ProblemSet, Survey, metadata_in, metadata_of, state_of
-from asyncbench.problems.schema import PROBLEM_SCHEMA, ROWS_AT_ONCE, batches_of, draft_batches, with_ids
+from asyncbench.problems.schema import PROBLEM_SCHEMA, ROWS_AT_ONCE, add_ids, batches_of, draft_batches
 from asyncbench.records import Problem
 from asyncbench.suites.suite import Suite
 from asyncbench.suites.table import SUITES
@@ -77,7 +76,7 @@ def generate(
     drafts = draft_batches(chosen.generate(seed, values), rows=ROWS_AT_ONCE)
     if excluded := tuple(map(Path, exclude)):
         drafts = _new_drafts(drafts, excluded)
-    return _written(with_ids(drafts), out, made, writing=writing, cells=chosen.has_small_cells)
+    return _written(add_ids(drafts), out, made, writing=writing, cells=chosen.has_small_cells)
 
 
 def _new_drafts(drafts: Iterable[pa.RecordBatch], excluded: Iterable[Path]) -> Iterator[pa.RecordBatch]:
@@ -136,7 +135,11 @@ def copy_into(
         return copy
     if _is_as_copied(problems):
         with storing(out), replacing(out) as file:
-            _copy_bytes(problems, file)
+            with problems.path.open("rb") as source:
+                copyfileobj(source, file, 2**20)
+            file.flush()
+            if state_of(problems.path) != problems.state:
+                raise _changed(problems)
             seal(Path(file.name))
         return copy
     return _written(problems.batches(ROWS_AT_ONCE), out, made, writing=storing, seal=seal)
@@ -182,14 +185,6 @@ def _is_as_copied(problems: ProblemSet) -> bool:
         groups = map(file.metadata.row_group, range(file.num_row_groups))
         same = file.schema_arrow.equals(PROBLEM_SCHEMA) and {*(file.metadata.metadata or {})} == ours
         return same and all(group.num_rows <= ROWS_AT_ONCE for group in groups)
-
-
-def _copy_bytes(problems: ProblemSet, file: BinaryIO) -> None:
-    with problems.path.open("rb") as source:
-        copyfileobj(source, file, 2**20)
-    file.flush()
-    if state_of(problems.path) != problems.state:
-        raise _changed(problems)
 
 
 def _changed(problems: ProblemSet) -> ProblemSetError:

@@ -106,7 +106,12 @@ def open_set(
     called = name or set_name(path)
     with problem_file(path, pinned) as (file, hub):
         if run is not None:
-            problems = _open_recorded(file, run)
+            if (facts := run_called(file, run)) is None:
+                raise ConfigError(
+                    f"{file} holds no run and no single model called {run!r}. {runs_said(file)}"
+                )
+            selection = OneRun(run=facts.run)
+            problems = _made_of(run_drafts(file, selection), file, facts.run, custom=selection)
         elif suite == SUITE:
             problems = _open_custom(
                 file, called, columns, grader, {"pattern": pattern, "decimal": decimal}, json_schema, near
@@ -139,7 +144,7 @@ def _open_custom(
         near=near,
     )
     if grader is not None:
-        graders.of(grader, place=str(path))
+        graders.settings_of(grader, place=str(path))
     mapped = mapping(columns, path)
     answers = (columns or {}).get("expected", "")
     custom = Custom(
@@ -163,14 +168,6 @@ def _schema_in(schema: str | Mapping[str, Any] | None, near: Path | None, *, pla
         return json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{place}: {file} cannot be read as JSON: {error}. Correct it.") from None
-
-
-def _open_recorded(path: Path, run: str) -> ProblemSet:
-    """Return the problems of a run in a file of recorded answers."""
-    if (facts := run_called(path, run)) is None:
-        raise ConfigError(f"{path} holds no run and no single model called {run!r}. {runs_said(path)}")
-    chosen = OneRun(run=facts.run)
-    return _made_of(run_drafts(path, chosen), path, facts.run, custom=chosen)
 
 
 def _made_of(problems: Iterator[Draft], path: Path, name: str, **fields: Any) -> ProblemSet:
@@ -265,11 +262,11 @@ def _checked(batch: pa.RecordBatch, *, path: Path) -> pa.RecordBatch:
     for field in PROBLEM_FIELDS:
         if not field.nullable and _nulls(batch.column(field.name)):
             raise ProblemSetError(f"{path}: column {field.name!r} holds NULL. Give every row a value.")
-    for name, known in KNOWN.items():
+    for name, words in KNOWN.items():
         for value in batch.column(name).unique().to_pylist():
-            if value not in known:
+            if value not in words:
                 raise ProblemSetError(
-                    f"{path}: column {name!r} holds {value!r}. Allowed: {', '.join(known)}. Correct those "
+                    f"{path}: column {name!r} holds {value!r}. Allowed: {', '.join(words)}. Correct those "
                     "rows, or use the later asyncbench that wrote them."
                 )
     return batch

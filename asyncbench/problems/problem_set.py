@@ -59,14 +59,14 @@ class Survey:
             for row in counted(batch, (*KIND[1:], "length")):
                 kind = "_".join(filter(None, (row[name] for name in KIND[1:])))
                 self._cells.setdefault(kind, Counter())[str(row["length"])] += row["count_all"]
-        lengths = pc.utf8_length(_as_text(batch.column("question")))
+        lengths = pc.utf8_length(_text_column(batch.column("question")))
         self._longest_question = max(self._longest_question, pc.max(lengths).as_py())
         texts = list[pa.StringArray]()
         for column in batch.columns:  # of lists, their items and how many each has
             if isinstance(column, pa.ListArray):
-                texts.append(_as_text(column.flatten()))
+                texts.append(_text_column(column.flatten()))
                 column = column.value_lengths()  # what is left of it
-            texts.append(_as_text(column))
+            texts.append(_text_column(column))
         for digest, column in zip(self._digests, texts, strict=True):
             digest.add(column)
 
@@ -110,7 +110,7 @@ class _TextDigest:
         if lengths.min() == lengths.max():
             self._lengths.update(b"%d " % lengths[0] * len(texts))
             return
-        numbers = _as_text(pa.array(lengths))
+        numbers = _text_column(pa.array(lengths))
         whole = pa.ListArray.from_arrays(pa.array([0, len(numbers)], pa.int32()), numbers)
         spaced: Any = pc.binary_join(whole, " ")
         self._lengths.update(spaced[0].as_buffer())
@@ -120,7 +120,7 @@ class _TextDigest:
         return self._text.digest() + self._lengths.digest()
 
 
-def _as_text(column: Column) -> pa.StringArray:
+def _text_column(column: Column) -> pa.StringArray:
     return cast("pa.StringArray", column.cast(pa.string()).fill_null(""))
 
 

@@ -125,24 +125,23 @@ def recorded_answers(path: Path, run: str | None = None) -> Iterator[AnswerFacts
     """Yield the answers of a run, or of all, as they were given; raises as `recorded_runs` does."""
     rows = _read(path, [*_AS_THEY_ARE, "task", "length", "lhs", "rhs", "answer", "legacy", "bare", "outcome"])
     for row in (rows if run is None else rows.filter(pc.field("run") == run)).to_pylist():
+        # a text of which the graders read these answers; `strict` reads none unless it is `bare`
+        layered, legacy = row["answer"], row["legacy"]
+        if layered is None:  # what `layered` takes for a thought without an end, `legacy` reads
+            text = "" if legacy is None else f"<think>{legacy}"
+        else:
+            text = layered if row["bare"] else rf"\boxed{{{layered}}} {legacy or ''}"
         yield AnswerFacts(
             draft=_draft(path, row),
             failed=row["outcome"] == Outcome.FAILED,
-            text=_text(row["answer"], row["legacy"], bare=row["bare"]),
+            text=text,
             **{name: row[name] for name in _AS_THEY_ARE},
         )
 
 
-def _text(layered: str | None, legacy: str | None, *, bare: bool) -> str:
-    """Return a text of which the graders read these answers; `strict` reads none unless it is `bare`."""
-    if layered is None:  # what `layered` takes for a thought without an end, `legacy` reads
-        return "" if legacy is None else f"<think>{legacy}"
-    return layered if bare else rf"\boxed{{{layered}}} {legacy or ''}"
-
-
-def run_drafts(path: Path, of: OneRun) -> Iterator[Draft]:
+def run_drafts(path: Path, selection: OneRun) -> Iterator[Draft]:
     """Yield the problems that a run was asked; raises as `recorded_runs` does."""
-    return (recorded.draft for recorded in recorded_answers(path, of.run))
+    return (recorded.draft for recorded in recorded_answers(path, selection.run))
 
 
 def _draft(path: Path, row: dict[str, Any]) -> Draft:

@@ -49,18 +49,15 @@ class RowGraders:
     near: Path | None = None  # the sweep file
     settings: dict[str, Settings] = field(default_factory=dict)  # by name, of the graders met so far
 
-    def of(self, name: str, *, place: str) -> Settings:
+    def settings_of(self, name: str, *, place: str) -> Settings:
         """Return the settings of the grader that a row names; \"\": it names none.
 
         Raises:
             ConfigError: the grader cannot be used, or there is none.
         """
         name = name.strip() or self.default or ""
-        if name not in self.settings:
-            self.settings[name] = self._checked(name, place)
-        return self.settings[name]
-
-    def _checked(self, name: str, place: str) -> Settings:
+        if name in self.settings:
+            return self.settings[name]
         if not name:
             raise ConfigError(f"{place}: no grader. Write one, or set `grader` for rows that name none.")
         if is_in_file(name) and name != self.default:
@@ -74,9 +71,10 @@ class RowGraders:
             if value is not None and (not self.in_column or TAKEN_BY[option] == name)
         }
         check_custom(name, **options, place=place)
-        own = used_grader(name, self.near, place=place) if is_in_file(name) else None
-        source = {} if own is None else {"source": own.digest}
-        return {"grader": name if own is None else own.name, **options, **source}
+        function = used_grader(name, self.near, place=place) if is_in_file(name) else None
+        source = {} if function is None else {"source": function.digest}
+        self.settings[name] = {"grader": name if function is None else function.name, **options, **source}
+        return self.settings[name]
 
     @property
     def names(self) -> tuple[str, ...]:

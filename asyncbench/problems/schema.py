@@ -170,7 +170,7 @@ def identified(drafts: Iterable[Draft]) -> Iterator[Problem]:
         yield Problem(problem_id=problem_id, **dict(zip(DRAFTED.names, drafted_values(draft), strict=True)))
 
 
-def with_ids(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def add_ids(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield batches of drafts as batches of problems, each with its id (`Ids`)."""
     ids = Ids()
     for batch in batches:
