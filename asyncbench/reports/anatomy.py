@@ -267,25 +267,27 @@ class AnatomyReport(FolderReport):
     def _remarks(self) -> Iterator[str]:
         if self.graders:
             yield graded_by(self.graders)
-        yield self._examined_note()
+
+        # how many of the wrong answers were examined and matched a kind of error
+        if not any(findings.replied for findings in self.by_asked):
+            yield "No trial has a reply."
+        elif not self.wrong:
+            yield "No answer is wrong."
+        else:
+            unclassified = sum(findings.kinds[UNCLASSIFIED] for findings in self.findings)
+            sentence = (
+                f"{self.examined:,} of {self.wrong:,} wrong answers (or replies without one) were examined"
+            )
+            if self.examined < self.wrong:
+                sentence += f" (a fixed random sample of {self.most_of_a_group:,} per model and task)"
+            kinds = f"{percent(unclassified / self.examined)} of them match no kind (unclassified)"
+            yield f"{sentence}. {kinds if unclassified else 'All of them match a kind'}."
+
         names = names_of(self.order)
         yield from lost_notes({names[worth.asked]: worth.outcomes for worth in self.by_asked})
         if len(self.alike) > 1:
             yield UNLIKE
         yield MEANING
-
-    def _examined_note(self) -> str:
-        """Return how many of the wrong answers were examined and matched a kind of error."""
-        if not any(findings.replied for findings in self.by_asked):
-            return "No trial has a reply."
-        if not self.wrong:
-            return "No answer is wrong."
-        unclassified = sum(findings.kinds[UNCLASSIFIED] for findings in self.findings)
-        sentence = f"{self.examined:,} of {self.wrong:,} wrong answers (or replies without one) were examined"
-        if self.examined < self.wrong:
-            sentence += f" (a fixed random sample of {self.most_of_a_group:,} per model and task)"
-        kinds = f"{percent(unclassified / self.examined)} of them match no kind (unclassified)"
-        return f"{sentence}. {kinds if unclassified else 'All of them match a kind'}."
 
     def _sheets(self) -> Iterator[Sheet]:
         names = names_of(self.order)

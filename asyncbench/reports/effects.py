@@ -179,19 +179,18 @@ def _groups(
         # Two servers of the same model: nothing in the results tells the two apart but their aliases.
         alike[group if value not in alike[group] else (*group, model)][value] = who
     several = [values for values in alike.values() if len(values) > 1]
-    entrants = {_base(values, by): values for values in several}
+
+    # a run, model and condition name each group, whose entrants differ in one value
+    mark = "in " if by == FOLDER else f"{by}="
+    entrants = dict[Entrant, dict[str, Entrant]]()
+    for values in several:
+        bases = {f"{model} ".replace(f" {mark}{value} ", " ")[:-1] for value, (_, model, _) in values.items()}
+        run, _, _ = next(iter(values.values()))
+        conditions = ", ".join(dict.fromkeys(condition for _, _, condition in values.values()))
+        name = bases.pop() if len(bases) == 1 else ", ".join(model for _, model, _ in values.values())
+        entrants[run, name, conditions] = values
     names = names_of(entrants)
     return {names[who]: values for who, values in entrants.items()}
-
-
-def _base(values: Mapping[str, Entrant], by: str) -> Entrant:
-    """Return the run, model and condition that name a group of entrants, which differ in one value."""
-    mark = "in " if by == FOLDER else f"{by}="
-    bases = {f"{model} ".replace(f" {mark}{value} ", " ")[:-1] for value, (_, model, _) in values.items()}
-    run, _, condition = next(iter(values.values()))
-    conditions = dict.fromkeys(name for _, _, name in values.values())
-    name = bases.pop() if len(bases) == 1 else ", ".join(model for _, model, _ in values.values())
-    return run, name, condition if len(conditions) == 1 else ", ".join(conditions)
 
 
 # ── the figures of each value ────────────────────────────────────────────────────────────────

@@ -133,23 +133,22 @@ class AccuracyMaps(FolderReport):
         yield f"{meaning} {MARKED}" if few else meaning
 
     def _sheets(self) -> Iterator[Sheet]:
-        if self.tasks:
-            yield self._task_sheet()
+        if self.tasks:  # models × tasks, the more numerous of them down the page
+            title = METRICS[self.metric].title
+            models = self._best_first(self.tasks)
+            tasks = [self._task(*task) for task in sorted({(cell.suite, cell.task) for cell in self.tasks})]
+            cells = {
+                (self.names[cell.entrant], self._task(cell.suite, cell.task)): cell for cell in self.tasks
+            }
+            if len(tasks) <= len(models):
+                yield self._sheet(f"{title} by model and task", "model", models, tasks, cells)
+            else:
+                turned = {(task, model): cell for (model, task), cell in cells.items()}
+                yield self._sheet(f"{title} by task and model", "task", tasks, models, turned)
         for suite in sorted({square.suite for square in self.lengths}):
             yield from self._length_sheets(
                 suite, [square for square in self.lengths if square.suite == suite]
             )
-
-    def _task_sheet(self) -> Sheet:
-        """Return models × tasks, the more numerous of them down the page."""
-        title = METRICS[self.metric].title
-        models = self._best_first(self.tasks)
-        tasks = [self._task(*task) for task in sorted({(cell.suite, cell.task) for cell in self.tasks})]
-        cells = {(self.names[cell.entrant], self._task(cell.suite, cell.task)): cell for cell in self.tasks}
-        if len(tasks) <= len(models):
-            return self._sheet(f"{title} by model and task", "model", models, tasks, cells)
-        turned = {(task, model): cell for (model, task), cell in cells.items()}
-        return self._sheet(f"{title} by task and model", "task", tasks, models, turned)
 
     def _length_sheets(self, suite: str, squares: Sequence[Square]) -> Iterator[Sheet]:
         """Yield tasks × lengths for each model; where tasks are fewer, models × lengths for each of them."""

@@ -73,8 +73,7 @@ class Comparison(Report):
         yield from compared.simulated_notes
         yield f"A: {self.names[0]}. B: {self.names[1]}."
         if compared.whole.found.trials:
-            yield _verdict(compared.whole, *self.names)
-            yield _power(compared)
+            yield from _verdict(compared, *self.names)
         else:
             yield "They have no problem in common."
         if compared.asked_a_alone or compared.asked_b_alone:
@@ -113,7 +112,16 @@ class Comparison(Report):
                 first.setdefault(question.problem_id, question)
             shown = list(first.values())[: self.examples]
             if shown:
-                number = _shown_count(len(shown), problems, trials)
+                # trials are named as well, where a problem has several
+                if trials == problems:
+                    number = f"{len(shown):,} of {problems:,}" if len(shown) < problems else f"{problems:,}"
+                else:
+                    selected = (
+                        f", {len(shown):,} of these" if len(shown) < problems else ", the first trial of each"
+                    )
+                    number = (
+                        f"{trials:,} trials, {problems:,} problem{'' if problems == 1 else 's'}{selected}"
+                    )
                 title = f"Only {safe(name, most=80)} is right: {number}, shortest questions first"
                 yield self._question_sheet(title, shown)
 
@@ -206,10 +214,12 @@ def compare_on(
 # ── in words ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _verdict(row: ComparisonRow, a: str, b: str) -> str:
-    shared, p = row.found, row.p if row.p is not None else 1.0
+def _verdict(compared: Compared, a: str, b: str) -> Iterator[str]:
+    """Yield which model is better, and how small a difference so many problems can detect."""
+    whole = compared.whole
+    shared, p = whole.found, whole.p if whole.p is not None else 1.0
     better, worse = (a, b) if shared.difference >= 0 else (b, a)
-    low, high = row.interval or (-1.0, 1.0)
+    low, high = whole.interval or (-1.0, 1.0)
     if shared.difference < 0:
         low, high = -high, -low
     trials = "" if shared.trials == shared.problems else f" ({shared.trials:,} trials)"
@@ -218,25 +228,21 @@ def _verdict(row: ComparisonRow, a: str, b: str) -> str:
     seen = f"A {percent(shared.share_a)}, B {percent(shared.share_b)} on {problems}{trials} in common"
     if p > ALPHA:
         difference = points(shared.difference)
-        return f"{seen}: statistically tied (difference {difference} points, {test}, {p_sentence(p)})."
-    return (
-        f"{seen}: {better} is better than {worse} by {rounded(100 * abs(shared.difference), 1)} points "
-        f"(95 % CI {rounded(100 * low, 1)} to {rounded(100 * high, 1)}), {test}, {p_sentence(p)}."
-    )
+        yield f"{seen}: statistically tied (difference {difference} points, {test}, {p_sentence(p)})."
+    else:
+        yield (
+            f"{seen}: {better} is better than {worse} by {rounded(100 * abs(shared.difference), 1)} points "
+            f"(95 % CI {rounded(100 * low, 1)} to {rounded(100 * high, 1)}), {test}, {p_sentence(p)}."
+        )
 
-
-def _power(compared: Compared) -> str:
-    whole = compared.whole
     if whole.detectable is None:
-        sentence = f"Too few problems ({whole.found.problems:,}) to detect any difference with 80 % power."
+        sentence = f"Too few problems ({shared.problems:,}) to detect any difference with 80 % power."
     else:
         gap = f"{rounded(100 * whole.detectable, 1)}-point gap"
-        sentence = f"{whole.found.problems:,} problems are enough to detect a {gap} with 80 % power."
-    unsure = whole.p is not None and whole.p > ALPHA
-    more = (
-        f" To detect the gap seen here, you need {compared.needed:,}." if unsure and compared.needed else ""
-    )
-    return f"{sentence}{more}"
+        sentence = f"{shared.problems:,} problems are enough to detect a {gap} with 80 % power."
+    if whole.p is not None and whole.p > ALPHA and compared.needed:
+        sentence += f" To detect the gap seen here, you need {compared.needed:,}."
+    yield sentence
 
 
 # ── as tables ────────────────────────────────────────────────────────────────────────────────
@@ -279,14 +285,6 @@ UNPAIRED_COLUMNS: Final[Columns[Labelled]] = {
 
 
 # ── the questions ────────────────────────────────────────────────────────────────────────────
-
-
-def _shown_count(shown: int, problems: int, trials: int) -> str:
-    """Return how many problems are shown of how many; trials as well, where a problem has several."""
-    if trials == problems:
-        return f"{shown:,} of {problems:,}" if shown < problems else f"{problems:,}"
-    selected = f", {shown:,} of these" if shown < problems else ", the first trial of each"
-    return f"{trials:,} trials, {problems:,} problem{'' if problems == 1 else 's'}{selected}"
 
 
 def _block(origin: str, question: Question, names: Sequence[str], width: int | None) -> str:

@@ -85,9 +85,8 @@ class Fairness:
             yield "All were asked in the same minutes."
         if self.parameters:
             yield f"Parameters differ: {', '.join(self.parameters)}."
-        yield from self._timed_notes()
 
-    def _timed_notes(self) -> Iterator[str]:
+        # the steps of a load that times are of
         steps = set(self.timed.values())
         if steps == {None}:
             return
@@ -112,18 +111,8 @@ def fairness_of(views: FolderViews, figures: Sequence[EndpointFigures], marks: M
         if model in asked:
             asked[model] |= answers.problems
     timed = [provider.step for provider in figures if provider.step is not None]
-    return Fairness(
-        models=len(figures),
-        problems=reduce(or_, asked.values()).bit_count(),
-        common_problems=reduce(and_, asked.values()).bit_count(),
-        together=_shares_together(views),
-        parameters=_differing_parameters(views),
-        timed={provider.model: provider.timed_step for provider in figures},
-        all_kept=bool(timed) and all(step.verdict == MET for step in timed),
-    )
 
-
-def _shares_together(views: FolderViews) -> dict[str, float]:
+    # the share of each model's calls that were near in time to calls of all others
     calls: dict[str, Counter[int]] = {}
     for row in views.rows("FROM provider_minutes"):
         calls.setdefault(row["model"], Counter())[row["minute"]] = row["calls"]
@@ -132,10 +121,19 @@ def _shares_together(views: FolderViews) -> dict[str, float]:
         for model, minutes in calls.items()
     }
     common = set.intersection(*near.values()) if near else set()
-    return {
+    together = {
         model: sum(count for minute, count in minutes.items() if minute in common) / minutes.total()
         for model, minutes in sorted(calls.items())
     }
+    return Fairness(
+        models=len(figures),
+        problems=reduce(or_, asked.values()).bit_count(),
+        common_problems=reduce(and_, asked.values()).bit_count(),
+        together=together,
+        parameters=_differing_parameters(views),
+        timed={provider.model: provider.timed_step for provider in figures},
+        all_kept=bool(timed) and all(step.verdict == MET for step in timed),
+    )
 
 
 def _differing_parameters(views: FolderViews) -> list[str]:
@@ -178,14 +176,6 @@ _ANSWERS: Final = """
 SELECT run, model, concat_ws(chr(0), condition, load) AS condition, suite, task, problem_id, outcome, repeat
 FROM provider_trials
 """
-
-
-def _trial_marks(views: FolderViews) -> Marked:
-    """Return the marks of all trials, of sweeps and of loads."""
-    loaded = views.rows("SELECT 1 FROM provider_trials WHERE load IS NOT NULL LIMIT 1")
-    marks = marked(views, trials=_ANSWERS) if loaded else marks_in(views)
-    views.drop(ANSWERS)  # what is counted next needs the room
-    return marks
 
 
 def _answers_by_model(marks: Marked) -> dict[str, Marks]:
@@ -304,7 +294,11 @@ def providers_of(views: FolderViews) -> Providers:
             f"{views.chosen} has no calls in real time. Run a sweep or a load first, or name another folder."
         )
         raise NothingToShowError(views.chosen, message)
-    marks = _trial_marks(views)
+
+    # the marks of all trials, of sweeps and of loads
+    loaded = views.rows("SELECT 1 FROM provider_trials WHERE load IS NOT NULL LIMIT 1")
+    marks = marked(views, trials=_ANSWERS) if loaded else marks_in(views)
+    views.drop(ANSWERS)  # what is counted next needs the room
     highest = {rate.model: rate for rate in reversed(highest_rates(steps, spent=spent_models(views)))}
     lines = tuple(_lines(figures, _answers_by_model(marks), highest))
     report = Providers(

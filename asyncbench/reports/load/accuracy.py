@@ -202,7 +202,20 @@ def notes_under_load(steps: Sequence[StepAnswers]) -> Iterator[str]:
     """Yield notes on whether accuracy differs between steps, and on differences that may explain it."""
     for model in dict.fromkeys(step.model for step in steps):
         model_steps = [step for step in steps if step.model == model]
-        yield from _difference_notes(model, [step for step in model_steps if step.beside is not None])
+        tests = [(step.load, step.beside) for step in model_steps if step.beside is not None]
+        for load, beside in tests:
+            if beside.differs:
+                word = "less" if beside.moves.difference < 0 else "more"
+                yield (
+                    f"{model}: answers are {word} often right at {load} than at {beside.lightest}, by "
+                    f"{rounded(100 * abs(beside.moves.difference), 1)} points."
+                )
+        if tests and not any(beside.differs for _, beside in tests):
+            shown = max((1.0 if beside.detectable is None else beside.detectable) for _, beside in tests)
+            yield (
+                f"{model}: no step's accuracy differs from the lightest one's by more than chance. A "
+                f"difference of {rounded(100 * shown, 1)} points would have shown in four of five cases."
+            )
 
         shares = {step.load: step.cached_share for step in model_steps if step.cached_share is not None}
         if shares and max(shares.values()) - min(shares.values()) >= OTHER_CACHE:
@@ -217,20 +230,3 @@ def notes_under_load(steps: Sequence[StepAnswers]) -> Iterator[str]:
             seen = {value for step in model_steps for value in step.served[column]}
             if any(0 < len(step.served[column]) < len(seen) for step in model_steps):
                 yield f"{model}: not all steps were answered by the same {noun} (`{column}`)."
-
-
-def _difference_notes(model: str, steps: Sequence[StepAnswers]) -> Iterator[str]:
-    tests = [(step.load, step.beside) for step in steps if step.beside is not None]
-    for load, beside in tests:
-        if beside.differs:
-            word = "less" if beside.moves.difference < 0 else "more"
-            yield (
-                f"{model}: answers are {word} often right at {load} than at {beside.lightest}, by "
-                f"{rounded(100 * abs(beside.moves.difference), 1)} points."
-            )
-    if tests and not any(beside.differs for _, beside in tests):
-        shown = max((1.0 if beside.detectable is None else beside.detectable) for _, beside in tests)
-        yield (
-            f"{model}: no step's accuracy differs from the lightest one's by more than chance. A difference "
-            f"of {rounded(100 * shown, 1)} points would have shown in four of five cases."
-        )

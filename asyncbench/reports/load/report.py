@@ -159,7 +159,21 @@ class LoadReport(FolderReport):
             shares = _range_text([step.late_share or 0.0 for step in late], percent)
             yield f"This computer was late by more than 1 % of the latency at {_named(late)}: by {shares}."
         for step in self.steps:
-            yield from _shortfall(step)
+            where = f"{step.model} at {step.asked}"
+            if step.refused:
+                statuses = f" ({', '.join(map(str, step.refused_with))})" if step.refused_with else ""
+                yield (
+                    f"{where}: {percent(step.refused / step.offered)} of the calls were refused{statuses}; "
+                    f"{step.answered_per_s:.3g} answers a second came through."
+                )
+            if step.dropped:
+                share = percent(step.dropped / step.offered)
+                yield f"{where}: {share} of the calls were not sent (`max_in_flight`)."
+            if step.saturated and step.arrivals != CLOSED and step.ended < BEHIND * step.answered:
+                yield (
+                    f"{where}: calls in flight kept growing. Only {step.answered_per_s:.3g} answers a second "
+                    "came before the step ended."
+                )
         if warning := few_problems(self.problems, calls=self.graded):
             yield warning
 
@@ -170,24 +184,6 @@ def uncounted_text(unwritten: Iterable[Mapping[str, Any]]) -> str:
     failures = dict.fromkeys(step["failures"] for step in steps if step["failures"])
     how = f" ({'; '.join(failures)})" if failures else ""
     return f"Ended before any call counted: {number_of(len(steps), 'step')}{how}" if steps else ""
-
-
-def _shortfall(step: StepFigures) -> Iterator[str]:
-    """Yield the reasons for which fewer answers came than were asked for."""
-    where = f"{step.model} at {step.asked}"
-    if step.refused:
-        statuses = f" ({', '.join(map(str, step.refused_with))})" if step.refused_with else ""
-        yield (
-            f"{where}: {percent(step.refused / step.offered)} of the calls were refused{statuses}; "
-            f"{step.answered_per_s:.3g} answers a second came through."
-        )
-    if step.dropped:
-        yield f"{where}: {percent(step.dropped / step.offered)} of the calls were not sent (`max_in_flight`)."
-    if step.saturated and step.arrivals != CLOSED and step.ended < BEHIND * step.answered:
-        yield (
-            f"{where}: calls in flight kept growing. Only {step.answered_per_s:.3g} answers a second came "
-            "before the step ended."
-        )
 
 
 def _named(steps: Sequence[StepFigures]) -> str:

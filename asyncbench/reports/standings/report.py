@@ -298,7 +298,7 @@ def _sheets(title: str, lines: Collection[RankingRow], *, placed: bool) -> Itera
 
     narrow = sheet(title, ACCURACIES), sheet(f"{title}: cost, format and latency", COSTS)
     yield replace(sheet(title, {**ACCURACIES, **COSTS}), instead=narrow)
-    yield Sheet.of(f"{title}: repeats", REPEATS, [(line, at) for line in lines for at in line.at_k])
+    yield Sheet.of(f"{title}: repeats", REPEATS, [(line, at_k) for line in lines for at_k in line.at_k])
 
 
 ACCURACIES: Final[Columns[RankingRow]] = {

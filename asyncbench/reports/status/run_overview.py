@@ -188,22 +188,10 @@ class RunOverview(FolderReport):
                 advice = "" if self.imported else ", run it again"
                 yield f"! unfinished{advice}: {_named(unfinished)}"
         yield from (f"! {note}" for note in self.standings.outgraded)
-        yield from self._lost_notes()
-        if skipped := self.standings.skipped:
-            yield f"! {skipped:,} trials skipped (stop_when): intervals are too narrow; report tells more"
-        if self.status.ungraded or self.status.damaged_lines:
-            yield "! answers are not graded, or lines are damaged: asyncbench status tells more"
-        if (ranking := self._ranking) is not None:
-            ranked, outcomes = {line.name for line in ranking.lines}, outcomes_of(self.standings.rankings)
-            others = [name for name in outcomes if name not in ranked]
-            if cut := [name for name in others if all_cut(outcomes[name])]:
-                yield f"! not ranked, every reply was cut: {_named(cut)}. Raise max_tokens, --retry truncated"
-            if others := [name for name in others if name not in cut]:
-                yield f"! asked too few of these problems to be ranked: {_named(others)}"
 
-    def _lost_notes(self) -> Iterator[str]:
+        # entrants that lost more than 1 % of their replies, the worst first
         outcomes = outcomes_of(self.standings.rankings)
-        lost = {name: each for name, counts in outcomes.items() if (each := Accuracy.of(counts)).loud}
+        lost = {name: accuracy for name, counts in outcomes.items() if (accuracy := Accuracy.of(counts)).loud}
         loud = sorted(lost, key=lambda name: -(lost[name].lost_share or 0.0))
         named = [name for name in loud if not all_cut(outcomes[name])]
         for name in named[:LOST_NAMED]:
@@ -211,9 +199,21 @@ class RunOverview(FolderReport):
         if len(named) > LOST_NAMED:
             yield f"! over 1 % lost: {len(named) - LOST_NAMED:,} more"
         failed = {name: counts[Outcome.FAILED] for name, counts in outcomes.items() if name not in loud}
-        named = [f"{name} {count:,}" for name, count in failed.items() if count]
-        if named and not self.after_run:
-            yield f"! failed{'' if self.imported else ', run it with --retry failed'}: {_named(named)}"
+        failures = [f"{name} {count:,}" for name, count in failed.items() if count]
+        if failures and not self.after_run:
+            yield f"! failed{'' if self.imported else ', run it with --retry failed'}: {_named(failures)}"
+
+        if skipped := self.standings.skipped:
+            yield f"! {skipped:,} trials skipped (stop_when): intervals are too narrow; report tells more"
+        if self.status.ungraded or self.status.damaged_lines:
+            yield "! answers are not graded, or lines are damaged: asyncbench status tells more"
+        if (ranking := self._ranking) is not None:
+            ranked = {line.name for line in ranking.lines}
+            others = [name for name in outcomes if name not in ranked]
+            if cut := [name for name in others if all_cut(outcomes[name])]:
+                yield f"! not ranked, every reply was cut: {_named(cut)}. Raise max_tokens, --retry truncated"
+            if others := [name for name in others if name not in cut]:
+                yield f"! asked too few of these problems to be ranked: {_named(others)}"
 
     def _next_lines(self, width: int, room: int) -> list[str]:
         """Return the next commands on lines that a shell accepts: as many as there is room for."""
