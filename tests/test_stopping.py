@@ -244,7 +244,7 @@ def test_a_run_that_ends_early_writes_down_all_of_the_cells_that_it_knows(
 def test_before_a_run_works_out_what_is_skipped_it_says_so_and_lets_go_of_what_it_knew(
     asking, tmp_path, problems, monkeypatch
 ):
-    found, look_through = [], SettledTrials.of
+    found, look_through = [], SettledTrials.read
 
     def known():
         gc.collect()
@@ -257,7 +257,7 @@ def test_before_a_run_works_out_what_is_skipped_it_says_so_and_lets_go_of_what_i
     asking(model=NOISY, stop_when=MIXED, limit=80)
     others = known()  # of other tests
     screen = Said()
-    monkeypatch.setattr(SettledTrials, "of", watched)
+    monkeypatch.setattr(SettledTrials, "read", watched)
     with simulator(problems) as server:
         asked = entry(server, NOISY, alias="m", concurrency=1, price={"input": 1, "output": 1}, max_tokens=64)
         planned = sweep(tmp_path / "out", problems, asked, stop_when=MIXED, budget_usd=0.0018)

@@ -58,10 +58,10 @@ def cautions_on_copy(sweep: Sweep, in_batches: int) -> Iterator[str]:
     if (address := s3_address(before)) is not None:
         yield f"{here} was copied from {address}, and stands alone: {address} gets nothing of this run"
         return
-    other = Path(before)
-    if not is_results_folder(other) or here.samefile(other):
+    original = Path(before)
+    if not is_results_folder(original) or here.samefile(original):
         return
-    manifests = map(read_manifest, (here, other))
+    manifests = map(read_manifest, (here, original))
     births = {(manifest["sweep"], manifest.get("created_at")) for manifest in manifests}
     if len(births) > 1:  # the two did not begin as one folder
         return
@@ -244,21 +244,8 @@ def extended(sweep: Sweep) -> Sweep:
         return sweep
     kept = load_sweep(file)
     before, after = as_mapping(kept), as_mapping(sweep)
-    _refuse_unlike(kept, before, sweep, after)
-    united = sweep_from(_united(before, after), place=f"{file}, extended by {sweep.file or sweep.name}")
-    return replace(
-        united,
-        out=sweep.out,
-        copied_to=sweep.copied_to,
-        file=sweep.file,
-        notify=sweep.notify,
-        workers=sweep.workers,
-        max_tokens_demanded=kept.max_tokens_demanded | sweep.max_tokens_demanded,
-    )
 
-
-def _refuse_unlike(kept: Sweep, before: Mapping[str, Any], sweep: Sweep, after: Mapping[str, Any]) -> None:
-    """Refuse two sweeps that one file cannot hold, each also as a mapping."""
+    # refuse two sweeps that one file cannot hold
     apart = "Both cannot stand in one sweep file: name another folder with `out` (--out)."
     for key in ("conditions", "repeats"):
         if before[key] != after[key]:
@@ -271,6 +258,17 @@ def _refuse_unlike(kept: Sweep, before: Mapping[str, Any], sweep: Sweep, after: 
                 f"{sweep.out}: its sweep asks {model.alias} otherwise. {apart} "
                 "Or give this one another `alias`."
             )
+
+    united = sweep_from(_united(before, after), place=f"{file}, extended by {sweep.file or sweep.name}")
+    return replace(
+        united,
+        out=sweep.out,
+        copied_to=sweep.copied_to,
+        file=sweep.file,
+        notify=sweep.notify,
+        workers=sweep.workers,
+        max_tokens_demanded=kept.max_tokens_demanded | sweep.max_tokens_demanded,
+    )
 
 
 def _united(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:  # Any: of sweep files

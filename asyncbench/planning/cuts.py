@@ -112,7 +112,7 @@ def _chained(ledger: Ledger, plan: ModelPlan, plans: Sequence[ModelPlan]) -> Mod
     timely = plan.batches is not None and plan.batches.switch_in_s is None
     if account is None or plan.batches is None or not (timely and plan.cost_usd_most):
         return plan
-    highest_costs = {other.model: other.cost_usd_most or 0.0 for other in plans}
+    highest_costs = {entry.model: entry.cost_usd_most or 0.0 for entry in plans}
     rooms = []
     for cap in account.caps:
         aliases = [sharing.model for sharing in ledger.accounts if cap in sharing.caps]

@@ -84,8 +84,8 @@ def draws_of(rest: RemainingTrials, *, draws: int, seed: str) -> list[Needs]:
     prompt_error = rng.lognormal(-(line.error**2) / 2, line.error, (draws, 1))
     _, input_tokens, prompt_usd, batch_prompt_usd = (prompt_error * answered / prompts[:, 0] @ prompts).T
     received = output_tokens.sum(axis=1)
-    usd = _with_replies(prompt_usd, output_tokens, [group.token_usd for group in groups])
-    batch_usd = _with_replies(batch_prompt_usd, output_tokens, [group.batch_token_usd for group in groups])
+    usd = _add_replies(prompt_usd, output_tokens, [group.token_usd for group in groups])
+    batch_usd = _add_replies(batch_prompt_usd, output_tokens, [group.batch_token_usd for group in groups])
     if rest.rates is None:
         usd = _along(rest.seen.price, input_tokens, received, rng)
     latency_s = _along(rest.seen.latency, answered.sum(axis=1), received, rng)
@@ -135,7 +135,7 @@ def _prices(input_tokens: float, rates: Rates | None) -> tuple[float, float | No
     return prompt_usd, (usd - prompt_usd) / MANY_TOKENS
 
 
-def _with_replies(
+def _add_replies(
     prompt_usd: Figures, output_tokens: Figures, token_usd: Sequence[float | None]
 ) -> Figures | None:
     """Return the USD of prompts and replies, for each draw; None where a price is unknown."""

@@ -70,11 +70,11 @@ def keep_forecast(plan: Plan, folder: Path, *, by: str) -> None:
         "models": models,
         "together": None if total is None else {"total": asdict(total)},
     }
-    if (content := with_forecast(read_forecasts(folder), made, by=by)) is not None:
+    if (content := add_forecast(read_forecasts(folder), made, by=by)) is not None:
         write_durably(folder / FORECAST, content, temporary=folder / TEMPORARY / FORECAST)
 
 
-def with_forecast(before: Sequence[Kept], made: Kept, *, by: str) -> bytes | None:
+def add_forecast(before: Sequence[Kept], made: Kept, *, by: str) -> bytes | None:
     """Return the file with one forecast more; None where it would tell nothing new."""
     if not made["models"] or any(_made_from(kept) == _made_from(made) for kept in before):
         return None

@@ -82,8 +82,8 @@ class Lengths:
     def __init__(self) -> None:
         self._made: dict[tuple[object, ...], Model] = {}
 
-    def of(self, model: Model, max_tokens: int | None) -> Model:
-        """Return the model itself where that is its max_tokens."""
+    def variant(self, model: Model, max_tokens: int | None) -> Model:
+        """Return the model with this max_tokens: itself where that is its max_tokens."""
         if max_tokens == model.max_tokens:
             return model
         key = model.alias, max_tokens, *(getattr(model, name) for name in OF_CONDITIONS)
@@ -128,7 +128,7 @@ class Room:
 
     def most(self, model: Model) -> Model:
         """Return a model with the longest reply that any of its trials may get."""
-        return model if self.max_tokens is None else self._models.of(model, self.max_tokens)
+        return model if self.max_tokens is None else self._models.variant(model, self.max_tokens)
 
     def model_of(self, model: Model, trial_id: str) -> Model:
         """Return a model as it is asked a trial now, or as it was asked where the answer is already there."""
@@ -136,7 +136,7 @@ class Room:
         history = self._store.histories.get(trial_id)
         if history is not None and history.ended is not None and history.ended.attempt.max_tokens is not None:
             allowed = history.ended.attempt.max_tokens
-        return self._models.of(model, allowed)
+        return self._models.variant(model, allowed)
 
 
 def max_tokens_of(params: str) -> int | None:
@@ -193,7 +193,7 @@ class Answers:
     lengths: tuple[int | None, ...]  # the max_tokens that were planned with there; empty: ignore none
 
     @classmethod
-    def of(cls, folder: Path, *, ignore: Collection[str] = ()) -> Self:
+    def read(cls, folder: Path, *, ignore: Collection[str] = ()) -> Self:
         """Look through a folder, which a run may be writing to.
 
         Raises:
@@ -288,24 +288,28 @@ class _Named:
     def __init__(self, model: Model, answers: Answers) -> None:
         self._answers = answers
         self._lengths = Lengths()
-        self._alike = [self._lengths.of(model, length) for length in answers.lengths]
+        self._alike = [self._lengths.variant(model, length) for length in answers.lengths]
         self._ids: dict[str, list[TrialIds]] = {}  # by condition
 
     def answer_to(self, trial: Trial) -> str | None:
-        return next((name for name in self._names(trial) if name in self._answers.ids), None)
+        """Return the id of the answer; None: there is none."""
+        if trial.trial_id in self._answers.ids:
+            return trial.trial_id
 
-    def sent_trial(self, trial: Trial, row: Mapping[str, Any]) -> Trial:
-        """Return a trial with the max_tokens that its answer was given."""
-        return replace(trial, model=self._lengths.of(trial.model, max_tokens_of(row["params"])))
-
-    def _names(self, trial: Trial) -> Iterator[str]:
-        yield trial.trial_id
+        # what the id would be with another max_tokens
         name, problem = trial.condition.name, trial.problem
         if name not in self._ids:
             self._ids[name] = [TrialIds(model, trial.condition) for model in self._alike]
         version = SUITES[problem.suite].prompt_version
-        for ids in self._ids[name]:
-            yield ids.make(problem.problem_id, prompt_version=version, repeat=trial.repeat)
+        trial_ids = (
+            ids.make(problem.problem_id, prompt_version=version, repeat=trial.repeat)
+            for ids in self._ids[name]
+        )
+        return next((trial_id for trial_id in trial_ids if trial_id in self._answers.ids), None)
+
+    def sent_trial(self, trial: Trial, row: Mapping[str, Any]) -> Trial:
+        """Return a trial with the max_tokens that its answer was given."""
+        return replace(trial, model=self._lengths.variant(trial.model, max_tokens_of(row["params"])))
 
 
 def _lengths(folder: Path) -> tuple[int | None, ...]:

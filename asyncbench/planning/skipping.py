@@ -33,7 +33,7 @@ class Before:
     skipped: Mapping[str, StopFigures]  # by trial
 
     @classmethod
-    def of(cls, folder: Path, *, again: Mapping[str, Outcome]) -> "Before":
+    def read(cls, folder: Path, *, again: Mapping[str, Outcome]) -> "Before":
         """Look through a folder; raises as `read_trials` does."""
         rows = read_skipped(folder, _COLUMNS)
         ids, *columns = (cast("list[Any]", rows[name].to_pylist()) for name in _COLUMNS)  # Any: text or count
@@ -157,11 +157,11 @@ async def settle(
     Raises:
         ConfigError, StoreError: as `read_trials` does.
     """
-    rest = await asyncio.to_thread(SettledTrials.of, folder)
+    rest = await asyncio.to_thread(SettledTrials.read, folder)
     reopened = 0
     async with salvage.tended():
         for alias, (model, stopping) in models.items():
-            batches = rest.of_model(sweep, model, sets[alias], stopping, limit=limit, per_cell=per_cell)
+            batches = rest.new_skips(sweep, model, sets[alias], stopping, limit=limit, per_cell=per_cell)
             while (batch := await asyncio.to_thread(next, batches, None)) is not None:
                 for skipped in batch:
                     salvage.keep(skipped)
@@ -182,12 +182,12 @@ class SettledTrials:
     histories: Mapping[str, History]
 
     @classmethod
-    def of(cls, folder: Path) -> "SettledTrials":
+    def read(cls, folder: Path) -> "SettledTrials":
         """Look through a folder; raises as `read_trials` does."""
         trials = known_trials(folder)
-        return cls(before=Before.of(folder, again={}), finished=trials.finished, histories=trials.histories)
+        return cls(before=Before.read(folder, again={}), finished=trials.finished, histories=trials.histories)
 
-    def of_model(
+    def new_skips(
         self,
         sweep: Sweep,
         model: Model,

@@ -162,19 +162,16 @@ def _places(cells: Sequence[dict[str, Any]]) -> list[_CellPlace]:
     places = [_CellPlace(0, 0)] * len(cells)
     for operation, numbers in enumerate(cells_by_operation.values()):
         numbers.sort(key=lambda i: (cells[i]["length"] is None, cells[i]["length"]))
-        for rank, leap in enumerate(_leaps(len(numbers), operation, len(cells_by_operation))):
-            places[numbers[leap]] = _CellPlace(operation, rank)
+
+        # each length once, by leaps: where all operations have the same lengths, those asked in turn are as
+        # different as can be
+        lengths, operations = len(numbers), len(cells_by_operation)
+        leap = next(step for step in range(round(_GOLDEN * lengths), 0, -1) if gcd(step, lengths) == 1)
+        around = lengths // gcd(operations, lengths)  # turns after which it would be where it began
+        for rank in range(lengths):
+            index = (rank * operations + operation + rank // around) * leap % lengths
+            places[numbers[index]] = _CellPlace(operation, rank)
     return places
-
-
-def _leaps(lengths: int, operation: int, operations: int) -> list[int]:
-    """Return which length an operation asks first, second, and so on: each once.
-
-    Where all operations have the same lengths, those asked in turn are as different as can be.
-    """
-    leap = next(step for step in range(round(_GOLDEN * lengths), 0, -1) if gcd(step, lengths) == 1)
-    around = lengths // gcd(operations, lengths)  # turns after which it would come back to where it began
-    return [(i * operations + operation + i // around) * leap % lengths for i in range(lengths)]
 
 
 def _counted(groups: Rows, order: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:

@@ -42,7 +42,9 @@ async def prepare(opened: OpenRun) -> Run:
 
     # What may be refused without a trace comes before the run says that it has begun.
     room = await asyncio.to_thread(Room, store, options.max_tokens)
-    reused = [await asyncio.to_thread(Answers.of, folder, ignore=options.ignore) for folder in options.reuse]
+    reused = [
+        await asyncio.to_thread(Answers.read, folder, ignore=options.ignore) for folder in options.reuse
+    ]
     opened.notifier.ready = True
     if opened.death is not None:
         opened.notifier.died(opened.death)
@@ -145,7 +147,7 @@ def look_up_trials(run: Run) -> EarlierTrials:
     """Find the trials that earlier runs closed, where that takes little time."""
     options, store = run.options, run.store
     if run.sweep.stop_when is not None:
-        return EarlierTrials(before=Before.of(store.folder, again=store.again))
+        return EarlierTrials(before=Before.read(store.folder, again=store.again))
     if options.pilot is not None or options.load is not None or not store.finished:
         return EarlierTrials()
     closed = closed_trials(

@@ -21,7 +21,7 @@ from asyncbench.planning.budget_bounds import open_ledger
 from asyncbench.planning.cuts import Bound, shares
 from asyncbench.planning.draws import DRAWS, Prompt, RemainingTrials, draws_for, draws_of
 from asyncbench.planning.finished import Measured, SeenCell, StraightLine, columns_of, seen_in, seen_of
-from asyncbench.planning.forecast_file import FORECAST, MOST, joined_forecasts, read_forecasts, with_forecast
+from asyncbench.planning.forecast_file import FORECAST, MOST, add_forecast, joined_forecasts, read_forecasts
 from asyncbench.planning.records import Range
 from asyncbench.planning.replies import Replies
 from asyncbench.planning.sweep_plan import plan
@@ -540,8 +540,8 @@ def made(observed, limit=None, **keys):
 )
 def test_a_forecast_of_something_else_is_kept_too(changed):
     first = {"observed": 2, "trials": 8, "left": 6, "prices": [{"input": 1.0}]}
-    assert with_forecast([made(**first)], made(**first), by="run") is None
-    assert with_forecast([made(**first)], made(**{**first, **changed}), by="run") is not None
+    assert add_forecast([made(**first)], made(**first), by="run") is None
+    assert add_forecast([made(**first)], made(**{**first, **changed}), by="run") is not None
 
 
 def test_forecasts_of_several_folders_are_joined_by_their_time():
@@ -558,12 +558,12 @@ def test_forecasts_of_several_folders_are_joined_by_their_time():
 
 def test_the_first_forecast_and_the_latest_are_kept(tmp_path):
     for observed in range(1, 31):
-        told = with_forecast(read_forecasts(tmp_path), made(observed), by="run")
+        told = add_forecast(read_forecasts(tmp_path), made(observed), by="run")
         assert told is not None
         (tmp_path / FORECAST).write_bytes(told)
     kept = [one["models"]["m"]["observed"] for one in read_forecasts(tmp_path)]
     assert kept == [1, *range(30 - MOST + 2, 31)]
-    assert with_forecast(read_forecasts(tmp_path), made(30), by="run") is None
+    assert add_forecast(read_forecasts(tmp_path), made(30), by="run") is None
 
 
 @pytest.mark.parametrize("text", ["{", '{"version": 99, "forecasts": []}', "[]"])
