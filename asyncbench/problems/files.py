@@ -4,7 +4,7 @@ A few kilobytes can hold gigabytes: a text may stand once, and rows name it a mi
 as a dictionary where the encoding allows it, measured, and written out for as many rows as fit.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -128,9 +128,16 @@ class ParquetColumns:
             for i, leaf_path in texts.items()
             if not any("DELTA" in name for group in row_groups for name in group.column(i).encodings)
         ]
-        groups, skip = _groups_from_row(self.file, start)
+
+        # the group that holds row `start`, and how many of its rows come before
+        first, skip = 0, start
+        while first < len(row_groups) and skip >= row_groups[first].num_rows:
+            skip -= row_groups[first].num_rows
+            first += 1
         with pq.ParquetFile(self.path, metadata=metadata, read_dictionary=coded, pre_buffer=False) as encoded:
-            for group in groups:  # each has dictionaries of its own, which lists cannot join
+            for group in range(
+                first, len(row_groups)
+            ):  # each has dictionaries of its own, which lists cannot join
                 # rows may share bytes, and then each may be as long as the whole
                 plain = [i for i, leaf_path in texts.items() if leaf_path not in coded]
                 sizes = (
@@ -171,18 +178,17 @@ class ArrowColumns:
 
     def batches(self, columns: Sequence[str], *, rows: int, start: int = 0) -> Iterator[pa.RecordBatch]:
         """Yield batches as `ParquetColumns.batches` does, and raise likewise."""
-        for whole in self._whole():
+        reader = self._reader
+        stored: Iterable[pa.RecordBatch] = (
+            map(reader.get_batch, range(reader.num_record_batches))
+            if isinstance(reader, pa.RecordBatchFileReader)
+            else reader
+        )
+        for whole in stored:
             batch = whole.select(list(columns))
             for first in range(start, batch.num_rows, rows):
                 yield from _plain_parts(batch.slice(first, rows), path=self.path)
             start = max(0, start - batch.num_rows)
-
-    def _whole(self) -> Iterator[pa.RecordBatch]:
-        reader = self._reader
-        if isinstance(reader, pa.RecordBatchFileReader):
-            yield from map(reader.get_batch, range(reader.num_record_batches))
-        else:
-            yield from reader
 
 
 def _check_groups(metadata: pq.FileMetaData, columns: Sequence[str], *, path: Path) -> dict[int, str]:
@@ -268,13 +274,3 @@ def _too_long(name: str, path: Path) -> ProblemSetError:
         f"{path}: column {name!r} holds a text of more than {LONGEST_TEXT:,} bytes, which no model accepts. "
         "Remove that row."
     )
-
-
-def _groups_from_row(file: pq.ParquetFile, start: int) -> tuple[list[int], int]:
-    """Return the row groups from the one that holds row `start`, and how many of its rows come before."""
-    for group in range(file.num_row_groups):
-        rows = file.metadata.row_group(group).num_rows
-        if start < rows:
-            return list(range(group, file.num_row_groups)), start
-        start -= rows
-    return [], 0

@@ -54,10 +54,10 @@ def check_custom(
             grader that has no use for one; a decimal mark or a JSON schema likewise.
     """
     if grader not in (*CUSTOM_GRADERS, *ADDED_GRADERS) and not is_in_file(grader):
-        known = ", ".join(
+        names = ", ".join(
             (*CUSTOM_GRADERS, *ADDED_GRADERS, "or a function of your own, as my_module:function")
         )
-        raise ConfigError(f"{place}: unknown grader {grader!r}. Known: {known}.")
+        raise ConfigError(f"{place}: unknown grader {grader!r}. Known: {names}.")
     ADDED_GRADERS.get(grader)  # imported now: what is wrong with it is told before the first call
     if grader in GRADERS:
         GRADERS[grader].check(place)

@@ -217,7 +217,7 @@ def _suite(
     drawn: tuple[int, int],
     published: tuple[int, int],
     largest: int,
-    **own: Any,  # of a `Suite`
+    **fields: Any,  # of a `Suite`
 ) -> Suite:
     """Return a suite that draws the size of its operands from the smallest to the largest one.
 
@@ -229,7 +229,7 @@ def _suite(
         largest: the largest size that can be chosen.
     """
     ending, unit, drawn_for = size
-    (least, most), parse = (f"min_{ending}", f"max_{ending}"), whole_number(1, largest)
+    (lowest, highest), parse = (f"min_{ending}", f"max_{ending}"), whole_number(1, largest)
     published_sizes = "{} to {}".format(*published)
     return Suite(
         name=name,
@@ -238,17 +238,17 @@ def _suite(
         prompt_version=1,
         parameters={
             "tries": Parameter(default=100, parse=whole_number(1), help="problems"),
-            least: Parameter(default=drawn[0], parse=parse, help=f"fewest {unit}{drawn_for}"),
-            most: Parameter(default=drawn[1], parse=parse, help=f"most {unit}{drawn_for}"),
+            lowest: Parameter(default=drawn[0], parse=parse, help=f"fewest {unit}{drawn_for}"),
+            highest: Parameter(default=drawn[1], parse=parse, help=f"most {unit}{drawn_for}"),
             "preset": Parameter(
                 default=None,
                 parse=one_of(["upstream-code"]),
                 help=f"upstream-code: {published_sizes} {unit}, as its program has it",
             ),
         },
-        presets={"upstream-code": {least: published[0], most: published[1]}},
-        check=ascending(least, most),
-        **own,
+        presets={"upstream-code": {lowest: published[0], highest: published[1]}},
+        check=ascending(lowest, highest),
+        **fields,
     )
 
 

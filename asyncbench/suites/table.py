@@ -122,17 +122,15 @@ def grade_text(
     Raises:
         ProblemSetError: The row lacks a column of a problem, or no suite has that name.
     """
-    problem = problem if isinstance(problem, Problem) else _problem_of(problem)
+    if not isinstance(problem, Problem):
+        row = dict(problem)  # also of pandas, which is not a mapping
+        if lacking := [f.name for f in fields(Problem) if f.default is MISSING and f.name not in row]:
+            raise ProblemSetError(
+                f"this is not a row of problems: it has no {', '.join(lacking)}. Give a row of "
+                "`read_problems` with all columns."
+            )
+        values: dict[str, Any] = {
+            field.name: row[field.name] for field in fields(Problem) if field.name in row
+        }
+        problem = Problem(**values | {"operands": tuple(values.get("operands", ()))})
     return grade(problem, Reply(text=text), style, digits)
-
-
-def _problem_of(row: Mapping[str, Any]) -> Problem:
-    """Return the problem that a row of a table holds; a row may have other columns, too."""
-    row = dict(row)  # also of pandas, which is not a mapping
-    if lacking := [f.name for f in fields(Problem) if f.default is MISSING and f.name not in row]:
-        raise ProblemSetError(
-            f"this is not a row of problems: it has no {', '.join(lacking)}. Give a row of `read_problems` "
-            "with all columns."
-        )
-    values = {field.name: row[field.name] for field in fields(Problem) if field.name in row}
-    return Problem(**values | {"operands": tuple(values.get("operands", ()))})

@@ -120,7 +120,19 @@ def grade(problem: Problem, reply: Reply | None, style: str = "chat") -> tuple[G
     `sign_dropped` marks a reading that left the sign of an exponent out.
     """
     if reply is None:
-        return tuple(map(_failed, GRADERS))
+        return tuple(
+            Grade(
+                grader=grader,
+                grader_version=version,
+                headline=grader == "strict",
+                answer=None,
+                classification=None,
+                reason="error",
+                outcome=Outcome.FAILED,
+                exact_match=False,
+            )
+            for grader, version in GRADERS.items()
+        )
     text, kind = reply.text, problem.answer_type
     strict = read_strict(text, kind, style=style, question=problem.question)
     # a number that `strict` reads is the first one, too, unless it looked behind another marker
@@ -139,19 +151,6 @@ def grade(problem: Problem, reply: Reply | None, style: str = "chat") -> tuple[G
     near = nearness(answer.answer, problem.expected, kind)
     reply = replace(reply, text=split.answer)
     return _graded(BEHIND_THINKING, problem, reply, answer, near, headline=True), *grades
-
-
-def _failed(grader: str) -> Grade:
-    return Grade(
-        grader=grader,
-        grader_version=GRADERS[grader],
-        headline=grader == "strict",
-        answer=None,
-        classification=None,
-        reason="error",
-        outcome=Outcome.FAILED,
-        exact_match=False,
-    )
 
 
 def _graded(
