@@ -279,31 +279,29 @@ def load_complaints(
     if stop_when is not None:
         yield f"{place}: the sweep has `stop_when`, but each step has its length. Remove `stop_when`"
     for model in models:
-        yield from (f"{place}: {model.alias!r} {complaint}" for complaint in _complaints(load, model))
-
-
-def _complaints(load: Load, model: Model) -> Iterator[str]:
-    """Yield what of a model keeps a load from being measured on it."""
-    if model.mode != REALTIME:
-        yield "is asked in batches, which have no load. Set `mode: realtime`"
-    if model.limits.concurrency not in (None, known_endpoints()[model.provider].concurrency):
-        callers = "For a fixed number of callers, set `arrivals: closed`"
-        way_out = "`rates` says how many callers there are" if load.closed else callers
-        yield f"has a `concurrency`, which would delay calls. Remove it. {way_out}"
-    if model.limits.group is not None:
-        yield "shares its limit; a load is on each model by itself. Remove `group`, or `shared` of `limits`"
-    promised = () if load.slo is None else ("ttft", "ttfo", "tpot")
-    if not model.stream and (untimed := [name for name in promised if getattr(load.slo, name) is not None]):
-        yield (
-            f"has `stream: false`, so no token is timed, and no call keeps `{untimed[0]}`. Remove `stream`, "
-            f"or `{untimed[0]}` of the `slo`"
-        )
-    rpm, rates = (
-        model.limits.rpm,
-        () if load.closed else (*load.rates, *([load.find.lowest] if load.find else [])),
-    )
-    if rpm is not None and not load.past_limits and (over := [rate for rate in rates if 60 * rate > rpm]):
-        yield (
-            f"has `rpm: {rpm:g}`, which {over[0]:g} calls a second pass. Remove the higher rates, or set "
-            "`past_limits: true` (--past-limits) to see what happens"
-        )
+        who = f"{place}: {model.alias!r}"
+        if model.mode != REALTIME:
+            yield f"{who} is asked in batches, which have no load. Set `mode: realtime`"
+        if model.limits.concurrency not in (None, known_endpoints()[model.provider].concurrency):
+            callers = "For a fixed number of callers, set `arrivals: closed`"
+            way_out = "`rates` says how many callers there are" if load.closed else callers
+            yield f"{who} has a `concurrency`, which would delay calls. Remove it. {way_out}"
+        if model.limits.group is not None:
+            yield (
+                f"{who} shares its limit; a load is on each model by itself. Remove `group`, or `shared` of "
+                "`limits`"
+            )
+        promised = () if load.slo is None else ("ttft", "ttfo", "tpot")
+        untimed = [name for name in promised if getattr(load.slo, name) is not None]
+        if not model.stream and untimed:
+            yield (
+                f"{who} has `stream: false`, so no token is timed, and no call keeps `{untimed[0]}`. Remove "
+                f"`stream`, or `{untimed[0]}` of the `slo`"
+            )
+        rpm = model.limits.rpm
+        rates = () if load.closed else (*load.rates, *([load.find.lowest] if load.find else []))
+        if rpm is not None and not load.past_limits and (over := [rate for rate in rates if 60 * rate > rpm]):
+            yield (
+                f"{who} has `rpm: {rpm:g}`, which {over[0]:g} calls a second pass. Remove the higher rates, "
+                "or set `past_limits: true` (--past-limits) to see what happens"
+            )

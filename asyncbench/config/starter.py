@@ -120,28 +120,28 @@ class FirstSweep:
             problems = {"suite": self.suite, "seed": 1, parameter: usual if self.size is None else self.size}
 
         models = self.models or SIMULATED_MODELS
+        entries = list[dict[str, object]]()
+        for model in models:
+            endpoint, server = known_endpoints()[provider_of(model)], self.servers.get(model)
+            entry: dict[str, object] = {"model": model, "max_tokens": MAX_TOKENS}
+            if server is not None:
+                entry["base_url"] = server.base_url
+                if server.key_env not in (None, endpoint.key_env):
+                    entry["key_env"] = server.key_env
+            if endpoint.simulated or (server is not None and endpoint.prices is None):
+                entry["price"] = {"input": 0, "output": 0}
+            entries.append(entry)
+
         limits = {name: starter_limits(name) for name in dict.fromkeys(map(provider_of, models))}
         limits = {name: values for name, values in limits.items() if values}
         return {
             "name": self.name,
             "problems": [problems],
-            "models": [_entry(model, self.servers.get(model)) for model in models],
+            "models": entries,
             **({"limits": limits} if limits else {}),
             **({} if self.budget_usd is None else {"budget_usd": self.budget_usd}),
             "out": str(self.out),
         }
-
-
-def _entry(model: str, server: OwnServer | None) -> dict[str, object]:
-    endpoint = known_endpoints()[provider_of(model)]
-    entry: dict[str, object] = {"model": model, "max_tokens": MAX_TOKENS}
-    if server is not None:
-        entry["base_url"] = server.base_url
-        if server.key_env not in (None, endpoint.key_env):
-            entry["key_env"] = server.key_env
-    if endpoint.simulated or (server is not None and endpoint.prices is None):
-        entry["price"] = {"input": 0, "output": 0}
-    return entry
 
 
 def provider_of(model: str) -> str:

@@ -137,10 +137,17 @@ def _open_custom(
     in_column = "grader" in (columns or {})
     if grader is None and not in_column:
         raise ConfigError(f"{path}: suite {SUITE!r} needs a `grader`: {', '.join(CUSTOM_GRADERS)}. Add one.")
+    if isinstance(json_schema, str):  # the path of its file
+        place = f"{path}: json_schema"
+        file = found_input(json_schema, near, place=place, way_out="Correct the path")
+        try:
+            json_schema = json.loads(file.read_bytes())
+        except (OSError, ValueError, RecursionError) as error:
+            raise ConfigError(f"{place}: {file} cannot be read as JSON: {error}. Correct it.") from None
     graders = RowGraders(
         default=grader,
         in_column=in_column,
-        options={**options, "json_schema": _schema_in(json_schema, near, place=str(path))},
+        options={**options, "json_schema": json_schema},
         near=near,
     )
     if grader is not None:
@@ -156,18 +163,6 @@ def _open_custom(
     count = QuestionCount()
     problems = _made_of(count.counted(drafts(path, custom, rows=ROWS_AT_ONCE)), path, name, custom=custom)
     return replace(problems, repeats=count.repeats(path, custom, rows=ROWS_AT_ONCE))
-
-
-def _schema_in(schema: str | Mapping[str, Any] | None, near: Path | None, *, place: str) -> Any:  # Any: JSON
-    """Return a JSON schema, read from its file if it is a path."""
-    if not isinstance(schema, str):
-        return schema
-    place = f"{place}: json_schema"
-    file = found_input(schema, near, place=place, way_out="Correct the path")
-    try:
-        return json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{place}: {file} cannot be read as JSON: {error}. Correct it.") from None
 
 
 def _made_of(problems: Iterator[Draft], path: Path, name: str, **fields: Any) -> ProblemSet:

@@ -158,8 +158,13 @@ def split_thinking(text: str) -> SplitReply:
     begins = next((start for start, end in answers if text[start:end].strip()), None)
     if begins is not None:
         begins += len(text[begins:]) - len(text[begins:].lstrip())
-    answer = "".join(text[start:end] for start, end in answers)
-    return SplitReply(thought, _unwrapped(answer), begins, ended)
+
+    # the answer without the tokens that end a turn, and the tags around all of it
+    answer = "".join(text[start:end] for start, end in answers).strip()
+    for end_token in _TURN_ENDS:
+        answer = answer.removesuffix(end_token).rstrip()
+    whole = next(filter(None, (wrapping.fullmatch(answer) for wrapping in _WRAPPED)), None)
+    return SplitReply(thought, answer if whole is None else whole[1].strip(), begins, ended)
 
 
 def answer_of(reply: Reply | None) -> Reply | None:
@@ -270,14 +275,3 @@ def _is_spoken_of(text: str, here: int, after: int) -> bool:
     before, behind = text[max(0, here - _NEAR) : here], text[after : after + _NEAR]
     quoted, spoken_of = ((rule[0].search(before), rule[1].match(behind)) for rule in (_QUOTED, _SPOKEN_OF))
     return all(quoted) or any(spoken_of)
-
-
-def _unwrapped(answer: str) -> str:
-    """Return an answer without the tags around all of it and the tokens that end a turn."""
-    answer = answer.strip()
-    for end in _TURN_ENDS:
-        answer = answer.removesuffix(end).rstrip()
-    for wrapping in _WRAPPED:
-        if whole := wrapping.fullmatch(answer):
-            return whole[1].strip()
-    return answer
