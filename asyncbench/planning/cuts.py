@@ -41,11 +41,11 @@ def shares(takes: Mapping[str, float], bounds: Sequence[Bound]) -> tuple[dict[st
             stopped = sum(
                 takes[a] * shares_by_alias[a] for a in bound.models if a in takes and a not in going
             )
-            each = sum(takes[alias] for alias in bound.models if alias in going)
+            taken = sum(takes[alias] for alias in bound.models if alias in going)
             for alias in bound.models:
                 if alias in going:
                     usable = max(0.0, bound.amount - bound.spare.get(alias, 0.0) - stopped)
-                    reached.append((usable / each, alias, bound.name))
+                    reached.append((usable / taken, alias, bound.name))
         level = min([1.0, *(share for share, _, _ in reached)])
         shares_by_alias |= dict.fromkeys(going, level)
         if level == 1:

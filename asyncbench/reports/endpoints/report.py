@@ -106,10 +106,10 @@ class Fairness:
 
 def fairness_of(views: FolderViews, figures: Sequence[EndpointFigures], marks: Marked) -> Fairness:
     """Return how similarly models were asked, given the figures that `endpoints_in` made of these views."""
-    asked = dict.fromkeys((provider.model for provider in figures), 0)
+    problems_by_model = dict.fromkeys((provider.model for provider in figures), 0)
     for (_, model, _), answers in marks.marks.items():
-        if model in asked:
-            asked[model] |= answers.problems
+        if model in problems_by_model:
+            problems_by_model[model] |= answers.problems
     timed = [provider.step for provider in figures if provider.step is not None]
 
     # the share of each model's calls that were near in time to calls of all others
@@ -127,8 +127,8 @@ def fairness_of(views: FolderViews, figures: Sequence[EndpointFigures], marks: M
     }
     return Fairness(
         models=len(figures),
-        problems=reduce(or_, asked.values()).bit_count(),
-        common_problems=reduce(and_, asked.values()).bit_count(),
+        problems=reduce(or_, problems_by_model.values()).bit_count(),
+        common_problems=reduce(and_, problems_by_model.values()).bit_count(),
         together=together,
         parameters=_differing_parameters(views),
         timed={provider.model: provider.timed_step for provider in figures},
@@ -186,8 +186,8 @@ def _answers_by_model(marks: Marked) -> dict[str, Marks]:
     by_model = defaultdict[str, dict[tuple[str, int, str], tuple[Bits, Bits]]](dict)
     for (run, model, condition), ended in marks.ended.items():
         answered = (turns for outcome, turns in ended.items() if outcome != Outcome.FAILED)
-        asked = [reduce(or_, bits) for bits in zip(*answered, strict=True)]
-        for n, bits in enumerate(asked):
+        answered_turns = [reduce(or_, bits) for bits in zip(*answered, strict=True)]
+        for n, bits in enumerate(answered_turns):
             if bits:
                 by_model[model][condition, n, run] = bits, ended[Outcome.CORRECT][n]
     numbered = dict[str, dict[tuple[str, int, int], tuple[Bits, Bits]]]()
