@@ -131,14 +131,11 @@ def _sweep_read(sweep: Mapping[str, object] | Path | str, load: Mapping[str, obj
     if not isinstance(sweep, str | PathLike):
         raise ConfigError(f"a sweep is a path, a dict or a Sweep, not {type(sweep).__name__}")
     file = home_expanded(sweep)
-    if (folder := folder_of_sweep_file(file)) is not None:
-        return _sweep_in(folder, load)
-    raw, place = yaml_of(file)
-    return sweep_from(_loaded(raw, load), place=place, file=file)
+    if (folder := folder_of_sweep_file(file)) is None:
+        raw, place = yaml_of(file)
+        return sweep_from(_loaded(raw, load), place=place, file=file)
 
-
-def _sweep_in(folder: Path, load: Mapping[str, object]) -> Sweep:
-    """Return the sweep of a results folder: its results are there, wherever it was when it was written."""
+    # that of a results folder: its results are there, wherever it was when it was written
     file = folder / SWEEP_FILE
     check_sweep_file(file)
     raw, place = yaml_of(file)
@@ -149,9 +146,9 @@ def _sweep_in(folder: Path, load: Mapping[str, object]) -> Sweep:
     if (address := s3_address(written)) is not None and (home := home_of(folder, address)) is not None:
         return replace(sweep_from(_loaded(raw, load), place=place, file=file), out=home)
     here = folder if folder.name not in ("", "..") else folder.absolute().resolve()
-    sweep = sweep_from(_loaded({**raw, "out": str(here)}, load), place=place, file=file)
     moved = address is not None or Path(written).absolute() != here.absolute()
-    return replace(sweep, moved_from=written) if moved else sweep
+    loaded = sweep_from(_loaded({**raw, "out": str(here)}, load), place=place, file=file)
+    return replace(loaded, moved_from=written) if moved else loaded
 
 
 def _loaded(raw: object, load: Mapping[str, object]) -> object:

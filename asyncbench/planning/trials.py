@@ -130,13 +130,6 @@ OPERATION: Final = CELL[:-1]  # without the length
 _GOLDEN: Final = 0.618  # of all lengths: leaps of about so many meet short and long ones in turn
 
 
-class _CellPlace(NamedTuple):
-    """The place of a cell: its operation among all, and its length among those of the operation."""
-
-    operation: int
-    length: int
-
-
 def balanced_rows(problems: ProblemSet) -> Rows:
     """Return the rows of a set in the order in which a sweep asks them.
 
@@ -146,32 +139,31 @@ def balanced_rows(problems: ProblemSet) -> Rows:
     """
     cells = pa.Table.from_batches(problems.batches(ROWS, columns=CELL))
     codes, firsts = numbered(cells, CELL)
-    places = np.array(_places(firsts.to_pylist()), np.int32)
-    cell = codes.to_numpy()
-    operation, length = places[cell].T
-    rank = _counted(cell, np.argsort(cell, kind="stable"))
-    rank_of_operation = _counted(operation, np.lexsort((length, rank, operation)))
-    return np.lexsort((operation, rank_of_operation)).astype(np.int32)
 
-
-def _places(cells: Sequence[dict[str, Any]]) -> list[_CellPlace]:
-    """Return the place of each cell; operations stand as they first appear."""
+    # the place of each cell: operations stand as they first appear
+    kinds = firsts.to_pylist()
     cells_by_operation: dict[tuple[str, ...], list[int]] = {}
-    for i, cell in enumerate(cells):
-        cells_by_operation.setdefault(tuple(cell[name] for name in OPERATION), []).append(i)
-    places = [_CellPlace(0, 0)] * len(cells)
-    for operation, numbers in enumerate(cells_by_operation.values()):
-        numbers.sort(key=lambda i: (cells[i]["length"] is None, cells[i]["length"]))
+    for i, kind in enumerate(kinds):
+        cells_by_operation.setdefault(tuple(kind[name] for name in OPERATION), []).append(i)
+    places = np.zeros((len(kinds), 2), np.int32)  # its operation among all, its length among those of it
+    operations = len(cells_by_operation)
+    for n, numbers in enumerate(cells_by_operation.values()):
+        numbers.sort(key=lambda i: (kinds[i]["length"] is None, kinds[i]["length"]))
 
         # each length once, by leaps: where all operations have the same lengths, those asked in turn are as
         # different as can be
-        lengths, operations = len(numbers), len(cells_by_operation)
+        lengths = len(numbers)
         leap = next(step for step in range(round(_GOLDEN * lengths), 0, -1) if gcd(step, lengths) == 1)
         around = lengths // gcd(operations, lengths)  # turns after which it would be where it began
         for rank in range(lengths):
-            index = (rank * operations + operation + rank // around) * leap % lengths
-            places[numbers[index]] = _CellPlace(operation, rank)
-    return places
+            places[numbers[(rank * operations + n + rank // around) * leap % lengths]] = n, rank
+
+    # operations take turns, and so do the lengths of each
+    cell = codes.to_numpy()
+    operation, length = places[cell].T
+    in_cell = _counted(cell, np.argsort(cell, kind="stable"))
+    in_operation = _counted(operation, np.lexsort((length, in_cell, operation)))
+    return np.lexsort((operation, in_operation)).astype(np.int32)
 
 
 def _counted(groups: Rows, order: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:

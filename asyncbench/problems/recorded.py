@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -125,6 +125,16 @@ def recorded_answers(path: Path, run: str | None = None) -> Iterator[AnswerFacts
     """Yield the answers of a run, or of all, as they were given; raises as `recorded_runs` does."""
     rows = _read(path, [*_AS_THEY_ARE, "task", "length", "lhs", "rhs", "answer", "legacy", "bare", "outcome"])
     for row in (rows if run is None else rows.filter(pc.field("run") == run)).to_pylist():
+        task, lhs, rhs = row["task"], row["lhs"], row["rhs"]
+        try:
+            expected = answer(task, lhs, rhs)
+        except (KeyError, ValueError) as error:
+            raise ProblemSetError(
+                f"{path}: {task} of {lhs!r} and {rhs!r} is no problem of {SUITE}"
+            ) from error
+        if expected is None:
+            raise ProblemSetError(f"{path}: {task} of {lhs!r} and {rhs!r} has no exact answer")
+
         # a text of which the graders read these answers; `strict` reads none unless it is `bare`
         layered, legacy = row["answer"], row["legacy"]
         if layered is None:  # what `layered` takes for a thought without an end, `legacy` reads
@@ -132,7 +142,7 @@ def recorded_answers(path: Path, run: str | None = None) -> Iterator[AnswerFacts
         else:
             text = layered if row["bare"] else rf"\boxed{{{layered}}} {legacy or ''}"
         yield AnswerFacts(
-            draft=_draft(path, row),
+            draft=draft_arithmetic(task, row["length"], lhs, rhs, expected=expected),
             failed=row["outcome"] == Outcome.FAILED,
             text=text,
             **{name: row[name] for name in _AS_THEY_ARE},
@@ -142,17 +152,6 @@ def recorded_answers(path: Path, run: str | None = None) -> Iterator[AnswerFacts
 def run_drafts(path: Path, selection: OneRun) -> Iterator[Draft]:
     """Yield the problems that a run was asked; raises as `recorded_runs` does."""
     return (recorded.draft for recorded in recorded_answers(path, selection.run))
-
-
-def _draft(path: Path, row: dict[str, Any]) -> Draft:
-    task, lhs, rhs = row["task"], row["lhs"], row["rhs"]
-    try:
-        expected = answer(task, lhs, rhs)
-    except (KeyError, ValueError) as error:
-        raise ProblemSetError(f"{path}: {task} of {lhs!r} and {rhs!r} is no problem of {SUITE}") from error
-    if expected is None:
-        raise ProblemSetError(f"{path}: {task} of {lhs!r} and {rhs!r} has no exact answer")
-    return draft_arithmetic(task, row["length"], lhs, rhs, expected=expected)
 
 
 def _read(path: Path, columns: list[str]) -> pa.Table:
