@@ -223,7 +223,7 @@ def _highest_cost(input_tokens: int, output_tokens: int, rates: Sequence[Rates])
     """Return the most that a call of so many tokens may cost by any of some prices, picodollars."""
     if not rates:
         return NEVER  # its price is no longer known: there was one when the run began
-    return picodollars(max(most_usd(input_tokens, output_tokens, each) for each in rates))
+    return picodollars(max(most_usd(input_tokens, output_tokens, bound_rates) for bound_rates in rates))
 
 
 # ── the ledger, with the spending of earlier runs

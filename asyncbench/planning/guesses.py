@@ -160,5 +160,7 @@ def batch_rates_of(model: Model, at_s: float) -> Rates | None:
 
 def prices_of(rates: Iterable[Rates | None]) -> list[dict[str, float]]:
     """Return what tokens cost, USD for a million, each bracket once; an unknown price is left out."""
-    brackets = dict.fromkeys(bracket for each in rates if each is not None for bracket in each.brackets)
+    brackets = dict.fromkeys(
+        bracket for model_rates in rates if model_rates is not None for bracket in model_rates.brackets
+    )
     return [{name: float(usd) for name, usd in asdict(bracket).items()} for bracket in brackets]

@@ -429,14 +429,18 @@ def ids_of(
 def _ids(
     batch: pa.RecordBatch, ids: TrialIds, condition: Condition, suites: Collection[str], repeat: int
 ) -> Any:  # Any: a column
-    made: Any = pa.nulls(batch.num_rows, pa.string())
+    trial_ids: Any = pa.nulls(batch.num_rows, pa.string())
     for suite in filter(condition.is_for, suites):
-        here = pc.equal(batch["suite"], pa.scalar(suite))
-        problem_ids = texts(batch["problem_id"].filter(here))
+        in_suite = pc.equal(batch["suite"], pa.scalar(suite))
+        problem_ids = texts(batch["problem_id"].filter(in_suite))
         version = SUITES[suite].prompt_version
-        its = pa.array(ids.make_all(problem_ids, prompt_version=version, repeat=repeat), pa.string())
-        made = its if len(its) == len(made) else pc.replace_with_mask(made, here, its)
-    return made
+        suite_ids = pa.array(ids.make_all(problem_ids, prompt_version=version, repeat=repeat), pa.string())
+        trial_ids = (
+            suite_ids
+            if len(suite_ids) == len(trial_ids)
+            else pc.replace_with_mask(trial_ids, in_suite, suite_ids)
+        )
+    return trial_ids
 
 
 def membership_of(ids: Iterable[tuple[str, Slots]], members: IdSet) -> dict[str, dict[Slot, IdColumn]]:

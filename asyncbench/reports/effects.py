@@ -224,7 +224,7 @@ def _lines(
 
 
 def _use_of(used: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    tokens, costs = ([each[name] for each in used] for name in ("output_tokens", "cost_usd"))
+    tokens, costs = ([row[name] for row in used] for name in ("output_tokens", "cost_usd"))
     return {
         "output_tokens": None if None in tokens else fmean(tokens),
         "cost_usd": None if None in costs else fsum(costs),

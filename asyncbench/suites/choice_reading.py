@@ -198,7 +198,8 @@ def _chosen(text: str) -> tuple[set[str], set[str]]:
     ):
         if fits:
             group = fits[-1].group
-            return {each.letter for each in letters if each.group == group}, {each.letter for each in others}
+            chosen = {letter.letter for letter in letters if letter.group == group}
+            return chosen, {letter.letter for letter in others}
     return set(), set()
 
 

@@ -118,7 +118,7 @@ def equal_json(reply: str, problem: Problem, schema: str | None = None) -> Judge
     kinds = {type(value) for value in wanted}
     text, value = next(((text, value) for text, value in values if type(value) in kinds), values[0])
     try:
-        right = any(equal_values(value, each) for each in wanted)
+        right = any(equal_values(value, expected) for expected in wanted)
     except RecursionError:
         right = False
     format_ok = text == reply.strip()

@@ -131,14 +131,12 @@ def _stands_in(wanted: list[str], reply_words: Words) -> bool:
     places = [i for i, word in enumerate(reply_words.words) if word not in _ARTICLES or word in wanted]
     words = [reply_words.words[i] for i in places]
     for n in range(len(words) - len(wanted) + 1):
-        if words[n] == wanted[0] and words[n : n + len(wanted)] == wanted:
-            negated = n > 0 and _negated(words[:n]) and places[n] not in reply_words.first
-            if not negated:
-                return True
+        if words[n] != wanted[0] or words[n : n + len(wanted)] != wanted:
+            continue
+        before = [] if places[n] in reply_words.first else words[:n]
+        if not before:
+            return True
+        negated = before[-1] in _NEGATIONS or before[-2:] in (["不", "是"], ["rather", "than"])
+        if not negated and not set(before[-2:-1]) & _COPULAS.get(before[-1], set()):
+            return True
     return False
-
-
-def _negated(before: list[str]) -> bool:
-    if set(before[-2:-1]) & _COPULAS.get(before[-1], set()):
-        return True
-    return before[-1] in _NEGATIONS or before[-2:] == ["不", "是"] or before[-2:] == ["rather", "than"]

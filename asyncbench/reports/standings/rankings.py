@@ -186,9 +186,8 @@ def _groups(
         missing. suite: only problems of this suite; None: of all.
     """
     universe = trials.problems_of(suite=suite)
-    by_suite = [
-        trials.problems_of(suite=its) for its in {its for its, _ in trials.tasks if suite in (None, its)}
-    ]
+    names = {name for name, _ in trials.tasks if suite in (None, name)}
+    by_suite = [trials.problems_of(suite=name) for name in names]
     marks_of = {entrant: trials.marks[entrant].restrict(universe) for entrant in entrants}
     sizes = {
         entrant: marks.trials + (done[entrant] & universe & ~marks.problems).bit_count()
@@ -287,7 +286,7 @@ def _ranking(suite: str | None, groups: Sequence[_Group], trials: Marked, counts
     ]
     return Ranking(
         suite=suite,
-        suites=tuple(sorted({its for (its, _), bits in trials.tasks.items() if bits & problems})),
+        suites=tuple(sorted({name for (name, _), bits in trials.tasks.items() if bits & problems})),
         problems=problems.bit_count(),
         lines=tuple(lines),
         ties=ties,
