@@ -243,7 +243,8 @@ def _our_row(row: Row, custom: Custom, place: str) -> Row:
     if "length" not in columns:
         return ours
 
-    length, column = None, columns["length"]
+    column = columns["length"]
+    length: int | None = None
     if row[column] not in (None, ""):
         text = text_value(row, column, place=place)
         if not re.fullmatch("-?[0-9]{1,9}", text):
