@@ -177,7 +177,7 @@ def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[st
                     "remove its row."
                 )
             named = f"{place}: column {custom.columns['grader']!r}" if "grader" in custom.columns else place
-            settings = custom.graders.settings_of(row.pop("grader", ""), place=named)
+            settings = custom.graders.of(row.pop("grader", ""), place=named)
             grader, decimal = settings["grader"], settings.get("decimal")
             accepted = accepted_in(row.pop("expected"), answers, grader, listed=listed, place=place)
             for answer in accepted:

@@ -151,7 +151,7 @@ def _open_custom(
         near=near,
     )
     if grader is not None:
-        graders.settings_of(grader, place=str(path))
+        graders.of(grader, place=str(path))
     mapped = mapping(columns, path)
     answers = (columns or {}).get("expected", "")
     custom = Custom(

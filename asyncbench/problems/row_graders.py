@@ -49,7 +49,7 @@ class RowGraders:
     near: Path | None = None  # the sweep file
     settings: dict[str, Settings] = field(default_factory=dict)  # by name, of the graders met so far
 
-    def settings_of(self, name: str, *, place: str) -> Settings:
+    def of(self, name: str, *, place: str) -> Settings:
         """Return the settings of the grader that a row names; \"\": it names none.
 
         Raises:
