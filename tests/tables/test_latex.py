@@ -126,7 +126,7 @@ DOCUMENT = (
     shutil.which("pdflatex") is None, reason="pdflatex is not there: apt install texlive-latex-base"
 )
 def test_pdflatex_sets_hostile_names_and_wide_and_long_tables_within_the_line(tmp_path):
-    latin, signs = "".join(map(chr, range(0xA0, 0x100))), "".join(latex._MEANT)
+    latin, signs = "".join(map(chr, range(0xA0, 0x100))), "".join(latex._TEX_FORMS)
     hostile, ascii_signs = sheet(*(text[:200] for text in HOSTILE), latin, signs), map(chr, range(0x20, 0x7F))
     sentences = sheet(*["a sentence that goes on " * 7] * (latex.LONGEST_PAGE + 1))
     sheets = [
