@@ -95,7 +95,7 @@ class ProblemFile(Report):
         if any(shown.grader == "exact" and is_list_of_texts(shown.expected) for shown in self.examples):
             column = self.columns["expected"]
             yield (
-                '! \'exact\' takes an expected answer such as ["a", "b"] as it stands. If it lists accepted '
+                '! \'exact\' takes an expected answer such as ["a", "b"] as it stands. If it lists '
                 f"accepted answers, write `columns: {{expected: [{column}]}}`."
             )
 

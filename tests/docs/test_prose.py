@@ -1,5 +1,6 @@
-"""The sentences of the README and of the pages are short."""
+"""The sentences of the README and of the pages are short; they and messages say no word twice in a row."""
 
+import ast
 import re
 from pathlib import Path
 from statistics import mean
@@ -10,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WORDS_OF_A_SENTENCE = 16  # on average
 LONG, FEW_LONG = 30, 0.03
+TWICE = re.compile(r"(?<![-\w/])([a-z]{2,}) \1(?![-\w/%])")  # but not `--requests requests/folder`
 
 
 def prose(page):
@@ -35,6 +37,28 @@ def test_sentences_are_short(page):
     long = sorted(words for words in found if words > LONG)
     assert mean(found) <= WORDS_OF_A_SENTENCE
     assert len(long) <= FEW_LONG * len(found), long
+
+
+def texts(module):
+    """Yield the strings of a module, joined as they are printed."""
+    for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+        match node:
+            case ast.Constant(value=str(text)):
+                yield text
+            case ast.JoinedStr(values=values):
+                yield "".join(
+                    str(value.value) if isinstance(value, ast.Constant) else "{}" for value in values
+                )
+
+
+@pytest.mark.long  # reads the whole code
+def test_no_sentence_says_a_word_twice():
+    modules = sorted((ROOT / "asyncbench").rglob("*.py"))
+    said = [(page, re.sub("`.*?`", "`", prose(page))) for page in PAGES] + [
+        (path, text) for path in modules for text in texts(path)
+    ]
+    assert len(said) > 5_000
+    assert [(name_of(path), word) for path, text in said for word in TWICE.findall(text)] == []
 
 
 def test_the_speeds_of_the_page_that_compares_are_those_of_the_benchmarks():
