@@ -119,6 +119,7 @@ def test_names_in_docstrings_and_comments_are_those_of_the_code():
     assert not stale, "\n".join(stale)
 
 
+@pytest.mark.long  # as the test above, it reads the whole code
 @pytest.mark.parametrize(
     ("name", "is_there"),
     [("kinds.KINDS", False), ("styles.STYLES", True), ("Model.alias", True), ("Model.serve", False)],

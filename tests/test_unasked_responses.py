@@ -18,6 +18,7 @@ from asyncbench.providers import unasked
 from asyncbench.store.catalog import read_attempts, read_trials
 from tests.providers.raw_server import _read, chunk, events, head, stream_of
 from tests.sweep_files import ADAPTERS, Said, problem_set, sweep
+from tests.tiers import first_rows
 
 STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 EVERY_ADAPTER = pytest.mark.parametrize("provider", ADAPTERS)
@@ -215,7 +216,7 @@ HONEST = {
 
 
 @pytest.mark.parametrize("id_of", [random_id, lambda _: "constant"], ids=["own id", "shared id"])
-@pytest.mark.parametrize("manner", HONEST)
+@pytest.mark.parametrize("manner", first_rows(4, HONEST))
 async def test_no_honest_way_to_answer_is_taken_for_a_second_answer(tmp_path, manner, id_of, monkeypatch):
     monkeypatch.setattr(unasked, "LISTENS_S", 0.0)
     screen = Said()

@@ -106,6 +106,9 @@ TYPED: Final[Mapping[str, Callable[[], list[str]]]] = {  # what needs no folder 
     "sweep-file.json": interface.schema_lines,
 }
 OF_WRITTEN: Final = tuple(f"figures-{folder}.txt" for folder in WRITTEN)
+OF_SESSION: Final = [
+    pytest.param(name, marks=pytest.mark.long) for name in CONTRACTS if name not in OF_WRITTEN
+]
 RECORDED: Final = "figures-recorded.txt"
 
 
@@ -114,7 +117,7 @@ def test_what_users_type_and_import_is_as_it_was(name):
     compare(name, TYPED[name]())
 
 
-@pytest.mark.parametrize("name", CONTRACTS)
+@pytest.mark.parametrize("name", [*OF_WRITTEN, *OF_SESSION])
 def test_what_users_rely_on_is_as_it_was(request, name):
     observed = request.getfixturevalue("written" if name in OF_WRITTEN else "session")
     compare(name, CONTRACTS[name](observed))
@@ -161,6 +164,7 @@ def test_every_golden_file_is_of_a_contract():
     assert {path.name for path in GOLDEN.iterdir()} == {*TYPED, *CONTRACTS, RECORDED}
 
 
+@pytest.mark.long
 def test_every_command_that_prints_json_is_under_contract(session):
     able = {name for name, command in interface.commands().items() if "as_json" in names_of(command)}
     assert len(able) > 15

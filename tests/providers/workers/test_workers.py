@@ -44,6 +44,7 @@ def every_adapter(server):
     ]
 
 
+@pytest.mark.long
 def test_with_workers_a_sweep_has_the_same_trials_replies_grades_and_dollars(tmp_path, problems):
     with simulator(problems) as server:
         models = every_adapter(server)
