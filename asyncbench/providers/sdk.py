@@ -4,7 +4,8 @@ One call takes this way. `SdkProvider.ask` writes the body. At the first call th
 is only rehearsed: `Transport` answers it, and nothing is sent. What the SDK built, its address and headers,
 makes a `Door`, and this call and all others like it go through that: a body over our own connections. Where a
 release of an SDK does not send through the transport that it is given, and where a client signs each request,
-every call goes through the `post` of the SDK instead (`_post`).
+every call goes through the `post` of the SDK instead (`_post`). Such a release sends the rehearsal, too: the
+server is asked once with the body `{}`.
 
 Of the SDKs and of httpx2 only public names are used here; the two exceptions stand in `private`.
 """
@@ -41,6 +42,7 @@ _BREAKS: Final = (httpx2.HTTPError, aiohttp.ClientError, OSError, TooLongError) 
 PAUSE_S: Final = 60.0  # at most, within the answer to a call that is no model's
 _OF_ONE_CALL: Final = ("content-length", "accept-encoding")  # aiohttp tells what it can decompress
 _OF_ONE_BODY: Final = ("content-length", "content-encoding", "transfer-encoding")
+REHEARSES_S: Final = 10.0  # where the server is asked for it, which may be slow to answer
 NO_DOOR: Final = "every call is built by the SDK: this release of it, or of httpx2, is not known"
 NO_KEY: Final = "none"  # the SDKs insist on a key even where the server asks for none
 
@@ -124,7 +126,9 @@ class SdkProvider:
             return self._doors[id(options)]
 
     async def _rehearse(self, options: Any, answer: Response) -> httpx2.Request | None:
-        """Let the SDK build a request and read an answer to it, with nothing sent.
+        """Let the SDK build a request and read an answer to it.
+
+        Nothing is sent, unless a release of the SDK passes over the transport that it was given.
 
         Returns:
             what it built; None: it does not send through the transport that it was given.
@@ -135,7 +139,8 @@ class SdkProvider:
         rehearsal = Rehearsal(answer=answer)
         token = _REHEARSED.set(rehearsal)
         try:
-            await self._client.post(self._url, content=b"{}", cast_to=httpx2.Response, options=options)
+            async with asyncio.timeout(REHEARSES_S):
+                await self._client.post(self._url, content=b"{}", cast_to=httpx2.Response, options=options)
         except Exception:
             if rehearsal.request is not None:
                 raise

@@ -13,7 +13,7 @@ from asyncbench.providers.endpoints import Endpoint, known_endpoints
 from asyncbench.providers.openai.client import OpenAIProvider
 from asyncbench.providers.provider import open_provider
 from tests.providers.asking import ADAPTERS, KEY, asking
-from tests.providers.raw_server import answering, events, sending, stream_of
+from tests.providers.raw_server import answering, events, sending, stalling, stream_of
 from tests.providers.test_every_endpoint import REPLIES
 
 OF_SDKS = ADAPTERS[:2]
@@ -110,6 +110,17 @@ async def test_a_release_that_sends_past_the_given_transport_builds_each_and_say
     assert [reply.text for reply in replies] == ["42", "42"]
     assert [reply.note for reply in replies] == [sdk.NO_DOOR, None]
     assert [received.headers["content-length"] == "2" for received in server.received] == [True, False, False]
+
+
+@pytest.mark.parametrize("adapter", OF_SDKS, ids=lambda adapter: adapter.name)
+async def test_a_rehearsal_that_nobody_answers_holds_no_call(server, opened, adapter, monkeypatch):
+    monkeypatch.setattr(sdk, "REHEARSES_S", 0.1)
+    provider = opened(adapter.provider(server.url))
+    getattr(provider, "_client")._client = httpx2.AsyncClient()  # noqa: B009  as such a release would do
+    manners = iter((stalling(), answering(body=adapter.body)))
+    server.manner = lambda writer: next(manners)(writer)
+    reply = await provider.ask(asking())
+    assert (reply.text, reply.note) == ("42", sdk.NO_DOOR)
 
 
 @pytest.mark.parametrize("adapter", OF_SDKS, ids=lambda adapter: adapter.name)
