@@ -246,6 +246,11 @@ class SweepWorker:
         self._worker.leave(DRAIN_S)
 
 
+def _seal(folder: Path) -> None:
+    """Seal what a crash left open, in one go: whoever awaits it may be cancelled."""
+    Store.reopen(folder).close()
+
+
 async def _hand_in_dead(address: str, workers: Path, notify: Callable[[str], None]) -> None:
     """Bring to the bucket what workers left that died on this machine.
 
@@ -259,8 +264,7 @@ async def _hand_in_dead(address: str, workers: Path, notify: Callable[[str], Non
         except AsyncbenchError:  # its worker, or another that hands it in, is at work; or it was brought here
             continue
         try:
-            store = await asyncio.to_thread(Store.reopen, folder)  # which seals what a crash left open
-            await asyncio.to_thread(store.close)
+            await asyncio.to_thread(_seal, folder)
             await _hand_in(copy, notify)
         except AsyncbenchError as error:
             notify(str(error))
