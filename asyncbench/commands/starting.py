@@ -199,7 +199,7 @@ def _ask_for_file() -> "OwnFile":
                 return OwnFile(path=path)
             columns = _choose_columns(row, guessed(list(row), {}))
             inspected = _inspect(path, columns)
-            grader = _choose("How are replies graded?", _GRADERS, [str(inspected.grader)], several=False)[0]
+            (grader,) = _choose("How are replies graded?", _GRADERS, [str(inspected.grader)], several=False)
             decimal = inspected.decimal if grader == "number" else None
             inspected = inspect_problems(path, columns=columns, grader=grader, decimal=decimal)
         except AsyncbenchError as error:
@@ -218,9 +218,8 @@ def _inspect(path: Path, columns: Mapping[str, str]) -> "ProblemFile":
         return inspect_problems(path, columns=columns)
     except DecimalUnknownError as unknown:
         marks = {"point": "commas stand between groups", "comma": "points stand between groups"}
-        mark = _choose(f"What stands before decimals in {unknown.answer}?", marks, ["comma"], several=False)[
-            0
-        ]
+        question = f"What stands before decimals in {unknown.answer}?"
+        (mark,) = _choose(question, marks, ["comma"], several=False)
         return inspect_problems(path, columns=columns, decimal="." if mark == "point" else ",")
 
 

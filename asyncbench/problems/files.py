@@ -128,6 +128,7 @@ class ParquetColumns:
             for i, leaf_path in texts.items()
             if not any("DELTA" in name for group in row_groups for name in group.column(i).encodings)
         ]
+        plain = [i for i, leaf_path in texts.items() if leaf_path not in coded]
 
         # the group that holds row `start`, and how many of its rows come before
         first, skip = 0, start
@@ -135,11 +136,9 @@ class ParquetColumns:
             skip -= row_groups[first].num_rows
             first += 1
         with pq.ParquetFile(self.path, metadata=metadata, read_dictionary=coded, pre_buffer=False) as encoded:
-            for group in range(
-                first, len(row_groups)
-            ):  # each has dictionaries of its own, which lists cannot join
+            # Each group has dictionaries of its own, which lists cannot join.
+            for group in range(first, len(row_groups)):
                 # rows may share bytes, and then each may be as long as the whole
-                plain = [i for i, leaf_path in texts.items() if leaf_path not in coded]
                 sizes = (
                     column.total_uncompressed_size
                     for column in map(row_groups[group].column, plain)

@@ -1,8 +1,9 @@
 """Prepare a run: make its folder ready for the first call, step by step.
 
-`opening.open_run` has refused what the sweep, its files and the keys tell, and nothing is written yet.
-Each step below is a function of the `OpenRun` and of what earlier steps returned, and its record says what it
-gives: `RunQuestions`, `RunMoney`, `EarlierBatches`, and last `EarlierTrials`.
+`opening.open_run` has refused what the sweep, its files and the keys tell, and has opened the folder; nothing
+of this run is written there yet.
+Each step below is a function of the `OpenRun` and of what earlier steps returned, or of the `Run` that joins
+them. Its record says what it gives: `RunQuestions`, `RunMoney`, `EarlierBatches`, and last `EarlierTrials`.
 The questions come first: the folder gets its copies of the problem sets, and what is left to ask is refused
 where it cannot be asked.
 The money comes before the batches, because what open batches may cost is set aside in its ledger again.

@@ -181,7 +181,7 @@ def _draws(rivals: tuple[int, ...], limit: int) -> Mapping[tuple[int, int], int]
         limit: above 0.
 
     Returns:
-        (how many are drawn, how many of them so often) → ways.
+        (how many are drawn, how many of them so often) → choices.
     """
     draws = Counter({(0, 0): 1})
     for times in rivals:

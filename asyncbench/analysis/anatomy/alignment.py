@@ -340,7 +340,7 @@ class WrittenNumber(NamedTuple):
 
 def _written(text: str) -> WrittenNumber | None:
     match = _NUMBER.fullmatch(text)
-    parts = match and WrittenNumber(*(text or "" for text in match.groups()))
+    parts = match and WrittenNumber(*(group or "" for group in match.groups()))
     return parts if parts and (parts.whole or parts.decimals) else None
 
 

@@ -204,10 +204,8 @@ class Submitting:
         await context.note(batch_part, Step.REFUSED, why=_ORGANIZATION.sub("org-…", error.message))
         if SAYS_FULL.search(error.message):
             pool = context.pool
-            size, in_use = (
-                pool.size(batch_part.tokens, batch_part.requests),
-                pool.size_of(self._sent_beside(batch_part)),
-            )
+            size = pool.size(batch_part.tokens, batch_part.requests)
+            in_use = pool.size_of(self._sent_beside(batch_part))
             pool.refused(error.message, size, in_use=in_use)
             if batch_part.refusals == 1:
                 what = "pool of enqueued tokens" if context.api.uploads else "queue of requests in batches"

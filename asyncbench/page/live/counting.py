@@ -370,8 +370,11 @@ class LiveCounts:
         began = time.monotonic()
         if began < self._next_refresh:
             return
-        written = any(writer_of(path) is not None for path in self.folders.paths)
-        if needed or self.progress["running"] or written:
+        if (
+            needed
+            or self.progress["running"]
+            or any(writer_of(path) is not None for path in self.folders.paths)
+        ):
             with suppress(AsyncbenchError, OSError):
                 self.progress = progress_of(self.folders, self._figures)
             self._next_refresh = time.monotonic() + self.less_often * (time.monotonic() - began)
