@@ -18,7 +18,18 @@ from asyncbench.run.state import Run
 
 def cautions(run: Run) -> Iterator[str]:
     """Yield a sentence for each caution, in the order in which they are said."""
-    yield from _damage(run)
+    # What the folder has lost, and what that means for this run.
+    for damage in run.store.damaged:
+        what = "damaged, left out; the rest is kept" if damage.size else damage.message
+        yield f"journal/{damage.segment.name}, line {damage.line}: {what}"
+    if run.copy is not None and (lost := run.copy.lost) is not None:
+        yield f"the journal of {lost} is taken for lost: what it held of calls is asked, and paid, again"
+    for path in run.store.lost:
+        yield f"{path}: accepted as lost; the cost of its calls still counts"
+    if any(path.startswith("grades/") for path in run.store.lost):
+        again = f"asyncbench regrade {quoted(run.sweep.out)} --write"
+        yield f"some grades are lost. To make them again: `{again}`"
+
     in_batches = sum(len(leftover.out) for leftover in run.batches.left_open.values())
     yield from cautions_on_copy(run.sweep, in_batches)
     yield from cautions_on(run.problems.values())
@@ -41,20 +52,6 @@ def cautions(run: Run) -> Iterator[str]:
         if not model.simulated and (why := is_moving_alias(model.model_id)):
             yield f"{why}. The report shows which model answered."
     yield from _finished_trials(run)
-
-
-def _damage(run: Run) -> Iterator[str]:
-    """Yield what the folder has lost, and what that means for this run."""
-    for damage in run.store.damaged:
-        what = "damaged, left out; the rest is kept" if damage.size else damage.message
-        yield f"journal/{damage.segment.name}, line {damage.line}: {what}"
-    if run.copy is not None and (lost := run.copy.lost) is not None:
-        yield f"the journal of {lost} is taken for lost: what it held of calls is asked, and paid, again"
-    for path in run.store.lost:
-        yield f"{path}: accepted as lost; the cost of its calls still counts"
-    if any(path.startswith("grades/") for path in run.store.lost):
-        again = f"asyncbench regrade {quoted(run.sweep.out)} --write"
-        yield f"some grades are lost. To make them again: `{again}`"
 
 
 def _batches(run: Run) -> Iterator[str]:

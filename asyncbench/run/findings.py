@@ -1,6 +1,6 @@
 """Findings about models, and the report that shows them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Final
@@ -84,7 +84,17 @@ class DoctorReport(Report):
         return {"models": models, "noise": list(map(asdict, self.noise))}
 
     def _parts(self) -> Iterator[str | Sheet]:
-        yield from map(_findings_sheet, _group_by_fault(self.models))
+        # Models that one fault of their provider stops are in one group.
+        groups: dict[object, list[Checkup]] = {}
+        for checkup in self.models:
+            faults = [
+                finding
+                for finding in checkup.findings
+                if finding.state is FindingState.WRONG and finding.about in OF_PROVIDER
+            ]
+            groups.setdefault((checkup.provider, *faults) if faults else checkup.model, []).append(checkup)
+        yield from map(_findings_sheet, groups.values())
+
         if self.models:
             fine = sum(checkup.fine for checkup in self.models)
             paid = [usd for checkup in self.models if not checkup.simulated for usd in checkup.costs_usd]
@@ -102,19 +112,6 @@ class DoctorReport(Report):
                 for noise in self.noise
             ]
             yield Sheet(title="Delay of this computer", head=head, rows=measured)
-
-
-def _group_by_fault(models: Sequence[Checkup]) -> Iterable[Sequence[Checkup]]:
-    """Return the checkups; models that one fault of their provider stops are in one group."""
-    groups: dict[object, list[Checkup]] = {}
-    for checkup in models:
-        faults = [
-            finding
-            for finding in checkup.findings
-            if finding.state is FindingState.WRONG and finding.about in OF_PROVIDER
-        ]
-        groups.setdefault((checkup.provider, *faults) if faults else checkup.model, []).append(checkup)
-    return groups.values()
 
 
 def _findings_sheet(group: Sequence[Checkup]) -> Sheet:
