@@ -78,7 +78,17 @@ def noted_socket(folder: Path) -> Iterator[Path]:
         OSError: there is no place for it.
     """
     directory = _private_directory()
-    _remove_stale(directory)
+
+    # Sockets of runs that were killed go: nobody listens.
+    for stale in directory.iterdir():
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as tried:
+            if time.time() - stale.lstat().st_mtime > YOUNG_S:
+                tried.settimeout(1.0)
+                try:
+                    tried.connect(str(stale))
+                except ConnectionRefusedError:
+                    stale.unlink()
+
     path = directory / secrets.token_hex(8)
     note, draft = folder / NOTE, folder / TEMPORARY / path.name
     record = SocketNote(socket=str(path), pid=os.getpid(), inode=folder.stat().st_ino)
@@ -113,18 +123,6 @@ def _is_private(directory: Path) -> bool:
     """Return whether a directory is ours, and nobody else may enter it."""
     status = directory.lstat()
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
-
-
-def _remove_stale(directory: Path) -> None:
-    """Remove the sockets of runs that were killed: nobody listens."""
-    for path in directory.iterdir():
-        with suppress(OSError), socket.socket(socket.AF_UNIX) as tried:
-            if time.time() - path.lstat().st_mtime > YOUNG_S:
-                tried.settimeout(1.0)
-                try:
-                    tried.connect(str(path))
-                except ConnectionRefusedError:
-                    path.unlink()
 
 
 # ── The server: a Unix socket that answers only the user who started the run
