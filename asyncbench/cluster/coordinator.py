@@ -274,12 +274,25 @@ class Coordinator:
         member = self._members.get(report.worker)
         if member is None or report.epoch < self.epoch:
             return replace(self._make_orders(report.worker, report.number + 1), ends=True)
-        if report.number == member.orders.number:
-            dismissed = member.orders.ends and not self.ended
-            self._take(member, report)
-            member.orders = self._next_orders(report)
-            if dismissed:
-                del self._members[report.worker]
+        if report.number != member.orders.number:
+            return member.orders
+        dismissed = member.orders.ends and not self.ended
+
+        # Take in the report: dollars, trials, failures and messages.
+        member.sample(self._now_s(), report)
+        self.leases.take(report.worker, report.leases)
+        for lane in self._lanes:
+            if lane.worker == report.worker and lane.name in report.lanes:
+                lane.take(report.lanes[lane.name], leaving=report.leaving)
+        for alias, error in report.failed:
+            clients = (client for lane in self._lanes for client in lane.clients)
+            next(client for client in clients if client.model.alias == alias).records.note_failure(error)
+        for message in report.messages:
+            self._notify(message)
+
+        member.orders = self._next_orders(report)
+        if dismissed:
+            del self._members[report.worker]
         return member.orders
 
     def lose(self, worker: str, journal: JournalSummary | None = None, *, dead: bool = True) -> None:
@@ -318,21 +331,6 @@ class Coordinator:
         """Return the latest report of each worker, and how many calls it ended a second, lately."""
         at_s = self._now_s()
         return {name: (member.report, member.calls_per_s(at_s)) for name, member in self._members.items()}
-
-    # ── Reports ──────────────────────────────────────────────────────────────────────────────────
-
-    def _take(self, member: _Member, report: WorkerReport) -> None:
-        """Take in a report: dollars, trials, failures and messages."""
-        member.sample(self._now_s(), report)
-        self.leases.take(report.worker, report.leases)
-        for lane in self._lanes:
-            if lane.worker == report.worker and lane.name in report.lanes:
-                lane.take(report.lanes[lane.name], leaving=report.leaving)
-        for alias, error in report.failed:
-            clients = (client for lane in self._lanes for client in lane.clients)
-            next(client for client in clients if client.model.alias == alias).records.note_failure(error)
-        for message in report.messages:
-            self._notify(message)
 
     # ── Orders ───────────────────────────────────────────────────────────────────────────────────
 

@@ -248,7 +248,15 @@ class DealtLane:
             model = self._owner(number)
             _skip(model, model.dealt.pop(number))
         for alias, now in report.counters.items():
-            _update_model(self._models[alias], now)
+            model = self._models[alias]
+            model.count(now)
+            if now.suspended is not None and model.counters.suspended is None:
+                model.queue.suspend(now.suspended)
+            if now.budget_stopped and not model.counters.budget_stopped:
+                model.queue.stop_for_money()
+                model.queue.pending.clear()  # answers that are not graded: its worker takes no more
+                if (account := model.client.account) is not None:
+                    account.stop(account.latest or 0)
         if report.begun is not None:  # it has ended there: what it did not begin comes back
             self.worker = None
             for model in self._models.values():
@@ -338,15 +346,3 @@ def _begun(model: DealtModel, journal: JournalSummary | None) -> Iterator[Pendin
         elif pending.answered:
             others.append(pending)
     yield from others[:1]  # what an earlier worker was told is graded one by one
-
-
-def _update_model(model: DealtModel, now: Counters) -> None:
-    """Take in the counters of a model, and whether it was given up."""
-    model.count(now)
-    if now.suspended is not None and model.counters.suspended is None:
-        model.queue.suspend(now.suspended)
-    if now.budget_stopped and not model.counters.budget_stopped:
-        model.queue.stop_for_money()
-        model.queue.pending.clear()  # answers that are not graded: its worker takes no more
-        if (account := model.client.account) is not None:
-            account.stop(account.latest or 0)

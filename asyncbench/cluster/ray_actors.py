@@ -193,7 +193,8 @@ async def open_ray_cluster(address: str = "", *, each: int | None = None) -> Ray
     if not ray.is_initialized():
         target = address or os.environ.get("RAY_ADDRESS", "")
         await _check_address(target)
-        ray._private.worker.print_to_stdstream = _say_nothing
+        # Ray prints nothing: what it tells of deaths, the run tells, and its output may be JSON.
+        ray._private.worker.print_to_stdstream = lambda *_, **__: None
         try:  # in a thread: in the main one Ray would take SIGTERM from the run
             await asyncio.to_thread(
                 ray.init,
@@ -230,10 +231,6 @@ async def _check_address(address: str) -> None:
             "printed, or `--ray` alone for the cluster of this machine"
         ) from None
     writer.close()
-
-
-def _say_nothing(*_: object, **__: object) -> None:
-    """Print nothing: what Ray tells of deaths, the run tells, and its output may be JSON."""
 
 
 def _brief(error: BaseException) -> str:
