@@ -79,7 +79,7 @@ def _default_sweep(name: str) -> "FirstSweep":
 
 def _ask_for_sweep(name: str) -> "FirstSweep":
     """Return the sweep that a person describes."""
-    from asyncbench.config.starter import FirstSweep
+    from asyncbench.config.starter import FirstSweep, size_of
     from asyncbench.suites.table import SUITES
 
     models, servers = _ask_for_models()
@@ -89,19 +89,12 @@ def _ask_for_sweep(name: str) -> "FirstSweep":
     if suite == _OWN_FILE:
         first = replace(first, file=_ask_for_file())
     else:
-        first = replace(first, suite=suite, size=_ask_for_size(suite))
+        parameter, usual, largest = size_of(suite)
+        counted = SUITES[suite].parameters[parameter].help.partition(";")[0].removeprefix("of ")
+        unit = counted if "problems" in counted else f"problems of {counted}"
+        size = int(_prompt(f"\nHow many {unit}?", usual, _whole_number(1, largest)))
+        first = replace(first, suite=suite, size=size)
     return replace(first, budget_usd=_ask_for_budget(first))
-
-
-def _ask_for_size(suite: str) -> int:
-    """Return how many problems a person wants of a suite."""
-    from asyncbench.config.starter import size_of
-    from asyncbench.suites.table import SUITES
-
-    parameter, usual, largest = size_of(suite)
-    counted = SUITES[suite].parameters[parameter].help.partition(";")[0].removeprefix("of ")
-    unit = counted if "problems" in counted else f"problems of {counted}"
-    return int(_prompt(f"\nHow many {unit}?", usual, _whole_number(1, largest)))
 
 
 # ── models

@@ -16,7 +16,6 @@ from asyncbench.files import quoted
 
 if TYPE_CHECKING:
     from asyncbench.config.sweep import Sweep
-    from asyncbench.suites.suite import Suite
 
 Flags = Mapping[str, Any]  # those that were typed: name → text or number, or a list of texts
 
@@ -114,7 +113,16 @@ def _sweep_mapping(flags: Flags) -> dict[str, object]:
             f"--model {twice[0]}: given twice. For several answers to each problem use --repeats"
         )
     words = {name: _condition_value(name, flags[name]) for name in OF_CONDITIONS if name in flags}
-    condition = {"name": _condition_name(words), **words}
+
+    # The condition's name tells apart what people vary: `context=2k shots=3`, `template`.
+    varied = [
+        name
+        if name in ("system", "template")
+        else f"{name}={','.join(value) if isinstance(value, list) else Path(str(value)).stem}"
+        for name, value in words.items()
+    ]
+    condition = {"name": " ".join(varied) or "plain", **words}
+
     return {
         "name": out.name,
         "problems": list(_problem_sets(flags)),
@@ -168,17 +176,6 @@ def _condition_value(name: str, typed: str) -> object:
     return typed.replace(r"\n", "\n") if name in ("system", "template") else typed
 
 
-def _condition_name(words: Mapping[str, object]) -> str:
-    """Return a name that tells apart what people vary: `context=2k shots=3`, `template`."""
-    parts = [
-        name
-        if name in ("system", "template")
-        else f"{name}={','.join(value) if isinstance(value, list) else Path(str(value)).stem}"
-        for name, value in words.items()
-    ]
-    return " ".join(parts) or "plain"
-
-
 def _problem_sets(flags: Flags) -> Iterator[object]:
     """Yield the problem sets: the one that --suite and its parameters stand for, then those of --problems."""
     from asyncbench.suites.table import SUITES
@@ -194,26 +191,24 @@ def _problem_sets(flags: Flags) -> Iterator[object]:
         raise ConfigError("--seed: only the problems of a suite are generated. Leave it out")
     if not is_custom and (odd := [flag(name) for name in ("grader", "columns", "decimal") if name in flags]):
         raise ConfigError(f"{odd[0]}: only your own problems take one. Add --suite custom, or leave it out")
+
     if suite is not None and not is_custom:
-        yield {"suite": suite.name, "seed": flags.get("seed", 0), **_parameters(suite, flags)}
+        parameters = dict[str, object]()
+        for name in suite.parameters.keys() & flags.keys():
+            try:
+                value = suite.parameters[name].parse(flags[name])
+            except ValueError as error:
+                raise ConfigError(f"{flag(name)} {flags[name]}: {error}") from None
+            parameters[name] = value if isinstance(value, int) else flags[name]
+        suite.parsed(parameters, place=f"--suite {suite.name}")
+        in_order = {name: parameters[name] for name in suite.parameters if name in parameters}
+        yield {"suite": suite.name, "seed": flags.get("seed", 0), **in_order}
+
     columns = {"columns": columns_typed(flags["columns"])} if "columns" in flags else {}
     decimal = {"decimal": flags["decimal"]} if "decimal" in flags else {}
     custom = {"suite": flags.get("suite"), "grader": flags.get("grader"), **columns, **decimal}
     for file in files:
         yield {"path": file, **custom} if is_custom else file
-
-
-def _parameters(suite: "Suite", flags: Flags) -> dict[str, object]:
-    """Return what was typed for the parameters of a suite."""
-    parameters = dict[str, object]()
-    for name in suite.parameters.keys() & flags.keys():
-        try:
-            value = suite.parameters[name].parse(flags[name])
-        except ValueError as error:
-            raise ConfigError(f"{flag(name)} {flags[name]}: {error}") from None
-        parameters[name] = value if isinstance(value, int) else flags[name]
-    suite.parsed(parameters, place=f"--suite {suite.name}")
-    return {name: parameters[name] for name in suite.parameters if name in parameters}
 
 
 def way_to_budget(sweep: "Sweep", context: typer.Context) -> str:
