@@ -17,11 +17,23 @@ def last_box(text: str) -> str | None:
     none, and \boxed 5 needs no braces. A sign before a box belongs to it: -\boxed{5} holds -5. Of what stands
     between tags it is the box, or all of it.
     """
-    inside, outside = _last_tagged(text)
+    # The last pair of tags that holds anything, and the text behind it.
+    inside: str | None = None
+    outside = ""
+    opened: int | None = None
+    for tag in _TAG.finditer(text):
+        if not tag["end"]:
+            opened = tag.end()
+        elif opened is not None:
+            if tagged := text[opened : tag.start()].strip():
+                inside, outside = tagged, text[tag.end() :]
+            opened = None
     if inside is not None and "\\boxed" not in outside:
         return last_box(inside) or inside
     if "box" not in text:
         return None
+
+    # The last box, with braces or without.
     content: str | None = None
     starts: list[tuple[int, int] | None] = []  # of open braces: where a box and its content begin
     for brace in _BRACES.finditer(text):
@@ -35,17 +47,3 @@ def last_box(text: str) -> str | None:
                 sign = text[start - 1] if start and text[start - 1] in "-−–" else ""
                 content = sign + text[begins : brace.start()]
     return content
-
-
-def _last_tagged(text: str) -> tuple[str | None, str]:
-    """Return the text inside the last pair of tags that holds anything, and the text behind it."""
-    start: int | None = None
-    last: tuple[str | None, str] = None, ""
-    for tag in _TAG.finditer(text):
-        if not tag["end"]:
-            start = tag.end()
-        elif start is not None:
-            if inside := text[start : tag.start()].strip():
-                last = inside, text[tag.end() :]
-            start = None
-    return last

@@ -136,20 +136,19 @@ def _values_in(reply: str) -> Iterator[tuple[str, Any]]:
             yield text.strip(), json_value(text)
             if text is reply:
                 return
-    yield from reversed(list(_objects_in(reply)))
 
-
-def _objects_in(text: str) -> Iterator[tuple[str, Any]]:
-    """Yield objects and lists that stand in a text, in their order, none of them within another."""
-    end, failed = 0, 0
-    for match in re.finditer(r"[\[{]", text):
+    # Objects and lists that stand in its text, none of them within another.
+    objects = list[tuple[str, Any]]()
+    end = failed = 0
+    for match in re.finditer(r"[\[{]", reply):
         start = match.start()
         if start < end:
             continue
         try:
-            value, end = _DECODER.raw_decode(text, start)
-            yield text[start:end], value
+            value, end = _DECODER.raw_decode(reply, start)
+            objects.append((reply[start:end], value))
         except (ValueError, RecursionError):
             failed += 1
             if failed > MOST_FAILED:
-                return
+                break
+    yield from reversed(objects)

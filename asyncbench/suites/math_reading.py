@@ -97,7 +97,14 @@ def _parsed(text: str) -> list[Any]:  # Any: expressions of SymPy
     """Return what an expected value may mean: a plain number as it stands, anything else as LaTeX."""
     text = _plain_signs(text).strip()
     if not _LATEX.search(text) and not _PLAIN_NUMBER.fullmatch(text):
-        text = f"${_latex(text)}$"
+        # An expression as it is typed, such as 2*sqrt(3), becomes LaTeX.
+        text = re.sub(r"\\?\bsqrt\(([^()]*)\)", r"\\sqrt{\1}", text)
+        text = re.sub(r"√\(?([^\s()]+)\)?", r"\\sqrt{\1}", text)
+        text = re.sub(r"(?<!\\)\b(pi|sin|cos|tan|log|ln|exp|theta|alpha|beta)\b", r"\\\1 ", text)
+        text = re.sub(r"(?<!\\)\b(?:infinity|infty|inf|oo)\b", r"\\infty ", text)
+        text = re.sub(r"\*\*\s*(?:(-?[\w.]+)|\(([^()]*)\))", r"^{\1\2}", text).replace("*", r"\cdot ")
+        text = re.sub(r"^\{(.*)\}$", r"\\{\1\\}", text)
+        text = f"${text}$"
     read: list[Any] = parse(text, parsing_timeout=None)
     return read
 
@@ -125,13 +132,3 @@ def _plain_signs(text: str) -> str:
         return f"{int(match[1] or 0) * int(under) + int(over)}/{under}"
 
     return _HALVES.sub(fraction, text).translate(_SIGNS)
-
-
-def _latex(text: str) -> str:
-    """Return an expression as it is typed, such as 2*sqrt(3), as LaTeX."""
-    text = re.sub(r"\\?\bsqrt\(([^()]*)\)", r"\\sqrt{\1}", text)
-    text = re.sub(r"√\(?([^\s()]+)\)?", r"\\sqrt{\1}", text)
-    text = re.sub(r"(?<!\\)\b(pi|sin|cos|tan|log|ln|exp|theta|alpha|beta)\b", r"\\\1 ", text)
-    text = re.sub(r"(?<!\\)\b(?:infinity|infty|inf|oo)\b", r"\\infty ", text)
-    text = re.sub(r"\*\*\s*(?:(-?[\w.]+)|\(([^()]*)\))", r"^{\1\2}", text).replace("*", r"\cdot ")
-    return re.sub(r"^\{(.*)\}$", r"\\{\1\\}", text)

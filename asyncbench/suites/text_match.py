@@ -67,8 +67,16 @@ class Words(NamedTuple):
 
 def words_of(text: str) -> Words:
     """Return the words of a text without what does not count."""
+    # Small letters without accents, and numbers as they are written in ASCII.
+    text = _DRESSING.sub(" ", visible(text))
+    text = _SUPERSCRIPT.sub(lambda match: f"^{unicodedata.normalize('NFKC', match[0])}", text)
+    text = _FRACTION.sub(lambda match: f" {unicodedata.normalize('NFKC', match[0])}", text)
+    apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
+    letters = unicodedata.normalize("NFC", _UNCOUNTED.sub("", apart).translate(_LETTERS))
+    plain = _GROUP_COMMA.sub("", _DASH.sub("-", letters))
+
     result = Words([], set())
-    for piece in _piece().findall(_plain_letters(text)):
+    for piece in _piece().findall(plain):
         if piece in _ENDS:
             result.first.add(len(result.words))
         else:
@@ -81,16 +89,6 @@ def _piece() -> Any:  # Any: the standard re knows no classes of Unicode
     import regex  # type: ignore[import-untyped]  # it ships no types
 
     return regex.compile(_PIECE, regex.VERBOSE)
-
-
-def _plain_letters(text: str) -> str:
-    """Return a text in small letters without accents, its numbers as they are written in ASCII."""
-    text = _DRESSING.sub(" ", visible(text))
-    text = _SUPERSCRIPT.sub(lambda match: f"^{unicodedata.normalize('NFKC', match[0])}", text)
-    text = _FRACTION.sub(lambda match: f" {unicodedata.normalize('NFKC', match[0])}", text)
-    apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
-    letters = _UNCOUNTED.sub("", apart).translate(_LETTERS)
-    return _GROUP_COMMA.sub("", _DASH.sub("-", unicodedata.normalize("NFC", letters)))
 
 
 def compared_text(text: str) -> str:

@@ -104,17 +104,18 @@ def measured(text: str) -> Quantity | None:
     if not matches or re.search("[0-9]", text[matches[-1].end() :]):
         return None
     start, end = matches[-1].span("unit")
-    return Quantity(f"{text[:start].rstrip()}{text[end:]}", text[start:end], _product(text[start:end]))
+    name = text[start:end]
 
-
-def _product(text: str) -> Unit:
+    # A unit may be a product, as of km/h and kg m^2.
     kind, factor = dict[str, int](), Fraction(1)
-    for match in _FACTOR.finditer(text):
+    for match in _FACTOR.finditer(name):
         power = int(match["power"].translate(_DIGITS) or 1)
         if (match["per"] or "").strip() in ("/", "per"):
             power = -power
-        unit = _UNITS[match["name"]]
-        factor *= unit.factor**power
-        for base, exponent in unit.kind:
+        named = _UNITS[match["name"]]
+        factor *= named.factor**power
+        for base, exponent in named.kind:
             kind[base] = kind.get(base, 0) + exponent * power
-    return Unit(frozenset((base, power) for base, power in kind.items() if power), factor)
+    unit = Unit(frozenset((base, power) for base, power in kind.items() if power), factor)
+
+    return Quantity(f"{text[:start].rstrip()}{text[end:]}", name, unit)
