@@ -89,29 +89,26 @@ def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[
     last one on; a reply without a number has none right.
     """
     reply = answer_of(reply)
-    answer = None if reply is None else read_int(reply.text)
-    return _graded(
-        "int",
-        reply,
-        None if answer is None else str(answer),
-        right=answer is not None and answer == Decimal(problem.expected),
-        measures={} if reply is None else _measures(reply.text, answer, problem.expected),
-    )
+    if reply is None:
+        return _graded("int", None, None, right=False, measures={})
+    answer = read_int(reply.text)
+    right = answer is not None and answer == Decimal(problem.expected)
 
-
-def _measures(text: str, answer: Decimal | None, expected: str) -> dict[str, Any]:
-    """Return how near a reply came: in form, in digits and in value."""
-    read = "" if answer is None else str(answer.copy_abs())
-    measures = {
-        "format_ok": bool(_AS_ASKED.fullmatch(text.strip())),
-        "digits_right": sum(map(eq, reversed(read), reversed(expected))),
-        "digits_total": len(expected),
-        "length_error": abs(len(read) - len(expected)),
+    # How near it came: in form, in digits and in value.
+    digits = "" if answer is None else str(answer.copy_abs())
+    measures: dict[str, Any] = {
+        "format_ok": bool(_AS_ASKED.fullmatch(reply.text.strip())),
+        "digits_right": sum(map(eq, reversed(digits), reversed(problem.expected))),
+        "digits_total": len(problem.expected),
+        "length_error": abs(len(digits) - len(problem.expected)),
     }
-    if answer is None or answer == Decimal(expected):
-        return measures
-    error = EXACT.subtract(answer, Decimal(expected)).copy_abs()
-    return {**measures, "abs_error": str(error), "rel_error": relative_error(error, Decimal(expected))}
+    if answer is not None and not right:
+        expected = Decimal(problem.expected)
+        error = EXACT.subtract(answer, expected).copy_abs()
+        measures |= {"abs_error": str(error), "rel_error": relative_error(error, expected)}
+
+    text = None if answer is None else str(answer)
+    return _graded("int", reply, text, right=right, measures=measures)
 
 
 # ── texts
