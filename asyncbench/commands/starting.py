@@ -51,45 +51,40 @@ def init(
     Without a terminal it asks nothing, as with --yes. If no API key is set, the sweep asks simulated models,
     and costs nothing. `asyncbench run --help` lists the flags that name models and files instead.
     """
-    from asyncbench.config.starter import providers_without_starter, refuse_existing, write_sweep
+    from asyncbench.config import starter
 
-    refuse_existing(path)  # before any question
+    starter.refuse_existing(path)  # before any question
     if yes or not sys.stdin.isatty():
-        first = _default_sweep(path.stem)
+        # Every provider whose key is set is asked, and the problems of a checkout where they are there.
+        models = starter.starter_models(starter.providers_with_keys(os.environ))
+        ready = starter.OwnFile(path=starter.PROBLEMS) if starter.PROBLEMS.is_file() else None
+        first = starter.FirstSweep(name=path.stem, models=models, file=ready)
     else:
         with interruptible("no file was written"):
             first = _ask_for_sweep(path.stem)
-    write_sweep(path, first)
+    starter.write_sweep(path, first)
     names = ", ".join(first.models) or "simulated models: they need no key and cost nothing"
     typer.echo(harmless(f"{path} written, with {names}."))
     if not yes and not sys.stdin.isatty():
         typer.echo("Nothing was asked: standard input is no terminal. What it holds was not read.")
-    if others := providers_without_starter(os.environ):
+    if others := starter.providers_without_starter(os.environ):
         typer.echo(f"Keys of {', '.join(others)} are set, too. To ask their models, add them to the file.")
     _show_next_steps(path, first)
 
 
-def _default_sweep(name: str) -> "FirstSweep":
-    """Return the sweep of every provider whose key is set."""
-    from asyncbench.config.starter import PROBLEMS, FirstSweep, OwnFile, providers_with_keys, starter_models
-
-    ready = OwnFile(path=PROBLEMS) if PROBLEMS.is_file() else None
-    return FirstSweep(name=name, models=starter_models(providers_with_keys(os.environ)), file=ready)
-
-
 def _ask_for_sweep(name: str) -> "FirstSweep":
     """Return the sweep that a person describes."""
-    from asyncbench.config.starter import FirstSweep, size_of
+    from asyncbench.config import starter
     from asyncbench.suites.table import SUITES
 
     models, servers = _ask_for_models()
     suites = {name: offered.about for name in SUITES if (offered := SUITES.find(name)) and offered.first}
     (suite,) = _choose("Which problems?", suites | {_OWN_FILE: _OF_ONES_OWN}, [*suites][:1], several=False)
-    first = FirstSweep(name=name, models=tuple(models), servers=servers)
+    first = starter.FirstSweep(name=name, models=tuple(models), servers=servers)
     if suite == _OWN_FILE:
         first = replace(first, file=_ask_for_file())
     else:
-        parameter, usual, largest = size_of(suite)
+        parameter, usual, largest = starter.size_of(suite)
         counted = SUITES[suite].parameters[parameter].help.partition(";")[0].removeprefix("of ")
         unit = counted if "problems" in counted else f"problems of {counted}"
         size = int(_prompt(f"\nHow many {unit}?", usual, _whole_number(1, largest)))
@@ -102,59 +97,60 @@ def _ask_for_sweep(name: str) -> "FirstSweep":
 
 def _ask_for_models() -> "tuple[list[str], dict[str, OwnServer]]":
     """Return the models that a person chooses, and the server of each that is not at its provider's."""
-    from asyncbench.config.starter import SIMULATED_MODELS, key_variable, providers_with_keys, starters
+    from asyncbench.config import starter
 
     options = {
         _HOSTED: "a hosted provider, such as OpenAI or Anthropic, and a key for it",
         _SERVER: "a server of your own: vLLM, llama.cpp, Ollama, Azure, any address like OpenAI's",
         _NOTHING: "nothing yet: simulated models answer, without a key and for free",
     }
-    ready = providers_with_keys(os.environ)
+    ready = starter.providers_with_keys(os.environ)
     kinds = _choose("What do you have?", options, [_HOSTED if ready else _NOTHING])
     models = list[str]()
     if _HOSTED in kinds:
-        options = {name: f"your key is in {key_variable(name)}" for name in ready}
-        options |= {name: f"needs a key in {key_variable(name)}" for name in starters() if name not in ready}
+        options = {name: f"your key is in {starter.key_variable(name)}" for name in ready}
+        others = [name for name in starter.starters() if name not in ready]
+        options |= {name: f"needs a key in {starter.key_variable(name)}" for name in others}
         for provider in _choose("Which providers?", options, ready or [*options][:1]):
             models += _choose_models(provider)
     servers = _choose_served_models() if _SERVER in kinds else {}
-    return [*models, *servers, *(SIMULATED_MODELS if _NOTHING in kinds else ())], servers
+    return [*models, *servers, *(starter.SIMULATED_MODELS if _NOTHING in kinds else ())], servers
 
 
 def _choose_models(provider: str) -> list[str]:
     """Return the models of a provider that a person chooses."""
-    from asyncbench.config.starter import price_text, starters
+    from asyncbench.config import starter
 
-    names = starters()[provider].models
-    options = {name: price_text(f"{provider}/{name}") or "price unknown" for name in names}
+    names = starter.starters()[provider].models
+    options = {name: starter.price_text(f"{provider}/{name}") or "price unknown" for name in names}
     question = f"Which models of {provider}? Prices are USD per million tokens."
     typed = _choose(question, options, names[:1], free=True)
     models = [f"{provider}/{name.removeprefix(f'{provider}/')}" for name in typed]
     for model in models:
-        if (price := price_text(model)) is None or model.partition("/")[2] not in options:
+        if (price := starter.price_text(model)) is None or model.partition("/")[2] not in options:
             typer.echo(f"  {model}: {price or 'price unknown'}")
     return models
 
 
 def _choose_served_models() -> "dict[str, OwnServer]":
     """Return the models of a server of one's own that a person chooses, each with that server."""
-    from asyncbench.config.starter import SERVERS, OwnServer
+    from asyncbench.config import starter
 
-    options = {name: server.about for name, server in SERVERS.items()}
+    options = {name: known.about for name, known in starter.SERVERS.items()}
     (kind,) = _choose("Which server?", options, ["vllm"], several=False)
-    starter = SERVERS[kind]
-    address = _prompt("\nIts address, up to /v1", starter.base_url, _web_address)
+    usual = starter.SERVERS[kind]
+    address = _prompt("\nIts address, up to /v1", usual.base_url, _web_address)
     variable = _prompt(
-        "Which environment variable holds its key? (-: it needs none)", starter.key_env or "-", _variable
+        "Which environment variable holds its key? (-: it needs none)", usual.key_env or "-", _variable
     )
-    server = OwnServer(base_url=str(address), key_env=str(variable) or None)
-    names, server = _find_models(server) if starter.lists else ((), server)
+    server = starter.OwnServer(base_url=str(address), key_env=str(variable) or None)
+    names, server = _find_models(server) if usual.lists else ((), server)
     if names:
         options = dict.fromkeys(names[:_LISTED], "")
         typed = _choose(f"Which models of {server.base_url}?", options, names[:1], free=True)
     else:
         typed = [str(_prompt("Model, as the server calls it", None, _some_text))]
-    return {f"{starter.provider}/{name}": server for name in typed}
+    return {f"{usual.provider}/{name}": server for name in typed}
 
 
 def _find_models(server: "OwnServer") -> "tuple[Sequence[str], OwnServer]":
@@ -178,7 +174,7 @@ def _find_models(server: "OwnServer") -> "tuple[Sequence[str], OwnServer]":
 
 def _ask_for_file() -> "OwnFile":
     """Return a file of one's own, with its columns and its grader."""
-    from asyncbench.config.starter import OwnFile
+    from asyncbench.config import starter
     from asyncbench.problems.custom import first_row, guessed
     from asyncbench.problems.schema import PROBLEM_SCHEMA
     from asyncbench.reports.problem_file import inspect_problems
@@ -189,7 +185,7 @@ def _ask_for_file() -> "OwnFile":
             row = first_row(path)
             if set(PROBLEM_SCHEMA.names) <= set(row):
                 inspect_problems(path)
-                return OwnFile(path=path)
+                return starter.OwnFile(path=path)
             columns = _choose_columns(row, guessed(list(row), {}))
             inspected = _inspect(path, columns)
             (grader,) = _choose("How are replies graded?", _GRADERS, [str(inspected.grader)], several=False)
@@ -199,7 +195,7 @@ def _ask_for_file() -> "OwnFile":
             typer.echo(harmless(f"{error}\nChoose again."))
             continue
         typer.echo(harmless(f"  {inspected.problems:,} problems. Expected answers: {inspected.as_read()}."))
-        return OwnFile(path=path, columns=columns, grader=grader, decimal=decimal)
+        return starter.OwnFile(path=path, columns=columns, grader=grader, decimal=decimal)
 
 
 def _inspect(path: Path, columns: Mapping[str, str]) -> "ProblemFile":
@@ -354,10 +350,10 @@ def _variable(typed: str) -> str:
 
 def _show_next_steps(path: Path, first: "FirstSweep") -> None:
     """Print what to type next: keys that are not set, and the commands for the file."""
-    from asyncbench.config.starter import key_variable, provider_of
+    from asyncbench.config import starter
 
     typer.echo("Next:")
-    named = dict.fromkeys(key_variable(provider_of(model)) for model in first.models)
+    named = dict.fromkeys(starter.key_variable(starter.provider_of(model)) for model in first.models)
     for name in filter(None, named):
         if not os.environ.get(name, "").strip():
             typer.echo(f"  export {name}=…")
