@@ -316,7 +316,7 @@ class ClusterRun:
             return None
         finally:
             self._starting.discard(task)
-        if self._brief.is_local and link.host != gethostname():
+        if self._brief.urls and link.host != gethostname():
             link.kill()
             raise ConfigError(
                 f"worker {name} is on {link.host}, but some models of this sweep are answered by a server "

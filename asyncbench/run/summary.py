@@ -200,7 +200,7 @@ class Summary:
             f"  {alias}: {_figures(counters, self.conditions.get(alias, 1))}"
             for alias, counters in self.models.items()
         ]
-        simulated = [] if brief else self._simulated()
+        simulated = [] if brief else [self.simulated_note] * self.simulated
         models = [] if brief or len(models) == 1 else models
         where = [] if brief else [f"results: {self.out} (see `asyncbench report {quoted(self.out)}`)"]
         notes = [
@@ -214,14 +214,11 @@ class Summary:
         """Return the same for a notebook, with the models in a table."""
         where = f"results: {self.out}"
         above: list[str | Sheet] = [
-            *self._simulated(),
+            *[self.simulated_note] * self.simulated,
             self._headline(),
             Sheet.of("", MODELS, self.models.items()),
         ]
         return html_of([*above, *self.stops, *self._notes(), where])
-
-    def _simulated(self) -> list[str]:
-        return [self.simulated_note] * self.simulated
 
     def _notes(self) -> list[str]:
         lines = [*self._why(), *self._left_in_batches()]

@@ -57,14 +57,9 @@ class WorkerBrief:
     out: Path  # of the run
     epoch: int  # of the run, as the manifest there says
     journal: Path | None  # the same, on any machine, where results go to a bucket; None: where runs keep it
-    urls: Mapping[str, str]  # of the simulators that answer models, by alias
+    urls: Mapping[str, str]  # of the simulators that the run starts on its machine, by alias
     graders: Sequence[OwnFunction]
     version: str  # of asyncbench
-
-    @property
-    def is_local(self) -> bool:
-        """Return whether models are answered by simulators that the run starts on its machine."""
-        return bool(self.urls)
 
     @property
     def workers_folder(self) -> Path:
