@@ -104,7 +104,18 @@ def answer(name: str, lhs: str, rhs: str) -> str | None:
         ValueError: an operand is not a number of the task's form, or a number is too long to be written.
     """
     task = ARITHMETIC_TASKS[name]
-    left, right = (_counted(operand, task.operand_places) for operand in (lhs, rhs))
+    places = task.operand_places
+    form = rf"-?\d+\.\d{{{places}}}" if places else r"-?\d+"
+    operands = list[int]()  # in units of 10**-places
+    for operand in (lhs, rhs):
+        if not re.fullmatch(form, operand, re.ASCII):
+            raise ValueError(f"{shown(operand)} is not a number with {places} decimals")
+        digits = operand.replace(".", "")
+        if len(digits.removeprefix("-")) > MAX_DIGITS:
+            raise ValueError(f"{shown(operand)} has more than {MAX_DIGITS:,} digits")
+        operands.append(int(digits))
+
+    left, right = operands
     if task.sign != "÷":
         value = task.make(left, right)[2]
     elif not right or left % right:
@@ -114,17 +125,6 @@ def answer(name: str, lhs: str, rhs: str) -> str | None:
     if abs(value) >= _TOO_LONG:
         raise ValueError(f"{shown(lhs)} {task.sign} {shown(rhs)} has more than {MAX_DIGITS:,} digits")
     return fixed(value, task.answer_places)
-
-
-def _counted(operand: str, places: int) -> int:
-    """Return a number in units of 10**-places."""
-    form = rf"-?\d+\.\d{{{places}}}" if places else r"-?\d+"
-    if not re.fullmatch(form, operand, re.ASCII):
-        raise ValueError(f"{shown(operand)} is not a number with {places} decimals")
-    digits = operand.replace(".", "")
-    if len(digits.removeprefix("-")) > MAX_DIGITS:
-        raise ValueError(f"{shown(operand)} has more than {MAX_DIGITS:,} digits")
-    return int(digits)
 
 
 # ── a number read out of a reply, in three ways: linear time, exact, versioned
