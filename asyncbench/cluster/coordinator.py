@@ -337,11 +337,20 @@ class Coordinator:
     def _next_orders(self, report: WorkerReport) -> Orders:
         """Return the orders that answer a report."""
         self._take_lanes_back()
-        self._assign()
+
+        # Lanes that wait go to workers: the heaviest first, to the one with the least to do.
+        at_s = self._now_s()
+        present = [name for name, member in self._members.items() if not member.leaving]
+        self._gathered |= len(present) >= self._expected or at_s >= self._began_s + PATIENCE_S
+        if self._gathered and present:
+            for lane in sorted(self._lanes, key=lambda lane: -calls_per_s(lane.limits)):
+                if lane.waits:
+                    lane.begin(min(present, key=self._load), at_s)
+
+        # More dollars for the worker, and what its lanes do not know yet.
         worker = report.worker
         leases = self.leases.grant(worker, report.leases, workers=len(self._members))
         self.leases.write_down(worker)
-
         lanes = [lane for lane in self._lanes if lane.worker == worker]
         lane_orders = {}
         for lane in lanes:
@@ -371,17 +380,6 @@ class Coordinator:
             lane_lives_s=self._lane_lives_s,
             drain_s=None if drain_s == inf else max(0.0, drain_s),
         )
-
-    def _assign(self) -> None:
-        """Give lanes that wait to workers: the heaviest first, to the one with the least to do."""
-        at_s = self._now_s()
-        workers = [name for name, member in self._members.items() if not member.leaving]
-        self._gathered |= len(workers) >= self._expected or at_s >= self._began_s + PATIENCE_S
-        if not self._gathered or not workers:
-            return
-        for lane in sorted(self._lanes, key=lambda lane: -calls_per_s(lane.limits)):
-            if lane.waits:
-                lane.begin(min(workers, key=self._load), at_s)
 
     def _load(self, worker: str) -> float:
         """Return about how many calls a second the lanes of a worker allow."""
