@@ -135,6 +135,7 @@ def _choose_models(provider: str) -> list[str]:
 def _choose_served_models() -> "dict[str, OwnServer]":
     """Return the models of a server of one's own that a person chooses, each with that server."""
     from asyncbench.config import starter
+    from asyncbench.providers.listing import models_at
 
     options = {name: known.about for name, known in starter.SERVERS.items()}
     (kind,) = _choose("Which server?", options, ["vllm"], several=False)
@@ -144,29 +145,27 @@ def _choose_served_models() -> "dict[str, OwnServer]":
         "Which environment variable holds its key? (-: it needs none)", usual.key_env or "-", _variable
     )
     server = starter.OwnServer(base_url=str(address), key_env=str(variable) or None)
-    names, server = _find_models(server) if usual.lists else ((), server)
+
+    # The models that the server lists, at the address that lists them.
+    names: Sequence[str] = ()
+    if usual.lists:
+        key = os.environ.get(server.key_env or "", "").strip()
+        faults = []
+        for listing in dict.fromkeys((server.base_url, server.base_url.removesuffix("/v1") + "/v1")):
+            names, fault = models_at(listing, key)
+            if names:
+                server = replace(server, base_url=listing)
+                break
+            faults.append(fault)
+        else:
+            typer.echo(harmless(f"{server.base_url} lists no models now: {faults[0]}. Type one yourself."))
+
     if names:
         options = dict.fromkeys(names[:_LISTED], "")
         typed = _choose(f"Which models of {server.base_url}?", options, names[:1], free=True)
     else:
         typed = [str(_prompt("Model, as the server calls it", None, _some_text))]
     return {f"{usual.provider}/{name}": server for name in typed}
-
-
-def _find_models(server: "OwnServer") -> "tuple[Sequence[str], OwnServer]":
-    """Return the models that a server lists, and the server with the address that lists them."""
-    from asyncbench.providers.listing import models_at
-
-    key = os.environ.get(server.key_env or "", "").strip()
-    addresses = dict.fromkeys((server.base_url, server.base_url.removesuffix("/v1") + "/v1"))
-    faults = []
-    for address in addresses:
-        names, fault = models_at(address, key)
-        if names:
-            return names, replace(server, base_url=address)
-        faults.append(fault)
-    typer.echo(harmless(f"{server.base_url} lists no models now: {faults[0]}. Type one yourself."))
-    return (), server
 
 
 # ── a file of one's own
