@@ -154,13 +154,39 @@ OPTIONAL: Final = 2
 
 def picture(lanes: Lanes, pace: Pace, caps: Sequence[Cap], *, width: int, height: int) -> Text:
     """Return how far a run is, in so many characters and at most so many lines."""
+    # What a person changed last, at most two lines, and the last error of any model.
+    changes = sorted({counters.changed for counters in lanes.values() if counters.changed})  # by time
+    events = [safe(f"changed {text}", most=500) for text in changes[-2:]]
+    failures = [counters.latest_failure for counters in lanes.values() if counters.latest_failure is not None]
+    if failures:
+        failure = max(failures, key=_ended_at)
+        ago = duration(round(max(0.0, time.time() - _ended_at(failure))))
+        message = f"last error, {ago} ago: {failure.model}: {failure.status}: {failure.error}"
+        events.append(safe(message, most=500))
     messages = [*worker_lines(pace.workers), *step_lines(lanes, pace.now_s), *batch_lines(lanes, pace.now_s)]
-    below = [*messages, *map(cap_text, caps), *_event_lines(lanes)]
+    below = [*messages, *map(cap_text, caps), *events]
+
+    # The table has the rest of the lines.
     rows = _fitting_rows(lanes, pace, height - len(below) - 5)
     if len(lanes) > 1:
         rows.append(_row("total", tuple(lanes), lanes, pace, ""))
     layout = _fit_columns(rows, width)
-    below = [*_footers(lanes, pace, with_time=LEFT not in layout.widths), *below]
+
+    # What it has no column for stands right below it.
+    total, left_s = Counters.summed(list(lanes.values())), pace.left_s(lanes)
+    left = "" if left_s is None or LEFT in layout.widths else f"about {duration(round(left_s))} left"
+    times = {
+        f"{duration(round(pace.now_s - pace.began_s))} so far": True,
+        left: left,
+        costs_text(total): total.cost_before_usd or total.unpriced_before,
+    }
+    counts = {
+        f"{total.outcomes.total():,} done this run (accuracy is of these)": total.done_before,
+        f"{total.skipped:,} skipped by stop_when": total.skipped,
+        f"{total.failed:,} failed": total.failed,
+    }
+    below = [*filter(None, (phrases(times), phrases(counts))), *below]
+
     lines = [*_table(rows, layout, total=len(lanes) > 1), *map(Text, below)]
     for line in lines:
         line.truncate(width, overflow="ellipsis")
@@ -296,35 +322,6 @@ def _fitting_rows(lanes: Lanes, pace: Pace, room: int) -> list[_PictureRow]:
         done = sum(states[alias] == "done" for alias in rest)
         rows.append(_row(f"+{len(rest)} models", rest, lanes, pace, f"{done} done" if done else ""))
     return rows
-
-
-def _footers(lanes: Lanes, pace: Pace, *, with_time: bool) -> list[str]:
-    """Return what a table has no column for, and the time `left` if it has none for that."""
-    total, left_s = Counters.summed(list(lanes.values())), pace.left_s(lanes)
-    times = {
-        f"{duration(round(pace.now_s - pace.began_s))} so far": True,
-        "" if left_s is None else f"about {duration(round(left_s))} left": with_time and left_s is not None,
-        costs_text(total): total.cost_before_usd or total.unpriced_before,
-    }
-    counts = {
-        f"{total.outcomes.total():,} done this run (accuracy is of these)": total.done_before,
-        f"{total.skipped:,} skipped by stop_when": total.skipped,
-        f"{total.failed:,} failed": total.failed,
-    }
-    return [line for line in (phrases(times), phrases(counts)) if line]
-
-
-def _event_lines(lanes: Lanes) -> list[str]:
-    """Return what a person changed last, at most two lines, and the last error of any model, on one."""
-    changes = sorted({counters.changed for counters in lanes.values() if counters.changed})  # by time
-    lines = [safe(f"changed {text}", most=500) for text in changes[-2:]]
-    failures = [counters.latest_failure for counters in lanes.values() if counters.latest_failure is not None]
-    if failures:
-        failure = max(failures, key=_ended_at)
-        ago = duration(round(max(0.0, time.time() - _ended_at(failure))))
-        message = f"last error, {ago} ago: {failure.model}: {failure.status}: {failure.error}"
-        lines.append(safe(message, most=500))
-    return lines
 
 
 def _ended_at(failure: Attempt) -> float:
