@@ -259,8 +259,24 @@ def _our_row(row: Row, custom: Custom, place: str) -> Row:
 def _parquet_rows(path: Path, custom: Custom, rows: int) -> Iterator[tuple[str, Row | ProblemSetError]]:
     named, several, number = _named(custom), len(custom.accepted) > 1, 0
     with opened_columns(path) as file:
+        # Each column is there, once, and its type can become text or whole numbers exactly.
         for name, column in named:
-            _check_column(column, name, file.schema, path=path)
+            index = file.schema.get_field_index(column)  # -1 where the name stands twice, too
+            if index < 0:
+                raise _lacking_error(column, name, file.schema.names, place=path)
+            kind = file.schema.field(index).type
+            if name == "expected" and isinstance(kind, pa.ListType | pa.LargeListType):
+                kind = kind.value_type
+            whole = pa.types.is_integer(kind)
+            if not whole and (name == "length" or not (is_text(kind) or pa.types.is_decimal(kind))):
+                wanted = "whole numbers" if name == "length" else "text"
+                inexact = (
+                    " A float may hold another number than you wrote." if pa.types.is_floating(kind) else ""
+                )
+                raise ProblemSetError(
+                    f"{path}: column {column!r} has type {kind}, not {wanted}. Write it as {wanted}.{inexact}"
+                )
+
         for batch in file.batches(sorted({column for _, column in named}), rows=rows):
             read = [
                 _converted(batch.column(column), name, place=f"{path}: column {column!r}", nulls=several)
@@ -286,22 +302,6 @@ def _lacking_error(column: str, name: str, names: Sequence[str], *, place: Path 
         f"{place}: {lacking(column, names)} Name the column to use as {name}: `--columns {name}=…`, or "
         f"`columns: {{{name}: …}}` in a sweep file."
     )
-
-
-def _check_column(column: str, name: str, schema: pa.Schema, *, path: Path) -> None:
-    index = schema.get_field_index(column)  # -1 where the name stands twice, too
-    if index < 0:
-        raise _lacking_error(column, name, schema.names, place=path)
-    kind = schema.field(index).type
-    if name == "expected" and isinstance(kind, pa.ListType | pa.LargeListType):
-        kind = kind.value_type
-    whole = pa.types.is_integer(kind)
-    if not whole and (name == "length" or not (is_text(kind) or pa.types.is_decimal(kind))):
-        wanted = "whole numbers" if name == "length" else "text"
-        inexact = " A float may hold another number than you wrote." if pa.types.is_floating(kind) else ""
-        raise ProblemSetError(
-            f"{path}: column {column!r} has type {kind}, not {wanted}. Write it as {wanted}.{inexact}"
-        )
 
 
 def _converted(column: Column, name: str, *, place: str, nulls: bool) -> Column:

@@ -235,25 +235,24 @@ def _bytes_of(column: Column, name: str, *, path: Path) -> int:
     rows: pa.Array[Any] | None = None
     if isinstance(column, pa.DictionaryArray):
         rows, column = column.indices, column.dictionary
-    if (lengths := _lengths(column)) is None:
-        return 0
-    if (pc.max(lengths).as_py() or 0) > LONGEST_TEXT:
-        raise _too_long(name, path)
-    return pc.sum(lengths if rows is None else lengths.take(rows)).as_py() or 0
 
-
-def _lengths(column: Column) -> "pa.Array[Any] | None":
-    """Return the bytes of each text of a column; None: it holds no text."""
+    # The bytes of each text; a column may hold none.
+    lengths: pa.Array[Any]
     kind = column.type
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):  # each view begins with its length
         views = cast("list[Any]", column.buffers())[1]
         all_lengths = np.frombuffer(views, np.int32)[::4]
-        lengths = pa.array(all_lengths[column.offset : column.offset + len(column)])
-        return cast("pa.Array[Any]", pc.if_else(column.is_valid(), lengths, 0))
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    if not any(is_kind(kind) for is_kind in texts):
-        return None
-    return pc.binary_length(cast("pa.StringArray", column)).cast(pa.int64())
+        viewed = pa.array(all_lengths[column.offset : column.offset + len(column)])
+        lengths = cast("pa.Array[Any]", pc.if_else(column.is_valid(), viewed, 0))
+    elif any(is_kind(kind) for is_kind in texts):
+        lengths = pc.binary_length(cast("pa.StringArray", column)).cast(pa.int64())
+    else:
+        return 0
+
+    if (pc.max(lengths).as_py() or 0) > LONGEST_TEXT:
+        raise _too_long(name, path)
+    return pc.sum(lengths if rows is None else lengths.take(rows)).as_py() or 0
 
 
 def _plain(column: Column) -> Column:
