@@ -206,11 +206,16 @@ def call_findings(model: Model, plain: ProbeCall, streamed: ProbeCall | None) ->
         return
     without_key = f"found: {credentials}" if credentials else "none needed"
     yield _ok("key", f"{model.key_env} works" if model.key_env else without_key)
-    yield _name_finding(model.model_id, reply.model_served)
-    yield _answer_finding(reply, answered.latency_s)
-    yield _usage_finding(reply)
-    yield _thinking_finding(model, reply)
-    yield _limits_finding(model, answered.headers)
+    yield from _reply_findings(model, reply, answered.latency_s)
+
+    # The limits that the provider reports, or where a run gets them from.
+    if answered.headers:
+        yield _ok("limits", ", ".join(f"{name}: {value}" for name, value in answered.headers.items()))
+    elif (model.limits.rpm, model.limits.tpm) != (None, None):
+        yield _ok("limits", "the provider reports none; a run uses those of your sweep")
+    else:
+        yield _note("limits", "the provider reports none: set rpm and tpm, or concurrency, in your sweep")
+
     if isinstance(plain.ended, ProviderError):
         yield _note("whole", _error_text(plain.ended), way_out="keep `stream: true` for this model")
     if streamed is not None:
@@ -301,30 +306,40 @@ def _stream_finding(call: ProbeCall, *, wrong: bool) -> Finding:
     )
 
 
-def _name_finding(requested: str, served: str | None) -> Finding:
-    """Say which model answered, and whether it is the one that was requested."""
+def _reply_findings(model: Model, reply: Reply, latency_s: float) -> Iterator[Finding]:
+    """Yield which model answered, what it answered, and how much it thought."""
+    served = reply.model_served
     if served is None:
-        return _note("model", f"the reply does not say which model answered for {requested}")
-    if same_model(requested, served):
-        return _ok("model", f"{served} answered")
-    return _note(
-        "model",
-        f"{served} answered for {requested}",
-        way_out="check that you want this: some servers answer any name with the model they have loaded",
-    )
+        yield _note("model", f"the reply does not say which model answered for {model.model_id}")
+    elif same_model(model.model_id, served):
+        yield _ok("model", f"{served} answered")
+    else:
+        yield _note(
+            "model",
+            f"{served} answered for {model.model_id}",
+            way_out="check that you want this: some servers answer any name with the model they have loaded",
+        )
 
-
-def _answer_finding(reply: Reply, latency_s: float) -> Finding:
-    """Say what the answer was, and whether it is right."""
     text = " ".join(reply.text.split())
     quote = f"{text[:SHOWN]!r} after {latency_s:.3f} s, with the time to connect"
     if not text and reply.cut_short:
-        return _note(
+        yield _note(
             "answer",
             f"the reply was cut off after {latency_s:.3f} s, before any text: the model thinks first",
             way_out="set a high max_tokens for this model, or none",
         )
-    return _ok("answer", quote) if "4" in text else _note("answer", f"unexpected answer to 2 + 2: {quote}")
+    else:
+        unexpected = f"unexpected answer to 2 + 2: {quote}"
+        yield _ok("answer", quote) if "4" in text else _note("answer", unexpected)
+
+    yield _usage_finding(reply)
+
+    if reply.reasoning or (reply.usage and reply.usage.reasoning_tokens):
+        yield _ok("thinking", f"reported: {'its text' if reply.reasoning else 'its number of tokens'}")
+    elif (model.effort or "none") != "none" or model.thinking_tokens or model.thinking:
+        yield _note("thinking", "asked for, but the reply shows none")
+    else:
+        yield _ok("thinking", "none reported")
 
 
 def _usage_finding(reply: Reply) -> Finding:
@@ -336,26 +351,6 @@ def _usage_finding(reply: Reply) -> Finding:
         )
     thought = f", {usage.reasoning_tokens:,} of them reasoning" if usage.reasoning_tokens else ""
     return _ok("usage", f"{usage.input_tokens:,} input and {usage.output_tokens:,} output tokens{thought}")
-
-
-def _thinking_finding(model: Model, reply: Reply) -> Finding:
-    """Say whether the reply shows any thinking, where the model was to think."""
-    tokens = reply.usage.reasoning_tokens if reply.usage else None
-    if reply.reasoning or tokens:
-        form = "its text" if reply.reasoning else "its number of tokens"
-        return _ok("thinking", f"reported: {form}")
-    if (model.effort or "none") != "none" or model.thinking_tokens or model.thinking:
-        return _note("thinking", "asked for, but the reply shows none")
-    return _ok("thinking", "none reported")
-
-
-def _limits_finding(model: Model, headers: Mapping[str, str]) -> Finding:
-    """Say which limits the provider reports, or where a run gets them from."""
-    if headers:
-        return _ok("limits", ", ".join(f"{name}: {value}" for name, value in headers.items()))
-    if (model.limits.rpm, model.limits.tpm) != (None, None):
-        return _ok("limits", "the provider reports none; a run uses those of your sweep")
-    return _note("limits", "the provider reports none: set rpm and tpm, or concurrency, in your sweep")
 
 
 def _error_text(error: ProviderError) -> str:
