@@ -442,8 +442,7 @@ class ClusterWorker:
                 orders.epoch,
                 orders.number,
             ):
-                await self._wait_for_news(orders)
-                self._report = self._make_report(orders)
+                self._report = await self._next_report(orders)
             return self._report
 
     # ── Orders ───────────────────────────────────────────────────────────────────────────────────
@@ -515,21 +514,20 @@ class ClusterWorker:
 
     # ── Reports ──────────────────────────────────────────────────────────────────────────────────
 
-    async def _wait_for_news(self, orders: Orders) -> None:
-        """Wait for news, no longer than the coordinator wants, and some time since the report before."""
+    async def _next_report(self, orders: Orders) -> WorkerReport:
+        """Return the report on orders, once there is news; ended lanes are reported for the last time."""
+        # No longer than the coordinator wants, and some time since the report before.
         loop = asyncio.get_running_loop()
         await asyncio.sleep(self._reported_s + orders.soonest_s - loop.time())
         with suppress(TimeoutError):
             async with asyncio.timeout_at(self._reported_s + orders.every_s):
                 await self._changed.wait()
-
-    def _make_report(self, orders: Orders) -> WorkerReport:
-        """Return the report on orders; lanes that have ended are reported for the last time."""
         self._changed.clear()
+
         self._made_s = self._now_s()
         failed, self._failed = self._failed, []
         messages, self._messages[:] = [*self._messages], []
-        loop_s = self._reported_s = asyncio.get_running_loop().time()
+        loop_s = self._reported_s = loop.time()
         lanes = self._lanes.values()
         counters = [model_counters for lane in lanes for model_counters in lane.counters]
         calls_soon = {

@@ -292,11 +292,9 @@ class ClusterRun:
             while name is not None and (link := await self._start(name)) is not None:
                 try:
                     await self._give_orders(link)
+                    break
                 except (WorkerDiedError, WorkerSilentError, TimeoutError) as error:
                     name = await self._replace(link, error)
-                else:
-                    await self._close(link)
-                    break
         finally:
             self._ruled -= 1
         if not self._ruled and not self.coordinator.ended:
@@ -326,15 +324,14 @@ class ClusterRun:
         return link
 
     async def _give_orders(self, link: Link) -> None:
-        """Exchange orders and reports with a worker until its last ones."""
+        """Exchange orders and reports with a worker until its last ones; then it seals what it kept."""
         orders, ended = self.coordinator.join(link.name), False
         while not ended:
             async with asyncio.timeout(SILENT_S):
                 report = await link.exchange(orders)
             ended, orders = orders.ends, self.coordinator.answer(report)
 
-    async def _close(self, link: Link) -> None:
-        """Have a worker seal what it kept, and upload it; what fails is in its folder all the same."""
+        # It seals and uploads what it kept; what fails is in its folder all the same.
         del self._links[link.name]
         uploads = self._run.sweep.copied_to is not None
         try:
