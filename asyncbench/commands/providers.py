@@ -30,22 +30,15 @@ def models(
     """
     from datetime import UTC, datetime
 
-    from asyncbench.providers.listing import (
-        endpoint_rows,
-        endpoints_as_json,
-        endpoints_as_text,
-        models_as_json,
-        models_as_text,
-        models_of,
-    )
+    from asyncbench.providers import listing
 
     now = datetime.now(UTC)
     if provider is None:
-        lines = endpoint_rows(os.environ, moment=now)
-        typer.echo(endpoints_as_json(lines) if as_json else endpoints_as_text(lines))
+        rows = listing.endpoint_rows(os.environ, moment=now)
+        typer.echo(listing.endpoints_as_json(rows) if as_json else listing.endpoints_as_text(rows))
         return
-    listed = models_of(provider, moment=now)
-    typer.echo(models_as_json(listed) if as_json else models_as_text(listed))
+    listed = listing.models_of(provider, moment=now)
+    typer.echo(listing.models_as_json(listed) if as_json else listing.models_as_text(listed))
 
 
 def doctor(
