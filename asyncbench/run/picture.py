@@ -174,10 +174,10 @@ def picture(lanes: Lanes, pace: Pace, caps: Sequence[Cap], *, width: int, height
 
     # What it has no column for stands right below it.
     total, left_s = Counters.summed(list(lanes.values())), pace.left_s(lanes)
-    left = "" if left_s is None or LEFT in layout.widths else f"about {duration(round(left_s))} left"
+    time_left = "" if left_s is None or LEFT in layout.widths else f"about {duration(round(left_s))} left"
     times = {
         f"{duration(round(pace.now_s - pace.began_s))} so far": True,
-        left: left,
+        time_left: time_left,
         costs_text(total): total.cost_before_usd or total.unpriced_before,
     }
     counts = {
