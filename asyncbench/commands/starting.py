@@ -137,9 +137,9 @@ def _choose_served_models() -> "dict[str, OwnServer]":
     from asyncbench.config import starter
     from asyncbench.providers.listing import models_at
 
-    options = {name: known.about for name, known in starter.SERVERS.items()}
-    (kind,) = _choose("Which server?", options, ["vllm"], several=False)
-    usual = starter.SERVERS[kind]
+    options = {name: kind.about for name, kind in starter.SERVERS.items()}
+    (chosen,) = _choose("Which server?", options, ["vllm"], several=False)
+    usual = starter.SERVERS[chosen]
     address = _prompt("\nIts address, up to /v1", usual.base_url, _web_address)
     variable = _prompt(
         "Which environment variable holds its key? (-: it needs none)", usual.key_env or "-", _variable
