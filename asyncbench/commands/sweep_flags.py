@@ -112,7 +112,20 @@ def _sweep_mapping(flags: Flags) -> dict[str, object]:
         raise ConfigError(
             f"--model {twice[0]}: given twice. For several answers to each problem use --repeats"
         )
-    words = {name: _condition_value(name, flags[name]) for name in OF_CONDITIONS if name in flags}
+
+    # The keys of a condition.
+    words = dict[str, object]()
+    for name in OF_CONDITIONS:
+        if name not in flags:
+            continue
+        typed = words[name] = flags[name]
+        if name == "digits":
+            forms = [form.strip() for form in typed.split(",")]
+            words[name] = forms[0] if len(forms) == 1 else forms
+        elif name == "shots" and typed.isdecimal():
+            words[name] = int(typed)
+        elif name in ("system", "template"):
+            words[name] = typed.replace(r"\n", "\n")  # a shell hands on \n as it is typed
 
     # The condition's name tells apart what people vary: `context=2k shots=3`, `template`.
     varied = [
@@ -163,17 +176,6 @@ def _number(word: str) -> int | float:
         return int(word)
     except ValueError:
         return float(word)
-
-
-def _condition_value(name: str, typed: str) -> object:
-    """Return the value of a key of conditions."""
-    if name == "digits":
-        forms = [form.strip() for form in typed.split(",")]
-        return forms[0] if len(forms) == 1 else forms
-    if name == "shots" and typed.isdecimal():
-        return int(typed)
-    # A shell hands on \n as it is typed.
-    return typed.replace(r"\n", "\n") if name in ("system", "template") else typed
 
 
 def _problem_sets(flags: Flags) -> Iterator[object]:
