@@ -68,19 +68,18 @@ def _compared(reply: str, expected: str) -> dict[str, Any]:
         times = quantity.unit.factor / wanted.unit.factor
         read = [item * times for item in read if not isinstance(item, str)]
     right = bool(gold) and verify(gold, read, allow_set_relation_comp=True, timeout_seconds=None)
-    return {"answer": answer, "right": right and not _far_apart(gold, read)}
 
-
-def _far_apart(gold: list[Any], read: list[Any]) -> bool:
-    """Return whether all are tiny numbers of other sizes, such as 1e-7 and 2e-7, which six decimals lose."""
-    numbers = [
-        item.evalf(30)
-        for item in (*gold, *read)
-        if isinstance(item, Expr) and item.is_number and item.is_real
-    ]
-    if len(numbers) < 2 or not all(abs(number) < TINY for number in numbers):
-        return False
-    return any(abs(number - numbers[0]) > abs(numbers[0]) * MOST_APART for number in numbers)
+    # Tiny numbers of other sizes, such as 1e-7 and 2e-7, are not the same, though six decimals lose that.
+    if right:
+        numbers = [
+            item.evalf(30)
+            for item in (*gold, *read)
+            if isinstance(item, Expr) and item.is_number and item.is_real
+        ]
+        if len(numbers) > 1 and all(abs(number) < TINY for number in numbers):
+            first = numbers[0]
+            right = not any(abs(number - first) > abs(first) * MOST_APART for number in numbers)
+    return {"answer": answer, "right": right}
 
 
 def _quantity(expected: str) -> Quantity | None:
