@@ -36,26 +36,28 @@ def in_data(key: str | None) -> Callable[[Method], Method]:
 
 
 def data_of(value: Any) -> Any:  # Any: JSON
-    """Return a value with each record in it as a mapping, and tuples and iterators as lists."""
+    """Return a value with each record in it as a mapping, and tuples and iterators as lists.
+
+    The mapping of a record has its fields, then its properties that are marked.
+    """
     if is_dataclass(value):
-        return dict(_entries(value))
+        keys = {
+            each.name: None if each.metadata == INSIDE else each.name
+            for each in fields(value)
+            if each.metadata != HIDDEN
+        }
+        for name, method in vars(type(value)).items():
+            if isinstance(method, property) and method.fget in _KEYS:
+                keys[name] = _KEYS[method.fget]
+
+        data = dict[str, Any]()
+        for name, key in keys.items():
+            entry = data_of(getattr(value, name))
+            data.update(entry if key is None else {key: entry})
+        return data
+
     if isinstance(value, Mapping):
         return {name: data_of(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple | Iterator):
         return list(map(data_of, value))
     return value
-
-
-def _entries(record: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of a record, then the properties that are marked."""
-    keys = {
-        each.name: None if each.metadata == INSIDE else each.name
-        for each in fields(record)
-        if each.metadata != HIDDEN
-    }
-    for name, method in vars(type(record)).items():
-        if isinstance(method, property) and method.fget in _KEYS:
-            keys[name] = _KEYS[method.fget]
-    for name, key in keys.items():
-        entry = data_of(getattr(record, name))
-        yield from entry.items() if key is None else [(key, entry)]
