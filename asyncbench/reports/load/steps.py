@@ -457,7 +457,7 @@ def highest_rates(steps: Sequence[StepFigures], *, spent: Collection[str] = ()) 
         lowest_missed = min(missed, default=inf)
         kept = [step.rate for step in rates if step.verdict == MET and step.rate < lowest_missed]
         above = next((step for step in rates if not kept or step.rate > kept[-1]), None)
-        cause = None if above is None else _stopped_by(above, spent)
+        cause, why = (None, "") if above is None else _obstacle(above, spent)
         rate = HighestRate(
             model=rates[0].model,
             arrivals=rates[0].arrivals,
@@ -465,7 +465,7 @@ def highest_rates(steps: Sequence[StepFigures], *, spent: Collection[str] = ()) 
             kept=kept[-1] if kept else None,
             not_kept=None if above is None else above.rate,
             stopped_by=cause,
-            why="" if above is None or cause is None else f"{above.asked} {_stop_text(above, cause)}.",
+            why=why,
         )
         highest.append(rate)
     return tuple(highest)
@@ -480,27 +480,27 @@ def _piled_up(step: StepFigures) -> bool:
     return step.verdict == MET and bool(step.saturated)
 
 
-def _stopped_by(step: StepFigures, spent: Collection[str]) -> str:
-    if step.verdict == CLIENT_BOUND:
-        return CLIENT
-    if step.verdict == INCOMPLETE:
-        return BUDGET if step.model in spent else STOPPED
-    if _piled_up(step):
-        return BACKLOG
+def _obstacle(step: StepFigures, spent: Collection[str]) -> tuple[str, str]:
+    """Return why a step is not sure to keep the SLO: the cause, and a sentence that begins with its rate."""
     decisive = MOSTLY * (step.offered - (step.met or 0))
-    if step.refused > decisive:
-        return REFUSED
-    if step.failed > decisive:
-        return FAILED
-    return SLOW if step.verdict == MISSED else TOO_FEW
+    if step.verdict == CLIENT_BOUND:
+        cause = CLIENT
+    elif step.verdict == INCOMPLETE:
+        cause = BUDGET if step.model in spent else STOPPED
+    elif _piled_up(step):
+        cause = BACKLOG
+    elif step.refused > decisive:
+        cause = REFUSED
+    elif step.failed > decisive:
+        cause = FAILED
+    else:
+        cause = SLOW if step.verdict == MISSED else TOO_FEW
 
-
-def _stop_text(step: StepFigures, stopped_by: str) -> str:
     slo, share = step.slo or {}, percent(step.kept_share, step.kept_interval)
     verdict = "missed it" if step.verdict == MISSED or _piled_up(step) else "is unresolved"
-    if stopped_by in (CLIENT, BUDGET, STOPPED):
+    if cause in (CLIENT, BUDGET, STOPPED):
         verdict = "has no verdict"
-    why = {
+    words = {
         SLOW: f"{share} of the calls kept it, not {100 * slo.get('share', 0):.4g}%",
         REFUSED: f"{percent(step.refused / max(1, step.offered))} of the calls were refused",
         FAILED: f"{percent(step.failed / max(1, step.offered))} of the calls failed",
@@ -510,4 +510,4 @@ def _stop_text(step: StepFigures, stopped_by: str) -> str:
         STOPPED: "it was stopped before its end",
         TOO_FEW: f"{share} of the calls kept it, too few to be sure. Raise `duration` or `repeats`",
     }
-    return f"{verdict}: {why[stopped_by]}"
+    return cause, f"{step.asked} {verdict}: {words[cause]}."
