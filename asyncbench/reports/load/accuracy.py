@@ -133,42 +133,32 @@ def answers_by_step(views: FolderViews) -> tuple[StepAnswers, ...]:
     shares = defaultdict[tuple[str, str, str], dict[str, dict[str, float]]](lambda: defaultdict(dict))
     for row in views.rows(_SHARES):
         shares[row["run"], row["model"], row["load"]][row["kind"]][row["problem_id"]] = row["share"]
-    return tuple(
-        step
-        for _, rows in groupby(counts, key=lambda row: (row["run"], row["model"], row["arrivals"]))
-        for step in _model_steps(views, list(rows), shares)
-    )
-
-
-def _model_steps(
-    views: FolderViews, rows: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, str, str], Answered]
-) -> Iterator[StepAnswers]:
-    """Yield the steps of a model with one kind of arrivals, given their counts, the lightest first."""
-    run, model = rows[0]["run"], rows[0]["model"]
-    answered = {
-        row["load"]: shares[run, model, row["load"]] for row in rows if (run, model, row["load"]) in shares
-    }
-    comparisons = comparisons_with_lightest(answered)
-    texts: dict[str, Mapping[str, Any]] = {}
-    if comparisons:
-        values = {"run": run, "model": model, "lightest": next(iter(answered))}
-        texts = {row["load"]: row for row in views.rows(_CHANGED, values)}
-    for row in rows:
-        text = texts.get(row["load"], {}) if row["load"] in comparisons else {}
-        yield StepAnswers(
-            **{name: row[name] for name in _STEP},
-            outcomes=outcomes_of(row),
-            accuracy=Proportion(
-                successes=row[Outcome.CORRECT],
-                trials=row["replies"],
-                repeats=row["replies"] / max(1, row["problems"]),
-            ),
-            beside=comparisons.get(row["load"]),
-            compared=text.get("compared", 0),
-            changed=text.get("changed", 0),
-            **{name: row[name] for name in ("output_tokens", "reasoning_tokens", "cached_share")},
-            served={column: row[column] or {} for column in SERVED},
-        )
+    steps = list[StepAnswers]()
+    groups = groupby(counts, key=lambda row: (row["run"], row["model"], row["arrivals"]))
+    for (run, model, _), group in groups:
+        rows = list(group)  # of a model with one kind of arrivals, the lightest first
+        keys = {row["load"]: (run, model, row["load"]) for row in rows}
+        answered = {load: shares[key] for load, key in keys.items() if key in shares}
+        comparisons = comparisons_with_lightest(answered)
+        texts: dict[str, Mapping[str, Any]] = {}
+        if comparisons:
+            values = {"run": run, "model": model, "lightest": next(iter(answered))}
+            texts = {row["load"]: row for row in views.rows(_CHANGED, values)}
+        for row in rows:
+            text = texts.get(row["load"], {}) if row["load"] in comparisons else {}
+            repeats = row["replies"] / max(1, row["problems"])
+            step = StepAnswers(
+                **{name: row[name] for name in _STEP},
+                outcomes=outcomes_of(row),
+                accuracy=Proportion(successes=row[Outcome.CORRECT], trials=row["replies"], repeats=repeats),
+                beside=comparisons.get(row["load"]),
+                compared=text.get("compared", 0),
+                changed=text.get("changed", 0),
+                **{name: row[name] for name in ("output_tokens", "reasoning_tokens", "cached_share")},
+                served={column: row[column] or {} for column in SERVED},
+            )
+            steps.append(step)
+    return tuple(steps)
 
 
 def comparisons_with_lightest(steps: Mapping[str, Answered]) -> dict[str, BesideLightest]:

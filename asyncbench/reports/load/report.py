@@ -296,22 +296,7 @@ def _sheet(
 
 def _steps_sheet(steps: Sequence[StepFigures]) -> Sheet:
     """Return a table of steps, with the intervals of latency where there is room."""
-    wide, narrow = (
-        _sheet(
-            steps,
-            "steps (times in seconds)",
-            _step_columns(_kinds(steps), intervals=intervals),
-            steps,
-            step_of=lambda step: step.step,
-            labels=1,
-        )
-        for intervals in (True, False)
-    )
-    return replace(wide, instead=(narrow,))
-
-
-def _step_columns(kinds: Sequence[str], *, intervals: bool) -> Columns[StepFigures]:
-    return {
+    columns: dict[str, Callable[[StepFigures], str]] = {
         "verdict": lambda step: (step.verdict or MISSING).replace("_", " "),
         "due per s": lambda step: figure(step.offered_per_s),
         "seconds": lambda step: figure(step.seconds),
@@ -320,11 +305,13 @@ def _step_columns(kinds: Sequence[str], *, intervals: bool) -> Columns[StepFigur
         KEPT_SLO: lambda step: percent(step.kept_share, step.kept_interval),
         "latency mean": lambda step: figure(step.latency_mean_s),
         **{
-            f"{SHOWN[kind][0]} {name}": partial(_time_text, kind, name, intervals and kind == "latency")
-            for kind in kinds
+            f"{SHOWN[kind][0]} {name}": partial(_time_text, kind, name, False)
+            for kind in _kinds(steps)
             for name in SHOWN[kind][1]
         },
-        **{f"ITL {name}": partial(_gap, name) for name in PERCENTILES},
+        "ITL p50": lambda step: figure(step.itl_s("p50")),
+        "ITL p95": lambda step: figure(step.itl_s("p95")),
+        "ITL p99": lambda step: figure(step.itl_s("p99")),
         "goodput per s": lambda step: figure(step.goodput_per_s),
         "refused": lambda step: _share(step.refused, step.offered),
         "failed": lambda step: _share(step.failed - step.lost, step.offered),
@@ -339,6 +326,15 @@ def _step_columns(kinds: Sequence[str], *, intervals: bool) -> Columns[StepFigur
         ),
         "late p99": lambda step: figure(step.late_p99_s),
     }
+    heading, names = SHOWN["latency"]
+    intervals: dict[str, Callable[[StepFigures], str]] = {
+        f"{heading} {name}": partial(_time_text, "latency", name, True) for name in names
+    }
+    wide, narrow = (
+        _sheet(steps, "steps (times in seconds)", shown, steps, step_of=lambda step: step.step, labels=1)
+        for shown in (columns | intervals, columns)
+    )
+    return replace(wide, instead=(narrow,))
 
 
 def _kinds(steps: Sequence[StepFigures]) -> list[str]:
@@ -409,10 +405,6 @@ def _time_text(kind: str, name: str, interval: bool, step: StepFigures) -> str:
         return MISSING
     ends = (ENDLESS if isinf(end) else figure(end) for end in (percentile.low, percentile.high))
     return f"{figure(percentile.value)} ({'-'.join(ends)})" if interval else figure(percentile.value)
-
-
-def _gap(name: str, step: StepFigures) -> str:
-    return figure(step.itl_s(name))
 
 
 def _spread_text(kind: str, name: str, step: StepFigures) -> str:
