@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import fsum
 from typing import Any, Final
 
@@ -449,18 +448,15 @@ def _cost_sheet(title: str, names: Sequence[str], groups: Iterable[Group], whole
 def _kind_sheets(title: str, groups: Sequence[Group], which: str) -> Iterator[Sheet]:
     """Yield a table of the kinds of tokens that were used; none where no kind has a cost or count."""
     used = [kind for kind in NAMES if any(getattr(group.spent, which).get(kind) for group in groups)]
-    shown = [group for group in groups if which != "usd_by_kind" or group.spent.known_usd is not None]
-    columns: Columns[Group] = {
-        "model": lambda group: group.name[0],
-        **{NAMES[kind]: partial(_amount, kind, which) for kind in used},
-    }
-    if used:
-        yield Sheet.of(title, columns, shown)
-
-
-def _amount(kind: str, which: str, group: Group) -> str:
-    amount = getattr(group.spent, which)[kind]
-    return dollars(amount) if which == "usd_by_kind" else count(amount)
+    if not used:
+        return
+    in_usd = which == "usd_by_kind"
+    rows = []
+    for group in groups:
+        if not in_usd or group.spent.known_usd is not None:
+            amounts = [getattr(group.spent, which)[kind] for kind in used]
+            rows.append([group.name[0], *(dollars(n) if in_usd else count(n) for n in amounts)])
+    yield Sheet(title=title, head=("model", *(NAMES[kind] for kind in used)), rows=rows)
 
 
 def fine(usd: float) -> str:

@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from functools import partial
 from os import PathLike
 from typing import Any, Final
 
@@ -31,7 +30,7 @@ from asyncbench.reports.reconciliation.reading import (
 from asyncbench.store.bucket.fetching import display_name, local_folder
 from asyncbench.tables.data import HIDDEN, INSIDE, data_of, in_data
 from asyncbench.tables.numbers import count, first_of, percent
-from asyncbench.tables.report import Columns, Report, Sheet
+from asyncbench.tables.report import Report, Sheet
 
 # ── Models of a bill, matched with models of a folder by their names
 
@@ -254,13 +253,12 @@ class Reconciled(Report):
         yield _pairs("By model", [*self.models, *several], by_day=False)
         if any(pair.day for pair in self.days):
             yield _pairs("By day", self.days, by_day=True)
-        others: Columns[LeftOut] = {
-            "model": lambda entry: entry.model,
-            "why": lambda entry: entry.why,
-            "lines": lambda entry: count(entry.told.lines),
-            **{name: partial(_amount, measure) for measure, name in MEASURES.items()},
-        }
-        yield Sheet.of("Not compared", others, self.left_out, labels=2)
+        rows = []
+        for entry in self.left_out:
+            amounts = [_shown(measure, getattr(entry.told, measure)) for measure in MEASURES]
+            rows.append([entry.model, entry.why, count(entry.told.lines), *amounts])
+        head = ("model", "why", "lines", *MEASURES.values())
+        yield Sheet(title="Not compared", head=head, rows=rows, labels=2)
 
 
 def reconcile(
@@ -400,10 +398,6 @@ def _pairs(title: str, pairs: Sequence[BillPair], *, by_day: bool) -> Sheet:
             cells += [*amounts, percent(share_of(gap or 0.0, theirs or 0, ours), decimals=2)]
         rows.append(cells)
     return Sheet(title=title, head=head, rows=rows, labels=1 + by_day)
-
-
-def _amount(measure: str, entry: LeftOut) -> str:
-    return _shown(measure, getattr(entry.told, measure))
 
 
 def _shown(measure: str, amount: float | None) -> str:
