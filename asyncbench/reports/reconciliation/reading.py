@@ -598,7 +598,17 @@ def _csv_lines(path: Path, text: str) -> Iterator[_Line]:
 
 
 def _json_lines(path: Path, text: str) -> Iterator[_Line]:
-    whole = _parsed_values(path, text)
+    # JSON lines are known by their first line, which is a whole object.
+    first, _, others = text.strip().partition("\n")
+    try:
+        by_line = bool(others) and isinstance(orjson.loads(first), dict)
+    except orjson.JSONDecodeError:
+        by_line = False  # the first value goes on in the next line
+    if by_line:
+        whole: object = [_parsed(path, line, n) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+    else:
+        whole = _parsed(path, text, 1)
+
     if isinstance(whole, list) and all(isinstance(page, dict) and "data" in page for page in whole):
         pages = [(f"{path}: [{n}]", page) for n, page in enumerate(whole)]
     else:
@@ -617,17 +627,6 @@ def _json_lines(path: Path, text: str) -> Iterator[_Line]:
             shared = {name: value for name, value in item.items() if name != "results"}
             for nested, result in _objects(item["results"], f"{where}.results"):
                 yield nested, _flat(shared | result)
-
-
-def _parsed_values(path: Path, text: str) -> object:
-    """Return the value of a JSON file; of JSON lines, whose first line is a whole object, return a list."""
-    first, _, others = text.strip().partition("\n")
-    try:
-        if others and isinstance(orjson.loads(first), dict):
-            return [_parsed(path, line, n) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
-    except orjson.JSONDecodeError:
-        pass  # the first value goes on in the next line
-    return _parsed(path, text, 1)
 
 
 def _parsed(path: Path, text: str, line: int) -> object:

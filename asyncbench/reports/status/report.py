@@ -287,7 +287,8 @@ class Status(FolderReport):
         yield f"{self.sweep} in {self.folder}, last written {self.written_at or 'never'}{writer}"
         yield from [self.elsewhere] if self.elsewhere else []
 
-        skipped, batches = self._skipped, any(model.in_batches for model in self.models)
+        skipped = any(model.skipped for model in self.models)
+        batches = any(model.in_batches for model in self.models)
         total = [self.whole] if len(self.models) > 1 else []
         yield Sheet(
             title="",
@@ -334,14 +335,10 @@ class Status(FolderReport):
     def _data(self) -> dict[str, Any]:  # Any: JSON
         return FolderReport._data(self) | {"batches": [] if self.batches is None else self.batches.data()}
 
-    @property
-    def _skipped(self) -> bool:
-        return any(model.skipped for model in self.models)
-
     def _health(self) -> Iterator[str]:
         """Yield the size and the state of the folder's files."""
         files = self.files
-        if self._skipped:
+        if any(model.skipped for model in self.models):
             yield "skipped: made unnecessary by `stop_when`"
         yield from lapsed_notes(self.lapsed)
         journal = ""
