@@ -16,7 +16,7 @@ from asyncbench.analysis.batch_use import OTHER_LATENCY, batch_notes, batch_uses
 from asyncbench.analysis.cells import COUNTS, METRICS, cells_in
 from asyncbench.analysis.counting import FolderViews, once, open_views
 from asyncbench.analysis.curves import Hardest
-from asyncbench.analysis.entrants import Asked, Entrant, NamedEntrant, asked_in
+from asyncbench.analysis.entrants import Entrant, NamedEntrant, asked_in
 from asyncbench.analysis.folder_report import NothingToShowError
 from asyncbench.analysis.graders import graded_by, headline_graders
 from asyncbench.analysis.lost_trials import lost_notes
@@ -50,7 +50,7 @@ from asyncbench.reports.cost.counts import spending_by_entrant
 from asyncbench.reports.endpoints.report import providers_of
 from asyncbench.reports.load.report import load_report_of
 from asyncbench.reports.outgraded import outgraded_in
-from asyncbench.reports.standings.rankings import Ranking, RankingRow
+from asyncbench.reports.standings.rankings import Ranking
 from asyncbench.reports.standings.report import (
     ALONE,
     REPEATED,
@@ -252,6 +252,32 @@ def _kind_rankings(views: FolderViews, standings: Standings) -> Iterator[Values]
 
 
 def _ranking(ranking: Ranking, places: Mapping[Entrant, int]) -> Values:
+    lines = list[Values]()
+    for row, line in zip(dot_rows(ranking, places), ranking.lines, strict=True):
+        accuracy = line.accuracy
+        figures: Values = {
+            "answered": accuracy.over_answered.share,
+            "lost": accuracy.lost,
+            "at_90": line.at_90 and _hardest_lines(line.at_90),
+            "at_50": line.at_50 and _hardest_lines(line.at_50),
+            "cost_usd": line.cost_usd,
+            "partly_priced": line.priced < line.trials,
+            "per_correct": line.cost_per_correct,
+            "score": line.score and (line.score.value, line.score.low, line.score.high),
+            "format": line.format_ok / line.format_known if line.format_known else None,
+            "p50_s": line.latency_p50_s,
+            "at_k": [
+                {
+                    "k": repeats.k,
+                    "problems": repeats.pass_at_k.clusters,
+                    "figures": [
+                        [figure.share, *(figure.interval or (None, None))] for figure in repeats.figures
+                    ],
+                }
+                for repeats in line.at_k
+            ],
+        }
+        lines.append(row | figures)
     return {
         "suite": ranking.suite and safe(ranking.suite),
         "kind": None,
@@ -259,34 +285,8 @@ def _ranking(ranking: Ranking, places: Mapping[Entrant, int]) -> Values:
         "paired": ranking.paired,
         "alone": False,
         "title": safe(ranking_title(ranking)),
-        "lines": [
-            row | _figures(line) for row, line in zip(dot_rows(ranking, places), ranking.lines, strict=True)
-        ],
+        "lines": lines,
         "pairs": pair_rows(ranking, places),
-    }
-
-
-def _figures(line: RankingRow) -> Values:
-    accuracy = line.accuracy
-    return {
-        "answered": accuracy.over_answered.share,
-        "lost": accuracy.lost,
-        "at_90": line.at_90 and _hardest_lines(line.at_90),
-        "at_50": line.at_50 and _hardest_lines(line.at_50),
-        "cost_usd": line.cost_usd,
-        "partly_priced": line.priced < line.trials,
-        "per_correct": line.cost_per_correct,
-        "score": line.score and (line.score.value, line.score.low, line.score.high),
-        "format": line.format_ok / line.format_known if line.format_known else None,
-        "p50_s": line.latency_p50_s,
-        "at_k": [
-            {
-                "k": repeats.k,
-                "problems": repeats.pass_at_k.clusters,
-                "figures": [[figure.share, *(figure.interval or (None, None))] for figure in repeats.figures],
-            }
-            for repeats in line.at_k
-        ],
     }
 
 
@@ -375,20 +375,11 @@ def time_block(views: FolderViews) -> Values:
     """Return how fast calls were answered, in all and over time; lists without enough points are empty."""
     roster = asked_in(views)
     times, minutes = times_rows(views, roster), minute_rows(views, roster)
-    return {
-        "times": times,
-        "minutes": columnar(minutes),
-        "failures": columnar(failure_rows(views, roster)),
-        "quota": columnar(limit_rows(views, roster)),
-        "notes": [safe(note, most=len(note)) for note in _time_notes(times, minutes, roster, views)],
-    }
-
-
-def _time_notes(times: Rows, minutes: Rows, roster: Asked, views: FolderViews) -> Iterator[str]:
+    notes = list[str]()
     if not times:
-        yield "No times of calls are known. Runs record them; imported files do not."
+        notes.append("No times of calls are known. Runs record them; imported files do not.")
     elif not minutes:
-        yield "The calls were made in too short a time for a chart."
+        notes.append("The calls were made in too short a time for a chart.")
 
     # Calls that were not streamed have no first token.
     streamed = {row["asked"]: row["calls"] for row in times if row["quantity"] == "TTFT"}
@@ -396,15 +387,22 @@ def _time_notes(times: Rows, minutes: Rows, roster: Asked, views: FolderViews) -
     lacking = {entrant: calls - streamed.get(entrant, 0) for entrant, calls in answered.items()}
     calls, whole = sum(lacking.values()), sum(answered.values())
     if calls == whole and calls:
-        yield "No reply was streamed, so TTFT is unknown."
+        notes.append("No reply was streamed, so TTFT is unknown.")
     elif calls:
         models = sum(1 for missing in lacking.values() if missing)
-        yield (
+        notes.append(
             f"TTFT is of streamed replies: {calls:,} of {whole:,} answered calls were not streamed "
             f"({models:,} of {len(roster.entrants):,} models)."
         )
 
-    yield from batch_notes(batch_uses(views), f"{OTHER_LATENCY} {LEFT_OUT}")
+    notes += batch_notes(batch_uses(views), f"{OTHER_LATENCY} {LEFT_OUT}")
+    return {
+        "times": times,
+        "minutes": columnar(minutes),
+        "failures": columnar(failure_rows(views, roster)),
+        "quota": columnar(limit_rows(views, roster)),
+        "notes": [safe(note, most=len(note)) for note in notes],
+    }
 
 
 def cost_block(views: FolderViews) -> Values:
@@ -412,6 +410,18 @@ def cost_block(views: FolderViews) -> Values:
     spent, cells, roster = spending_by_entrant(views), placed_cells(views), asked_in(views)
     rows = {"cost": frontier_cost(cells, roster), "reasoning_tokens": frontier_reasoning(cells, roster)}
     noted = {name: frontier_note(cells, roster, name) for name in rows}
+
+    # how many costs are unknown, and why
+    calls, unknown, failed, untold = (
+        sum(row[name] for row in spent) for name in ("calls", "unknown", "unknown_failed", "unknown_tokens")
+    )
+    why = {
+        "no price is known": unknown - failed - untold,
+        "the provider told no tokens": untold,
+        "the call failed and may have been billed": failed,
+    }
+    causes = "; ".join(f"{count:,}: {cause}" for cause, count in why.items() if count)
+    cost_note = f"The cost of {unknown:,} of {calls:,} calls is unknown, and no sum includes it ({causes})."
     return {
         "frontier_cost": rows["cost"],
         "frontier_reasoning": rows["reasoning_tokens"],
@@ -420,24 +430,8 @@ def cost_block(views: FolderViews) -> Values:
             for name, note in noted.items()
         },
         "spent": spent_rows(spent, roster),
-        "notes": _cost_notes(spent),
+        "notes": [cost_note] if unknown else [],
     }
-
-
-def _cost_notes(spent: Sequence[Values]) -> list[str]:
-    """Return how many costs are unknown, and why; no note where all are known."""
-    calls, unknown, failed, untold = (
-        sum(row[name] for row in spent) for name in ("calls", "unknown", "unknown_failed", "unknown_tokens")
-    )
-    if not unknown:
-        return []
-    why = {
-        "no price is known": unknown - failed - untold,
-        "the provider told no tokens": untold,
-        "the call failed and may have been billed": failed,
-    }
-    causes = "; ".join(f"{count:,}: {cause}" for cause, count in why.items() if count)
-    return [f"The cost of {unknown:,} of {calls:,} calls is unknown, and no sum includes it ({causes})."]
 
 
 def errors_block(views: FolderViews) -> Values:
