@@ -166,33 +166,30 @@ def _unranked(
     if standings.asked > 1:
         yield f"The {_number(standings.asked)} models share too few problems to be ranked."
         return
-    for name in names.values():
-        yield from _reach(name, curves, roster)
+
+    far = [each for each in curves if min(share for _, _, share in each.bins) >= HIGH]
+    below = [each for each in curves if each.half.bound == "below"]
+    halves = [(each.half, each) for each in curves if each.half.value is not None or each.half.between]
+    for name in names.values():  # of the only model
+        if far:
+            tasks = _listed([roster.kinds[each.kind].called for each in far])
+            yield f"{name} gets {HIGH:.0%} or more right at every length asked in {tasks}.".replace("%", " %")
+        who = "It" if far else name
+        if below:
+            tasks = _listed([roster.kinds[each.kind].called for each in below])
+            yield f"{who} gets less than half right at every length asked in {tasks}."
+        elif halves:
+            half, each = min(halves, key=lambda pair: pair[0].value or (pair[0].between or (0,))[0])
+            kind, (figure, _, limits) = roster.kinds[each.kind], str(half).partition(" (")
+            reach = _length(kind, f"{half.between[0]:g}" if half.between else figure)
+            yield f"{who} breaks first in {kind.called}: half is right up to {reach} ({limits}."
+
     if not curves:
         for ranking in standings.rankings[:1]:
             line = ranking.lines[0]
             low, high = (rounded(100 * end, 1) for end in line.interval)
             right = f"{names[line.run, line.model, line.condition]} gets {_percent(line.share)}"
             yield f"{right} ({low} to {high}) of {number_of(ranking.problems, 'problem')} right."
-
-
-def _reach(name: str, curves: Sequence[KindCurve], roster: Asked) -> Iterator[str]:
-    """Yield in which tasks the model stays right at all lengths, and where it first gets only half right."""
-    far = [each for each in curves if min(share for _, _, share in each.bins) >= HIGH]
-    if far:
-        tasks = _listed([roster.kinds[each.kind].called for each in far])
-        yield f"{name} gets {HIGH:.0%} or more right at every length asked in {tasks}.".replace("%", " %")
-    who = "It" if far else name
-    halves = [(each.half, each) for each in curves if each.half.value is not None or each.half.between]
-    below = [each for each in curves if each.half.bound == "below"]
-    if below:
-        tasks = _listed([roster.kinds[each.kind].called for each in below])
-        yield f"{who} gets less than half right at every length asked in {tasks}."
-    elif halves:
-        half, each = min(halves, key=lambda pair: pair[0].value or (pair[0].between or (0,))[0])
-        kind, (figure, _, limits) = roster.kinds[each.kind], str(half).partition(" (")
-        reach = _length(kind, f"{half.between[0]:g}" if half.between else figure)
-        yield f"{who} breaks first in {kind.called}: half is right up to {reach} ({limits}."
 
 
 # ── hardest tasks ────────────────────────────────────────────────────────────────────────────────

@@ -186,23 +186,22 @@ def break_rows(curves: Iterable[KindCurve]) -> list[Row]:
     paths: dict[object, int] = {}
     rows = list[Row]()
     for each in curves:
-        if each.curve is None:
+        curve = each.curve
+        if curve is None:
             continue
-        path = paths.setdefault(_path(each, each.curve), len(paths))
-        drawn = [*_points(each, each.curve), *_line(each, each.curve)]
+
+        # Curves of a kind that lie on each other, within two points, share a path.
+        width = (curve.longest - curve.shortest) / _EVEN_STEPS
+        shares = (curve.share_at(curve.shortest + n * width)[0] for n in range(_EVEN_STEPS + 1))
+        heights = tuple(None if share is None else round(50 * share) for share in shares)
+        path = paths.setdefault((each.kind, curve.shortest, curve.longest, heights), len(paths))
+
+        drawn = [*_points(each, curve), *_line(each, curve)]
         half = each.half
         if half.value is not None:
             drawn.append(_row(each, "half", half.value, (HALF, None, None), label=f"{half.value:.1f}"))
         rows += [{**row, "path": path} for row in drawn]
     return rows
-
-
-def _path(each: KindCurve, curve: Curve) -> object:
-    """Return a key that is the same for curves of a kind that lie on each other: within two points."""
-    width = (curve.longest - curve.shortest) / _EVEN_STEPS
-    shares = (curve.share_at(curve.shortest + n * width)[0] for n in range(_EVEN_STEPS + 1))
-    heights = tuple(None if share is None else round(50 * share) for share in shares)
-    return each.kind, curve.shortest, curve.longest, heights
 
 
 def _points(each: KindCurve, curve: Curve) -> Iterator[Row]:
@@ -240,29 +239,25 @@ def _line(each: KindCurve, curve: Curve) -> Iterator[Row]:
     """Yield the fitted line; or its step, where all is right up to some length and wrong beyond it."""
     if curve.shortest == curve.longest or each.trials < LEAST_TRIALS:
         return
-    if curve.line is not None:
+    if curve.line is None:  # the ends of a step
+        shares = [(length, right / trials) for length, right, trials in curve.points]
+        changes = (pair for pair in pairwise(shares) if pair[0][1] != pair[1][1])
+        lengths = {curve.shortest, curve.longest, *(length for pair in changes for length, _ in pair)}
+    else:
         line = curve.line._replace(  # as sure as one repeat of its problems is
             variance_of_intercept=curve.line.variance_of_intercept * each.repeats,
             covariance=curve.line.covariance * each.repeats,
             variance_of_slope=curve.line.variance_of_slope * each.repeats,
         )
         curve = replace(curve, line=line)
-    for length in _line_lengths(curve):
+        width = (curve.longest - curve.shortest) / _EVEN_STEPS
+        even = [curve.shortest + n * width for n in range(_EVEN_STEPS)]
+        steep = [length for share in _SHARES if (length := curve.crossing(share)) is not None]
+        lengths = {*even, curve.longest, *steep}  # close where the line is steep
+    for length in sorted(lengths):
         share, low, high = curve.share_at(length)
         if share is not None:
             yield _row(each, "line", length, (share, low, high))
-
-
-def _line_lengths(curve: Curve) -> list[float]:
-    """Return the lengths at which a line is drawn: close where it is steep, and the ends of a step."""
-    if curve.line is None:
-        shares = [(length, right / trials) for length, right, trials in curve.points]
-        changes = (pair for pair in pairwise(shares) if pair[0][1] != pair[1][1])
-        return sorted({curve.shortest, curve.longest, *(length for pair in changes for length, _ in pair)})
-    width = (curve.longest - curve.shortest) / _EVEN_STEPS
-    even = [curve.shortest + n * width for n in range(_EVEN_STEPS)]
-    steep = [length for share in _SHARES if (length := curve.crossing(share)) is not None]
-    return sorted({*even, curve.longest, *steep})
 
 
 def _row(
