@@ -58,8 +58,17 @@ class TextSearch:
         waiting = [path for path in searches if path not in self._through]
 
         def step(n: int) -> None:
-            if n < AT_ONCE or time.monotonic() < end:  # a few go on in any case
-                self._step(waiting[n], searches[waiting[n]], end)
+            """Search the next part, or the questions of a folder, until the moment `end`."""
+            if n >= AT_ONCE and time.monotonic() >= end:  # a few go on in any case
+                return
+            path = waiting[n]
+            steps = self._going.pop(path, None) or searches[path]()
+            for _ in steps:  # what fails begins anew the next time
+                if time.monotonic() >= end:
+                    self._going[path] = steps
+                    return
+            self._through.add(path)
+            pa.default_memory_pool().release_unused()  # of this thread, which ends soon
 
         with ThreadPoolExecutor(AT_ONCE) as threads:
             for _ in threads.map(step, range(len(waiting))):
@@ -74,16 +83,6 @@ class TextSearch:
         for steps in self._going.values():
             steps.close()
         self._going.clear()
-
-    def _step(self, path: Path, begin: Callable[[], Steps], end: float) -> None:
-        """Search a part, or the questions of a folder, until a moment."""
-        steps = self._going.pop(path, None) or begin()
-        for _ in steps:  # what fails begins anew the next time
-            if time.monotonic() >= end:
-                self._going[path] = steps
-                return
-        self._through.add(path)
-        pa.default_memory_pool().release_unused()  # of this thread, which ends soon
 
     def _search_part(self, part: TrialPart, path: Path) -> Steps:
         hits, start = self._hits.setdefault(path, np.zeros(len(part.counting), bool)), 0

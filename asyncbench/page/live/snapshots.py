@@ -195,18 +195,19 @@ def take_live_snapshot(memory: LiveMemory) -> LiveSnapshot:
 
 
 def state_of(folders: Mapping[str, Path]) -> State:
-    """Return a value that changes when a folder does, read without any rows; () of a folder that is gone."""
-    return tuple(_folder_state(folder) for folder in folders.values())
+    """Return a value that changes when a folder does, read without any rows; () of a folder that is gone.
 
-
-def _folder_state(folder: Path) -> tuple[object, ...]:
-    """Return the state of a folder and its workers' folders: their manifests, and the sizes of segments."""
-    states = list[object]()
-    try:
-        for path in folders_of(folder):
-            manifest = (path / "manifest.json").stat()
-            journal = sorted((file.name, file.stat().st_size) for file in (path / "journal").iterdir())
-            states.append((manifest.st_mtime_ns, manifest.st_size, *journal))
-    except (OSError, AsyncbenchError):  # a segment was sealed a moment ago, or the folder is gone
-        return () if not folder.exists() else (None,)
+    It has the manifests of each folder and of its workers' folders, and the sizes of their segments.
+    """
+    states = list[State]()
+    for folder in folders.values():
+        state = list[object]()
+        try:
+            for path in folders_of(folder):
+                manifest = (path / "manifest.json").stat()
+                journal = sorted((file.name, file.stat().st_size) for file in (path / "journal").iterdir())
+                state.append((manifest.st_mtime_ns, manifest.st_size, *journal))
+        except (OSError, AsyncbenchError):  # a segment was sealed a moment ago, or the folder is gone
+            state = [None] if folder.exists() else []
+        states.append(tuple(state))
     return tuple(states)
