@@ -232,20 +232,19 @@ class _Draws:
         alike = np.split(np.argsort(which, kind="stable"), np.cumsum(counts)[:-1])
         drawn = np.zeros(len(trials), np.int64)
         for n in np.argsort(first):  # equal ones together, in the order in which they come
-            drawn[alike[n]] = self._binomial(int(numbers[n]), chance, len(alike[n]))
+            number, times = int(numbers[n]), len(alike[n])
+            mean = number * chance
+            variance = mean * (1 - chance)
+            if variance < NEARLY_NORMAL:
+                successes, chances = _chances(number, chance)
+                limits = np.array(list(accumulate(chances)))
+                places = np.searchsorted(limits, self._uniform.random_sample(times) * limits[-1], "right")
+                drawn[alike[n]] = successes[0] + np.minimum(places, len(limits) - 1)
+            else:  # Cornish & Fisher (1938), to the skewness
+                spread, skew = sqrt(variance), (1 - 2 * chance) / 6
+                z = self._normal(times)
+                drawn[alike[n]] = np.clip(np.rint(mean + spread * z + skew * (z * z - 1)), 0, number)
         return drawn
-
-    def _binomial(self, trials: int, chance: float, times: int) -> Numbers:
-        mean = trials * chance
-        variance = mean * (1 - chance)
-        if variance < NEARLY_NORMAL:
-            successes, chances = _chances(trials, chance)
-            limits = np.array(list(accumulate(chances)))
-            places = np.searchsorted(limits, self._uniform.random_sample(times) * limits[-1], "right")
-            return np.asarray(successes[0] + np.minimum(places, len(limits) - 1))
-        spread, skew = sqrt(variance), (1 - 2 * chance) / 6  # Cornish & Fisher (1938), to the skewness
-        z = self._normal(times)
-        return np.clip(np.rint(mean + spread * z + skew * (z * z - 1)), 0, trials).astype(np.int64)
 
     def _normal(self, times: int) -> Numbers:
         """Return standard normal draws, by Box & Muller (1958)."""
