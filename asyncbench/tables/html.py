@@ -39,18 +39,20 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Cell]], *, labels: int, t
     """
     shown = [n for n in range(len(head)) if any(str(row[n]) for row in rows)]
 
-    def line(tag: str, cells: Sequence[Cell]) -> str:
-        return f"<tr>{''.join(_cell(tag, cells[n], named=n < labels) for n in shown)}</tr>\n"
-
     caption = f"<caption>{escape(safe(title))}</caption>\n" if title else ""
-    top = line("th", [name.replace("\n", " ") for name in head])
-    body = "".join(line("td", row) for row in rows)
+    top = _row("th", [name.replace("\n", " ") for name in head], shown, labels=labels)
+    body = "".join(_row("td", row, shown, labels=labels) for row in rows)
     return f"<table>\n{caption}<thead>\n{top}</thead>\n<tbody>\n{body}</tbody>\n</table>\n"
 
 
-def _cell(tag: str, cell: Cell, *, named: bool) -> str:
-    style = cell.style if isinstance(cell, Text) and isinstance(cell.style, Style) else Style.null()
-    css = f"text-align:{'left' if named else 'right'};{style.get_html_style()}"
-    meaning = HEADINGS.get(str(cell)) if tag == "th" else None
-    title = f' title="{escape(meaning)}"' if meaning else ""
-    return f'<{tag} style="{escape(css)}"{title}>{escape(safe(str(cell)))}</{tag}>'
+def _row(tag: str, cells: Sequence[Cell], columns: Sequence[int], *, labels: int) -> str:
+    """Return the cells of some columns as a row; a heading tells its meaning."""
+    texts = list[str]()
+    for n in columns:
+        cell = cells[n]
+        style = cell.style if isinstance(cell, Text) and isinstance(cell.style, Style) else Style.null()
+        css = f"text-align:{'left' if n < labels else 'right'};{style.get_html_style()}"
+        meaning = HEADINGS.get(str(cell)) if tag == "th" else None
+        title = f' title="{escape(meaning)}"' if meaning else ""
+        texts.append(f'<{tag} style="{escape(css)}"{title}>{escape(safe(str(cell)))}</{tag}>')
+    return f"<tr>{''.join(texts)}</tr>\n"
