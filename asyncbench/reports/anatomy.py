@@ -37,8 +37,8 @@ from asyncbench.records import Outcome
 from asyncbench.stats.paired import undominated
 from asyncbench.stats.proportions import Proportion
 from asyncbench.store.schema import CELL, ENTRANT
+from asyncbench.tables import headings
 from asyncbench.tables.data import HIDDEN, data_of, in_data
-from asyncbench.tables.headings import ACCURACY, FORMAT, PER_CORRECT, RIGHT_50, RIGHT_90
 from asyncbench.tables.numbers import (
     MISSING,
     at_least,
@@ -181,12 +181,12 @@ def frontier(worths: Iterable[Worth], spent: str) -> set[Entrant]:
 MEANING = (
     "Kinds: an answer counts for the first kind that matches; `all matches` counts later ones, too. "
     f"Carries: trials with a reply, of the first {MOST_PROBLEMS:,} problems. A carry chain is a run of "
-    f"columns that pass a carry on. {RIGHT_90}, {RIGHT_50}: the length at which a logistic curve through "
-    "accuracy by length drops to that share, with its 95 % CI (likelihood ratio). Cost per correct answer: "
-    "wrong answers are paid as well; `(known)` means that some trials have no known cost and are left out. "
-    "Unbeaten: no other model that was asked the same is as accurate for less, or more accurate for the "
-    "same; `-` means that there is no such model. In all intervals a problem counts once, however often it "
-    "was asked."
+    f"columns that pass a carry on. {headings.RIGHT_90}, {headings.RIGHT_50}: the length at which a "
+    "logistic curve through accuracy by length drops to that share, with its 95 % CI (likelihood ratio). "
+    "Cost per correct answer: wrong answers are paid as well; `(known)` means that some trials have no known "
+    "cost and are left out. Unbeaten: no other model that was asked the same is as accurate for less, or "
+    "more accurate for the same; `-` means that there is no such model. In all intervals a problem counts "
+    "once, however often it was asked."
 )
 Names = Mapping[Entrant, str]
 UNLIKE = "Not all models were asked the same tasks and lengths. `Unbeaten` compares only models that were."
@@ -299,17 +299,8 @@ class AnatomyReport(FolderReport):
             yield _kinds(self.findings)
             examined = [findings for findings in self.findings if findings.examined]
             yield Sheet.of("Wrong answers by model and task", {**who, **WRONG}, examined, labels=3)
-            compared = [findings for findings in self.findings if findings.compared]
-            for end in ("first", "last"):
-                places: Columns[ErrorFindings] = {
-                    "compared": lambda findings: count(findings.compared),
-                    **{
-                        str(position): partial(_wrong_share, position, end)
-                        for position in range(1, PLACES + 1)
-                    },
-                }
-                title = f"Wrong digits by position, counted from the {end} digit of the expected value"
-                yield Sheet.of(title, {**who, **places}, compared, labels=2)
+            yield _wrong_digits("first", self.findings, who)
+            yield _wrong_digits("last", self.findings, who)
         yield _binned("number of carries or borrows", self.findings, who, attrgetter("by_carries"))
         yield _binned("length of the longest carry chain", self.findings, who, attrgetter("by_chain"))
         yield self._worth_sheet(names)
@@ -326,11 +317,11 @@ class AnatomyReport(FolderReport):
         columns: Columns[Worth] = {
             "model": lambda worth: names[worth.asked],
             "suite/task": lambda worth: task_of(worth.group),
-            ACCURACY: lambda worth: percent(worth.accuracy.share, worth.accuracy.interval),
-            FORMAT: lambda worth: percent(worth.format_ok.share, worth.format_ok.interval),
-            RIGHT_90: lambda worth: length_at(worth, 0.9),
-            RIGHT_50: lambda worth: length_at(worth, 0.5),
-            PER_CORRECT: _cost_per_correct,
+            headings.ACCURACY: lambda worth: percent(worth.accuracy.share, worth.accuracy.interval),
+            headings.FORMAT: lambda worth: percent(worth.format_ok.share, worth.format_ok.interval),
+            headings.RIGHT_90: lambda worth: length_at(worth, 0.9),
+            headings.RIGHT_50: lambda worth: length_at(worth, 0.5),
+            headings.PER_CORRECT: _cost_per_correct,
         }
         return Sheet.of("Accuracy, format, length and cost by model and task", columns, self.worths, labels=2)
 
@@ -339,13 +330,13 @@ class AnatomyReport(FolderReport):
         cheapest, tersest = self._best
         columns: Columns[Worth] = {
             "model": lambda worth: names[worth.asked],
-            ACCURACY: lambda worth: percent(worth.accuracy.share, worth.accuracy.interval),
+            headings.ACCURACY: lambda worth: percent(worth.accuracy.share, worth.accuracy.interval),
             "cost per 1,000 trials": lambda worth: (
                 "unknown"
                 if worth.cost_per_trial_usd is None
                 else f"${rounded(1000 * worth.cost_per_trial_usd, 4)}"
             ),
-            PER_CORRECT: _cost_per_correct,
+            headings.PER_CORRECT: _cost_per_correct,
             "unbeaten on cost": lambda worth: _MARK[cheapest.get(worth.asked)],
             "reasoning tokens per trial": lambda worth: _rounded(worth.reasoning_tokens_per_trial),
             "unbeaten on tokens": lambda worth: _MARK[tersest.get(worth.asked)],
@@ -461,10 +452,18 @@ def _cut(text: str) -> str:
     return text if len(text) <= TEXT else f"{text[:TEXT]}…"
 
 
-def _wrong_share(position: int, end: str, findings: ErrorFindings) -> str:
-    """Return how often a digit of the expected value is wrong, counted from its first or last digit."""
-    shares = findings.wrong_at(findings.from_left if end == "first" else findings.from_right)
-    return percent(shares[position - 1].share, decimals=0) if position <= len(shares) else MISSING
+def _wrong_digits(end: str, findings: Sequence[ErrorFindings], who: Columns[ErrorFindings]) -> Sheet:
+    """Return how often digits of the expected value are wrong, counted from its first or last digit."""
+    rows = []
+    for group in findings:
+        if group.compared:
+            shares = group.wrong_at(group.from_left if end == "first" else group.from_right)[:PLACES]
+            digits = [percent(share.share, decimals=0) for share in shares]
+            digits += [MISSING] * (PLACES - len(digits))
+            rows.append([*(cell(group) for cell in who.values()), count(group.compared), *digits])
+    title = f"Wrong digits by position, counted from the {end} digit of the expected value"
+    head = (*who, "compared", *map(str, range(1, PLACES + 1)))
+    return Sheet(title=title, head=head, rows=rows, labels=2)
 
 
 def _binned(
