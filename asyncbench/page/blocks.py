@@ -61,21 +61,7 @@ from asyncbench.reports.standings.report import (
     standings_of,
     unranked,
 )
-from asyncbench.tables.headings import (
-    ACCURACY,
-    ANSWERED,
-    FORMAT,
-    HEADINGS,
-    LOST,
-    MAJORITY_AT_K,
-    MEAN_SCORE,
-    MEDIAN_LATENCY,
-    PASS_AT_K,
-    PASS_HAT_K,
-    PER_CORRECT,
-    RIGHT_50,
-    RIGHT_90,
-)
+from asyncbench.tables import headings
 from asyncbench.tables.numbers import number_of
 from asyncbench.tables.report import Report, Sheet
 from asyncbench.tables.screen import safe, safe_note
@@ -84,18 +70,18 @@ Values = dict[str, Any]  # Any: whatever JSON can hold
 
 _VARIED: Final = ("condition", "effort", "style", "folder", "run")  # what may differ among a model's entrants
 _HEADINGS: Final = {
-    "accuracy": ACCURACY,
-    "answered": ANSWERED,
-    "lost": LOST,
-    "right_90": RIGHT_90,
-    "right_50": RIGHT_50,
-    "per_correct": PER_CORRECT,
-    "score": MEAN_SCORE,
-    "format": FORMAT,
-    "median_latency": MEDIAN_LATENCY,
-    "pass_at_k": PASS_AT_K,
-    "majority_at_k": MAJORITY_AT_K,
-    "pass_hat_k": PASS_HAT_K,
+    "accuracy": headings.ACCURACY,
+    "answered": headings.ANSWERED,
+    "lost": headings.LOST,
+    "right_90": headings.RIGHT_90,
+    "right_50": headings.RIGHT_50,
+    "per_correct": headings.PER_CORRECT,
+    "score": headings.MEAN_SCORE,
+    "format": headings.FORMAT,
+    "median_latency": headings.MEDIAN_LATENCY,
+    "pass_at_k": headings.PASS_AT_K,
+    "majority_at_k": headings.MAJORITY_AT_K,
+    "pass_hat_k": headings.PASS_HAT_K,
 }
 _OFFERED: Final = "SELECT coalesce(sum(offered), 0)::BIGINT AS calls FROM steps"
 
@@ -133,7 +119,7 @@ def head_block(views: FolderViews) -> Values:
         "metrics": _metrics(views),
         "outcomes": list(OUTCOME_COLOURS),
         "headings": dict(_HEADINGS),
-        "meanings": dict(HEADINGS),
+        "meanings": dict(headings.HEADINGS),
         "repeated": REPEATED,
         "charts": {name: chart.words() for name, chart in CHARTS.items()},
     }

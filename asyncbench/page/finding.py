@@ -114,7 +114,9 @@ class _RankingSentences:
         changed = [
             line
             for line in self.ranking.lines
-            if line.accuracy.loud and line.place > 1 and _best_case(line) >= least[line.place - 1]
+            if line.accuracy.loud
+            and line.place > 1
+            and (line.accuracy.highest or 0.0) >= least[line.place - 1]
         ]
         if not changed:
             return
@@ -129,7 +131,7 @@ class _RankingSentences:
         lost = rounded(100 * (worst.accuracy.lost_share or 0), 0)
         yield (
             f"{self._name(worst)} lost {lost} % of its trials: counted right, they would "
-            f"lift it from {_percent(worst.share)} to {_percent(_best_case(worst))}.{more}"
+            f"lift it from {_percent(worst.share)} to {_percent(worst.accuracy.highest or 0.0)}.{more}"
         )
 
     def _where(self) -> str:
@@ -150,10 +152,6 @@ class _RankingSentences:
         if len(lines) > 2:
             return f"{_percent(lines[-1].share)} to {_percent(lines[0].share)}"
         return " and ".join(_percent(line.share) for line in lines)
-
-
-def _best_case(line: RankingRow) -> float:
-    return line.accuracy.highest or 0.0
 
 
 # ── results without a ranking ────────────────────────────────────────────────────────────────────

@@ -34,17 +34,8 @@ from asyncbench.reports.outgraded import outgraded_in
 from asyncbench.stats.proportions import Proportion
 from asyncbench.store.manifest import planned
 from asyncbench.store.schema import ENTRANT
+from asyncbench.tables import headings
 from asyncbench.tables.data import in_data
-from asyncbench.tables.headings import (
-    ACCURACY,
-    ANSWERED,
-    COST_KNOWN,
-    MEAN_SCORE,
-    MEDIAN_LATENCY,
-    MEDIAN_TTFT,
-    P95_LATENCY,
-    P95_TTFT,
-)
 from asyncbench.tables.numbers import at_least, count, dollars, number_of, percent, seconds
 from asyncbench.tables.report import Columns, Sheet, filled
 
@@ -154,7 +145,7 @@ class Overview(FolderReport):
     def _accuracy(self, title: str, lines: Sequence[OverviewLine]) -> Sheet:
         """Return a table of accuracies, with planned, skipped and open trials where trials were skipped."""
         hidden = [] if self.stopped or self.lapsed else ["planned", "skipped", "open"]
-        hidden += [MEAN_SCORE] * all(line.score is None for line in lines)
+        hidden += [headings.MEAN_SCORE] * all(line.score is None for line in lines)
         columns = {name: cell for name, cell in ACCURACIES.items() if name not in hidden}
         return Sheet.of(title, columns, lines, labels=2)
 
@@ -284,9 +275,11 @@ ACCURACIES: Final[Columns[OverviewLine]] = {
     "trials": lambda line: count(line.trials),
     "skipped": lambda line: count(line.skipped),
     "open": lambda line: count(line.open),
-    ACCURACY: lambda line: _marked(line, line.accuracy, line.accuracy_interval),
-    ANSWERED: lambda line: _marked(line, line.accuracy_of_answered, line.accuracy_of_answered_interval),
-    MEAN_SCORE: lambda line: score_text(line.score),
+    headings.ACCURACY: lambda line: _marked(line, line.accuracy, line.accuracy_interval),
+    headings.ANSWERED: lambda line: _marked(
+        line, line.accuracy_of_answered, line.accuracy_of_answered_interval
+    ),
+    headings.MEAN_SCORE: lambda line: score_text(line.score),
     **{outcome: _ended(outcome) for outcome in Outcome},
 }
 COSTS: Final[Columns[OverviewLine]] = {
@@ -297,15 +290,15 @@ COSTS: Final[Columns[OverviewLine]] = {
     "output tokens": lambda line: count(line.output_tokens),
     "reasoning tokens": lambda line: count(line.reasoning_tokens),
     "cost": lambda line: at_least(dollars(line.cost_usd), partial=line.priced_trials < line.trials),
-    COST_KNOWN: lambda line: f"{line.priced_trials:,} of {line.trials:,}",
-    MEDIAN_TTFT: lambda line: seconds(line.ttft_p50_s),
-    P95_TTFT: lambda line: seconds(line.ttft_p95_s),
-    MEDIAN_LATENCY: lambda line: seconds(line.latency_p50_s),
-    P95_LATENCY: lambda line: seconds(line.latency_p95_s),
+    headings.COST_KNOWN: lambda line: f"{line.priced_trials:,} of {line.trials:,}",
+    headings.MEDIAN_TTFT: lambda line: seconds(line.ttft_p50_s),
+    headings.P95_TTFT: lambda line: seconds(line.ttft_p95_s),
+    headings.MEDIAN_LATENCY: lambda line: seconds(line.latency_p50_s),
+    headings.P95_LATENCY: lambda line: seconds(line.latency_p95_s),
 }
 SPENDING: Final[Columns[Mapping[str, Any]]] = {
     "model": lambda row: row["model"],
     "attempts": lambda row: count(row["attempts"]),
-    COST_KNOWN: lambda row: count(row["priced_attempts"]),
+    headings.COST_KNOWN: lambda row: count(row["priced_attempts"]),
     "cost": lambda row: at_least(dollars(row["cost_usd"]), partial=row["priced_attempts"] < row["attempts"]),
 }

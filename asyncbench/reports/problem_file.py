@@ -118,7 +118,7 @@ class ProblemFile(Report):
         ]
         yield Sheet(title="", head=("suite", "task", "problems"), rows=counts, labels=2)
         rows = [
-            (shown.problem_id, shown.task, _text_of(shown), _expected(shown), shown.answer or "-")
+            (shown.problem_id, shown.task, _text_of(shown), " | ".join(shown.accepted), shown.answer or "-")
             for shown in self.examples
         ]
         yield Sheet(
@@ -139,7 +139,7 @@ class ProblemFile(Report):
             lines = [
                 f"─── {number} of {self.problems:,}, {shown.task}",
                 *_cut(_text_of(shown)).splitlines(),
-                f"expected: {_cut(_expected(shown))}",
+                f"expected: {_cut(' | '.join(shown.accepted))}",
                 f"read as: {_cut(shown.answer or '-')}",
             ]
             blocks.append("\n".join(safe_notes(lines, width=width)))
@@ -150,10 +150,6 @@ def _text_of(shown: AskedProblem) -> str:
     if len(shown.messages) == 1:
         return shown.messages[0]["content"]
     return "\n".join(f"{message['role']}: {message['content']}" for message in shown.messages)
-
-
-def _expected(shown: AskedProblem) -> str:
-    return " | ".join(shown.accepted)
 
 
 def _cut(text: str) -> str:

@@ -184,7 +184,10 @@ def _measured(review: ForecastReview, amount: float | None) -> str:
     return dollars(amount) if review.measure == COST else count(None if amount is None else round(amount))
 
 
-def _others_text(others: Row) -> str:
+def _others_text(review: ForecastReview) -> str:
+    others = review.others
+    if others is None:
+        return ""
     if not others["calls"]:
         return "none"
     unknown = f", {others['unknown']:,} of unknown cost" if others["unknown"] else ""
@@ -486,7 +489,7 @@ FORECASTS: Final[Columns[ForecastReview]] = {
         ("≥ " if review.partial and review.actual is not None else "") + _measured(review, review.actual)
     ),
     "in range": _range_text,
-    "other attempts": lambda review: "" if review.others is None else _others_text(review.others),
+    "other attempts": _others_text,
     "trials": lambda review: (
         f"{review.trials:,} of {review.planned:,}"
         + (f", {review.skipped:,} skipped" if review.skipped else "")

@@ -352,11 +352,7 @@ def _seconds_of(line: ProviderLine, *, kind: str, name: str) -> str:
     percentile = times.percentile(name)
     if percentile is None:
         return "-"
-    return ENDLESS if isinf(percentile.value) else _figure(percentile.value)
-
-
-def _figure(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds:.3f}"
+    return ENDLESS if isinf(percentile.value) else f"{percentile.value:.3f}"
 
 
 def _highest(line: ProviderLine) -> str:
@@ -417,7 +413,9 @@ _TIMES: Final[Columns[ProviderLine]] = {
     "tokens/s of a call": lambda line: (
         "-" if line.figures.tokens_per_s is None else f"{line.figures.tokens_per_s:,.1f}"
     ),
-    "connecting": lambda line: _figure(line.figures.connect_p50_s),
+    "connecting": lambda line: (
+        "-" if line.figures.connect_p50_s is None else f"{line.figures.connect_p50_s:.3f}"
+    ),
 }
 _CAPACITY: Final[Columns[ProviderLine]] = {
     "calls": lambda line: count(line.figures.calls),

@@ -26,22 +26,8 @@ from asyncbench.reports.standings.rankings import (
 )
 from asyncbench.stats.proportions import Accuracy
 from asyncbench.stats.repeats import AtK
+from asyncbench.tables import headings
 from asyncbench.tables.data import in_data
-from asyncbench.tables.headings import (
-    ACCURACY,
-    ANSWERED,
-    BEST_CASE,
-    FORMAT,
-    LOST,
-    MAJORITY_AT_K,
-    MEAN_SCORE,
-    MEDIAN_LATENCY,
-    PASS_AT_K,
-    PASS_HAT_K,
-    PER_CORRECT,
-    RIGHT_50,
-    RIGHT_90,
-)
 from asyncbench.tables.numbers import (
     MISSING,
     at_least,
@@ -115,8 +101,8 @@ UNPAIRED: Final = (
     "problems of every task and length (Cochran-Mantel-Haenszel tests at 5 %, Holm-corrected for all pairs)."
 )
 HARDEST: Final = (
-    f"{RIGHT_90}, {RIGHT_50}: the length (digits, or characters of text) at which accuracy drops to that "
-    "share in the model's hardest task, with its 95 % CI."
+    f"{headings.RIGHT_90}, {headings.RIGHT_50}: the length (digits, or characters of text) at which "
+    "accuracy drops to that share in the model's hardest task, with its 95 % CI."
 )
 SHARED: Final = (
     "Not all models were asked the same problems equally often. Accuracies and lost trials are those of the "
@@ -302,27 +288,27 @@ def _sheets(title: str, lines: Collection[RankingRow], *, placed: bool) -> Itera
 
 
 ACCURACIES: Final[Columns[RankingRow]] = {
-    ACCURACY: lambda line: percent(line.share, line.interval),
-    MEAN_SCORE: lambda line: score_text(line.score),
-    ANSWERED: lambda line: percent(line.accuracy.over_answered.share),
-    LOST: lambda line: count(line.accuracy.lost),
-    BEST_CASE: lambda line: percent(line.accuracy.highest),
-    RIGHT_90: lambda line: str(line.at_90 or MISSING),
-    RIGHT_50: lambda line: str(line.at_50 or MISSING),
+    headings.ACCURACY: lambda line: percent(line.share, line.interval),
+    headings.MEAN_SCORE: lambda line: score_text(line.score),
+    headings.ANSWERED: lambda line: percent(line.accuracy.over_answered.share),
+    headings.LOST: lambda line: count(line.accuracy.lost),
+    headings.BEST_CASE: lambda line: percent(line.accuracy.highest),
+    headings.RIGHT_90: lambda line: str(line.at_90 or MISSING),
+    headings.RIGHT_50: lambda line: str(line.at_50 or MISSING),
 }
 COSTS: Final[Columns[RankingRow]] = {
     "cost": lambda line: at_least(dollars(line.cost_usd), partial=line.priced < line.trials),
-    PER_CORRECT: lambda line: at_least(
+    headings.PER_CORRECT: lambda line: at_least(
         per_correct_text(line.cost_usd, line.cost_per_correct), partial=line.priced < line.trials
     ),
-    FORMAT: lambda line: percent(line.format_ok / line.format_known if line.format_known else None),
-    MEDIAN_LATENCY: lambda line: seconds(line.latency_p50_s),
+    headings.FORMAT: lambda line: percent(line.format_ok / line.format_known if line.format_known else None),
+    headings.MEDIAN_LATENCY: lambda line: seconds(line.latency_p50_s),
 }
 REPEATS: Final[Columns[tuple[RankingRow, AtK]]] = {
     "model": lambda row: row[0].name,
     "k": lambda row: str(row[1].k),
     "problems": lambda row: count(row[1].pass_at_k.clusters),
-    PASS_AT_K: lambda row: percent(row[1].pass_at_k.share, row[1].pass_at_k.interval),
-    MAJORITY_AT_K: lambda row: percent(row[1].majority_at_k.share, row[1].majority_at_k.interval),
-    PASS_HAT_K: lambda row: percent(row[1].pass_hat_k.share, row[1].pass_hat_k.interval),
+    headings.PASS_AT_K: lambda row: percent(row[1].pass_at_k.share, row[1].pass_at_k.interval),
+    headings.MAJORITY_AT_K: lambda row: percent(row[1].majority_at_k.share, row[1].majority_at_k.interval),
+    headings.PASS_HAT_K: lambda row: percent(row[1].pass_hat_k.share, row[1].pass_hat_k.interval),
 }
