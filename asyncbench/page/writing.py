@@ -194,19 +194,17 @@ def _questions(views: FolderViews, counts: Sequence[int], max_trials: int) -> li
 
 def _fitting(trials: Iterable[ShownTrial], max_trials: int, max_bytes: int) -> Iterator[ShownTrial]:
     """Yield the trials of one question after the other, as long as they and their texts have room."""
-    count, text = 0, 0
+    count, size = 0, 0
     for _, answers in groupby(trials, key=itemgetter("question")):
         together = list(answers)
-        first, count, text = not count, count + len(together), text + sum(map(_size, together))
-        if count > max_trials or text > max_bytes:
-            yield from together[: max_trials if text <= max_bytes else 1] if first else ()
+        texts = [trial[name] for trial in together for name in _TEXTS]
+        texts += [grade["answer"] for trial in together for grade in trial["grades"]]
+        first, count = not count, count + len(together)
+        size += sum(len((text or "").encode("utf-8", "replace")) for text in texts)
+        if count > max_trials or size > max_bytes:
+            yield from together[: max_trials if size <= max_bytes else 1] if first else ()
             return
         yield from together
-
-
-def _size(trial: ShownTrial) -> int:
-    texts = [*(trial[name] for name in _TEXTS), *(grade["answer"] for grade in trial["grades"])]
-    return sum(len((text or "").encode("utf-8", "replace")) for text in texts)
 
 
 # ── writing the file ─────────────────────────────────────────────────────────────────────────────

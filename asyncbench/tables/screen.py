@@ -6,7 +6,7 @@ On a terminal a table is as wide as that. In a pipe it is plain, and as wide as 
 import io
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, chop_cells
@@ -303,22 +303,22 @@ def folded(text: str, width: int) -> str:
 
     A number that is too long loses its middle; of other words, what has no parts is broken anywhere.
     """
-    lines, words = [""], (piece for word in re.findall(r"\S+\s*", text) for piece in _parts_of(word, width))
-    for piece in words:
+    pieces = list[str]()
+    for word in re.findall(r"\S+\s*", text):
+        if cell_len(word.rstrip()) <= width:
+            pieces.append(word)
+        elif _NUMBER.fullmatch(word.strip()):
+            pieces.append(f"{middle_cut(word.rstrip(), width)} ")
+        else:
+            for part in filter(None, _PIECES.findall(word)):
+                pieces += [part] if cell_len(part.rstrip()) <= width else chop_cells(part, width)
+
+    lines = [""]
+    for piece in pieces:
         if cell_len(lines[-1]) + cell_len(piece.rstrip()) > width:
             lines.append("")
         lines[-1] += piece
     return "\n".join(line.rstrip() for line in lines if line)
-
-
-def _parts_of(word: str, width: int) -> Iterator[str]:
-    if cell_len(word.rstrip()) <= width:
-        yield word
-    elif _NUMBER.fullmatch(word.strip()):
-        yield f"{middle_cut(word.rstrip(), width)} "
-    else:
-        for piece in filter(None, _PIECES.findall(word)):
-            yield from (piece,) if cell_len(piece.rstrip()) <= width else chop_cells(piece, width)
 
 
 def middle_cut(text: str, limit: int) -> str:

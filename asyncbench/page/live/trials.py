@@ -474,7 +474,12 @@ class TrialIndex:
         """Return the row numbers of the trials that match a query, counted through all parts."""
         erring: dict[FolderInMemory, Numbers] = {}
         if query.needs_errors:
-            ids = [answer.trial_id for answer in examined if _has_error(query, answer)]
+            # answers with the kind of error, and the wrong digit, that the query asks for
+            ids = list[str]()
+            for answer in examined:
+                wrong_digits = answer.wrong_from_left if query.end == "first" else answer.wrong_from_right
+                if query.error in ("", answer.kind) and query.position in (None, *wrong_digits):
+                    ids.append(answer.trial_id)
             erring = {folder: folder.id_numbers(ids) for folder in {part.folder for part in self.parts}}
 
         matches = [
@@ -543,9 +548,3 @@ def places_in(values: Iterable[Key], places: Mapping[Any, int]) -> Numbers:
 def pages_of(trials: int) -> int:
     """Return how many pages so many trials fill."""
     return max(1, -(-trials // A_PAGE))
-
-
-def _has_error(query: TrialQuery, answer: ExaminedAnswer) -> bool:
-    """Return whether an answer has the kind of error, and the wrong digit, that a query asks for."""
-    wrong = answer.wrong_from_left if query.end == "first" else answer.wrong_from_right
-    return query.error in ("", answer.kind) and (query.position is None or query.position in wrong)
