@@ -133,12 +133,12 @@ def answers_by_step(views: FolderViews) -> tuple[StepAnswers, ...]:
     shares = defaultdict[tuple[str, str, str], dict[str, dict[str, float]]](lambda: defaultdict(dict))
     for row in views.rows(_SHARES):
         shares[row["run"], row["model"], row["load"]][row["kind"]][row["problem_id"]] = row["share"]
+
     steps = list[StepAnswers]()
     groups = groupby(counts, key=lambda row: (row["run"], row["model"], row["arrivals"]))
     for (run, model, _), group in groups:
         rows = list(group)  # of a model with one kind of arrivals, the lightest first
-        keys = {row["load"]: (run, model, row["load"]) for row in rows}
-        answered = {load: shares[key] for load, key in keys.items() if key in shares}
+        answered = {row["load"]: shares[key] for row in rows if (key := (run, model, row["load"])) in shares}
         comparisons = comparisons_with_lightest(answered)
         texts: dict[str, Mapping[str, Any]] = {}
         if comparisons:

@@ -326,9 +326,8 @@ def _steps_sheet(steps: Sequence[StepFigures]) -> Sheet:
         ),
         "late p99": lambda step: figure(step.late_p99_s),
     }
-    heading, names = SHOWN["latency"]
     intervals: dict[str, Callable[[StepFigures], str]] = {
-        f"{heading} {name}": partial(_time_text, "latency", name, True) for name in names
+        f"latency {name}": partial(_time_text, "latency", name, True) for name in SHOWN["latency"][1]
     }
     wide, narrow = (
         _sheet(steps, "steps (times in seconds)", shown, steps, step_of=lambda step: step.step, labels=1)
