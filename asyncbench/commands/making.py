@@ -85,6 +85,18 @@ def problems(
             metavar="MARK", help="Only with numbers: this stands before decimals. Default: a point."
         ),
     ] = None,
+    wording: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="Ask in these words, such as '{question}\\n{choices}'. Default: as shown."
+        ),
+    ] = None,
+    answer_form: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORM", help="Only with choices: letter, index, position or text. Default: what fits."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show the columns and questions of a problem file.
@@ -102,7 +114,15 @@ def problems(
     del action  # there is one
     named = columns_typed(columns) if columns else None
     show(
-        inspect_problems(file, columns=named, grader=grader, pattern=pattern, decimal=decimal),
+        inspect_problems(
+            file,
+            columns=named,
+            grader=grader,
+            pattern=pattern,
+            decimal=decimal,
+            wording=wording,
+            answer_form=answer_form,
+        ),
         as_json=as_json,
     )
 
@@ -110,19 +130,18 @@ def problems(
 def columns_typed(typed: str) -> dict[str, str | Sequence[str]]:
     """Return what `question=prompt,expected=final` stands for: our name of a column → a file's.
 
-    `expected=a+b`: each of these holds an accepted answer.
+    `expected=a+b`: each of these holds an accepted answer. `choices=A+B+C`: each holds a choice.
 
     Raises:
         ConfigError: a part of it is no such pair.
     """
-    pairs = dict[str, str]()
+    pairs = dict[str, str | Sequence[str]]()
     for pair in typed.split(","):
         ours, equals, theirs = map(str.strip, pair.partition("="))
         if not (ours and equals and theirs):
             raise ConfigError(f"--columns {pair}: this is no NAME=COLUMN. Write it as question=YOUR_COLUMN.")
-        pairs[ours] = theirs
-    several = {"expected": pairs["expected"].split("+")} if "+" in pairs.get("expected", "") else {}
-    return {**pairs, **several}
+        pairs[ours] = theirs.split("+") if ours in ("expected", "choices") and "+" in theirs else theirs
+    return pairs
 
 
 def suites(as_json: Json = False) -> None:

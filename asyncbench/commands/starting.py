@@ -194,7 +194,14 @@ def _ask_for_file() -> "OwnFile":
             typer.echo(harmless(f"{error}\nChoose again."))
             continue
         typer.echo(harmless(f"  {inspected.problems:,} problems. Expected answers: {inspected.as_read()}."))
-        return starter.OwnFile(path=path, columns=columns, grader=grader, decimal=decimal)
+        return starter.OwnFile(
+            path=path,
+            columns=inspected.columns,
+            grader=grader,
+            decimal=decimal,
+            wording=inspected.wording,
+            answer_form=inspected.answer_form,
+        )
 
 
 def _inspect(path: Path, columns: Mapping[str, str]) -> "ProblemFile":

@@ -1,5 +1,6 @@
 """The questions of a sweep: problem sets, and the conditions under which they are asked."""
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, NonNegat
 from asyncbench.config.entry import Entry, Keys, Name, Place, params_from, quoted, suggestion
 from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
+from asyncbench.problems.choices import FORMS, WORDING, AnswerForm
 from asyncbench.problems.hub import remote_address
 from asyncbench.records import OF_CONDITIONS, Condition, Message
 from asyncbench.suites.custom import CUSTOM_GRADERS
@@ -42,6 +44,8 @@ class ProblemSource:
     pattern: str | None = None  # custom, grader `regex`
     decimal: Mark | None = None  # custom, grader `number`
     json_schema: str | Mapping[str, Any] | None = None  # custom, grader `json`; a text: the path of its file
+    wording: str | None = None  # custom: how a row is asked
+    answer_form: AnswerForm | None = None  # custom, with a column `choices`
     run: str | None = None  # of a file of recorded answers: whose problems are meant
 
 
@@ -62,7 +66,8 @@ class ProblemsEntry(Entry):
         description="Only for `custom`: the columns of your file. Keys are asyncbench's names, such as "
         "`question` and `expected`. Values are yours. You may leave out columns with usual names, such as "
         "`prompt` or `answer`: `asyncbench problems inspect FILE` shows them. `expected` also takes a list "
-        "of columns with accepted answers.",
+        "of columns with accepted answers. `choices` is a column with lists of choices, or a list of columns "
+        "with a choice each.",
         json_schema_extra={"default": {}},
     )
     grader: str | None = Field(
@@ -85,6 +90,19 @@ class ProblemsEntry(Entry):
         default=None,
         description="Only for grader `json`: a JSON schema, or the path of a file with one. `format_ok` says "
         "whether the JSON of a reply is as it says.",
+    )
+    wording: Name | None = Field(
+        default=None,
+        description="Only for `custom`: how a row is asked, such as "
+        '`"{context}\\n\\n{question}\\n{choices}"`. Fields: `{question}`, `{choices}` as lines A, B, C, and '
+        "all columns of the file. Write `{{` and `}}` for braces. Default: the question as it stands; with "
+        f"`choices`, `{json.dumps(WORDING)}`.",
+    )
+    answer_form: AnswerForm | None = Field(
+        default=None,
+        description="Only with a column `choices`: how an expected answer names one. "
+        + "; ".join(f"`{form}`: {meaning}" for form, meaning in FORMS.items())
+        + ". Default: what fits the answers of the file.",
     )
     run: Name | None = Field(
         default=None,
@@ -153,10 +171,11 @@ def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSo
         suite.parsed(parameters, place=full_place)
         return ProblemSource(place=full_place, suite=suite.name, seed=entry.seed, parameters=parameters)
 
-    options = entry.pattern or entry.decimal or entry.json_schema
+    options = entry.pattern or entry.decimal or entry.json_schema or entry.wording or entry.answer_form
     if entry.suite is None and (entry.columns or entry.grader or options):
         raise ConfigError(
-            f"{place}: columns, grader, pattern, decimal and json_schema need `suite: custom`. Add it"
+            f"{place}: columns, grader, pattern, decimal, json_schema, wording and answer_form need "
+            "`suite: custom`. Add it"
         )
     if entry.run is not None and entry.suite is not None:
         raise ConfigError(f"{place}: `run` names a run of a file of recorded answers. Leave `suite` out.")
@@ -169,6 +188,8 @@ def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSo
         pattern=entry.pattern,
         decimal=entry.decimal,
         json_schema=entry.json_schema,
+        wording=entry.wording,
+        answer_form=entry.answer_form,
         run=entry.run,
     )
 
@@ -192,6 +213,8 @@ def source_mapping(source: ProblemSource, near: Path | None = None) -> dict[str,
         "pattern": source.pattern,
         "decimal": source.decimal,
         "json_schema": str(input_path(schema, near)) if isinstance(schema, str) else schema,
+        "wording": source.wording,
+        "answer_form": source.answer_form,
     }
     settings = {name: value for name, value in custom.items() if value}
     return {"path": path, "suite": source.suite, **settings}

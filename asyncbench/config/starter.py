@@ -1,7 +1,7 @@
 """A first sweep file of about ten lines, for chosen models or for the providers whose keys are set."""
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,21 +69,23 @@ class OwnFile:
     """A problem set, or a file of one's own with its columns and its grader."""
 
     path: Path
-    columns: Mapping[str, str] = field(default_factory=dict)  # our name → the file's
+    columns: Mapping[str, str | Sequence[str]] = field(default_factory=dict)  # our name → the file's
     grader: str | None = None  # None: a problem set of asyncbench, which says so itself
     decimal: str | None = None  # what stands before decimals; None: a point
+    wording: str | None = None  # how a row is asked; None: its question as it stands
+    answer_form: str | None = None  # how an answer names a choice; None: there are none
 
     def entry(self) -> dict[str, object] | str:
         """Return the file as a sweep names it."""
         if self.grader is None:
             return str(self.path)
         columns = dict(self.columns)
-        decimal = {"decimal": self.decimal} if self.decimal else {}
+        settings = {"decimal": self.decimal, "wording": self.wording, "answer_form": self.answer_form}
         return {
             "path": str(self.path),
             "suite": "custom",
             "grader": self.grader,
-            **decimal,
+            **{name: value for name, value in settings.items() if value},
             "columns": columns,
         }
 

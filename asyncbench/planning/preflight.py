@@ -174,6 +174,8 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
             pattern=source.pattern,
             decimal=source.decimal,
             json_schema=source.json_schema,
+            wording=source.wording,
+            answer_form=source.answer_form,
             run=source.run,
             near=sweep.file,
             pinned=pinned,
@@ -187,6 +189,8 @@ def cautions_on(sets: Iterable[ProblemSet]) -> Iterator[str]:
         if guessed := problems.guessed_columns:
             columns = ", ".join(f"{ours} is read from column {theirs!r}" for ours, theirs in guessed.items())
             yield f"{problems.place}: {columns}. To choose others, set `columns`."
+        if problems.choices is not None and problems.choices.unsure:
+            yield f"{problems.place}: {problems.choices.note}"
         if problems.repeats is not None:
             yield from (f"{problems.place}: {note}" for note in problems.repeats.notes)
         if problems.hub is not None and problems.hub.now is not None:

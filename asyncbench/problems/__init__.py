@@ -5,6 +5,7 @@ In: a suite and its parameters, or a file, here or elsewhere. Out: problems, in 
 
 PUBLIC = (
     "accepted",
+    "choices",
     "copies",
     "custom",
     "files",

@@ -4,7 +4,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
@@ -12,6 +14,7 @@ import pyarrow as pa
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.accepted import accepted_in
+from asyncbench.problems.choices import FORMS, AnswerForms, ChoiceColumns, choices_in, listed
 from asyncbench.problems.files import lacking, opened_columns
 from asyncbench.problems.row_graders import RowGraders
 from asyncbench.problems.schema import Column, converted, is_text
@@ -27,18 +30,24 @@ from asyncbench.problems.text_files import (
 from asyncbench.records import Draft
 from asyncbench.suites.custom import check_expected
 from asyncbench.suites.number_reading import decimal_mark
+from asyncbench.suites.requests import QUESTION, fields_in, filled
 
 SUITE = "custom"
 MOST_REFUSED: Final = 1_000  # rows that cannot be asked or graded: then the rest is not read
 SHOWN_REFUSED: Final = 9  # after the first
 _WAY_OUT: Final = " Correct it, use another grader, or remove the problem."
+CHOICES: Final = "choices"
 REQUIRED = ("question", "expected")
-OPTIONAL = ("task", "variant", "length", "representation", "grader")
+OPTIONAL = ("task", "variant", "length", "representation", "grader", CHOICES)
 KNOWN_NAMES: Mapping[str, Sequence[str]] = {  # what others call such columns, the likeliest first
-    "question": ("question", "prompt", "problem", "input", "query", "instruction"),
+    "question": (
+        *("question", "prompt", "problem", "input", "query", "instruction"),
+        *("goal", "ctx", "sentence"),
+    ),
     "expected": (
         *("expected", "answer", "final_answer", "final", "target", "correct_answer", "expected_answer"),
         *("expected_output", "output", "label", "result", "solution", "reference"),
+        *("answerkey", "correct", "correct_option", "answer_idx", "answer_index", "gold", "cop"),
     ),
 }
 DEFAULTS: Mapping[str, Any] = {  # of a draft; what a row says wins
@@ -50,7 +59,7 @@ DEFAULTS: Mapping[str, Any] = {  # of a draft; what a row says wins
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Custom:
     """The way to read a custom file: its columns, and the graders of replies."""
 
@@ -58,6 +67,19 @@ class Custom:
     accepted: Sequence[str] = ()  # all of these, where `columns` names them as a list
     graders: RowGraders
     guessed: Mapping[str, str] = field(default_factory=dict)  # of `columns`, what nobody named
+    choices: ChoiceColumns | None = None
+    wording: str = f"{{{QUESTION}}}"  # of a question; other fields are `choices` and columns of the file
+
+    @cached_property
+    def several(self) -> Mapping[str, Sequence[str]]:
+        """Columns of the file that are read together, by what they hold."""
+        fields = dict.fromkeys(fields_in(self.wording))
+        columns = [name for name in fields if name != QUESTION and (name != CHOICES or self.choices is None)]
+        return {
+            "expected": self.accepted or (self.columns["expected"],),
+            CHOICES: () if self.choices is None else self.choices.columns,
+            "wording": columns,
+        }
 
 
 def columns_in(path: Path) -> list[str]:
@@ -91,14 +113,16 @@ def first_row(path: Path) -> dict[str, str]:
     return {name: "" if value is None else str(value) for name, value in row.items()}
 
 
-Columns: TypeAlias = Mapping[str, str | Sequence[str]]  # our name → the file's; of `expected` also several
+Columns: TypeAlias = Mapping[str, str | Sequence[str]]  # our name → the file's; of two also several
 
 
 def mapping(columns: Columns | None, path: Path) -> dict[str, str]:
     """Return where our columns are in a file: as given, else under a known name, else under our own.
 
+    Of a list, the first one.
+
     Raises:
-        ConfigError: a name that is none of ours; a list that is empty, or of another column than `expected`.
+        ConfigError: a name that is none of ours; a list that is empty, or of another column than those two.
         ProblemSetError: the file cannot be read.
     """
     chosen = dict[str, str]()
@@ -109,10 +133,10 @@ def mapping(columns: Columns | None, path: Path) -> dict[str, str]:
                 f"{path}: columns: asyncbench has no column {name!r}. Give its name first, then yours: "
                 f"`columns: {{question: YOUR_COLUMN}}`. Its names: {names}."
             )
-        if not isinstance(theirs, str) and (name != "expected" or not theirs):
+        if not isinstance(theirs, str) and (name not in ("expected", CHOICES) or not theirs):
             raise ConfigError(
-                f"{path}: columns: {name} is {list(theirs)}. Only `expected` takes a list, of one column or "
-                "more with accepted answers."
+                f"{path}: columns: {name} is {list(theirs)}. Only `expected` and `choices` take a list, of "
+                "one column or more: with accepted answers, or with a choice each."
             )
         chosen[name] = theirs if isinstance(theirs, str) else theirs[0]
     return {name: name for name in REQUIRED} | guessed(columns_in(path), chosen) | chosen
@@ -161,8 +185,7 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
 
 def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[str, Draft | ProblemSetError]]:
     """Yield each problem with the place of its row, or what is wrong with it; raises as `drafts` does."""
-    answers = custom.accepted or (custom.columns["expected"],)
-    listed = bool(custom.accepted)
+    answers = custom.several["expected"]
     rows_of = _text_rows if is_text_file(path) else _parquet_rows
     # People whose files have semicolons often write 1,5 for 1.5, so 1,234 may be either.
     semicolons = is_text_file(path) and separator_of(path) == ";"
@@ -179,7 +202,13 @@ def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[st
             named = f"{place}: column {custom.columns['grader']!r}" if "grader" in custom.columns else place
             settings = custom.graders.of(row.pop("grader", ""), place=named)
             grader, decimal = settings["grader"], settings.get("decimal")
-            accepted = accepted_in(row.pop("expected"), answers, grader, listed=listed, place=place)
+            accepted = _accepted(row, custom, grader, place)
+            fields, held = {QUESTION: row[QUESTION], **row.pop("wording")}, row.pop(CHOICES)
+            if custom.choices is not None:
+                choices = choices_in(held, custom.choices.columns, place=place)
+                accepted = custom.choices.letters(accepted, choices, place=place)
+                fields[CHOICES] = listed(choices)
+            row[QUESTION] = filled(custom.wording, fields)
             for answer in accepted:
                 column = f"{place}: column {', '.join(map(repr, answers))}"
                 check_expected(grader, answer, decimal=decimal, place=column)
@@ -196,6 +225,61 @@ def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[st
         yield column, DecimalUnknownError(answer, column)
 
 
+def likely_choices(path: Path, custom: Custom, *, rows: int) -> ChoiceColumns:
+    """Return the choices of a file with the form that its answers seem to have.
+
+    Raises:
+        ProblemSetError: they seem to have two, of which one is text.
+    """
+    forms = answer_forms(path, custom, rows=rows)
+    form = forms.likely or "letter"  # where none fits, the first rows tell why
+    if "text" in forms.rivals:
+        raise ProblemSetError(
+            f"{path}: its answers may be {FORMS[form]} or {FORMS['text']}. Write `answer_form: {form}` or "
+            "`answer_form: text`, or type --answer-form."
+        )
+    unsure = form == "index" and "position" in forms.rivals
+    return ChoiceColumns(columns=custom.several[CHOICES], form=form, unsure=unsure)
+
+
+def answer_forms(path: Path, custom: Custom, *, rows: int) -> AnswerForms:
+    """Return which forms the answers of a file with choices have; rows that are broken do not count."""
+    forms = AnswerForms()
+    rows_of = _text_rows if is_text_file(path) else _parquet_rows
+    for place, row in rows_of(path, custom, rows):
+        with suppress(ProblemSetError):
+            if not isinstance(row, ProblemSetError):
+                choices = choices_in(row[CHOICES], custom.several[CHOICES], place=place)
+                forms.add(row[QUESTION], _accepted(row, custom, "choice", place), choices)
+    return forms
+
+
+def check_wording(wording: str, path: Path, custom: Custom) -> None:
+    """Refuse a wording without the question, or with a field that is no column of the file.
+
+    Raises:
+        ConfigError: as said.
+    """
+    names = [QUESTION, *([] if custom.choices is None else [CHOICES]), *columns_in(path)]
+    known = ", ".join(dict.fromkeys(names))
+    braces = "Write {{ and }} for braces that are text."
+    try:
+        fields = fields_in(wording)
+    except ValueError:
+        raise ConfigError(f"{path}: `wording` has a brace without its other half. {braces}") from None
+    if unknown := next((field for field in fields if field not in names), None):
+        raise ConfigError(f"{path}: `wording` has an unknown field {{{unknown}}}. Known: {known}. {braces}")
+    if QUESTION not in fields:
+        raise ConfigError(f"{path}: `wording` does not say where the question goes. Add {{question}}.")
+
+
+def _accepted(row: Row, custom: Custom, grader: str, place: str) -> list[str]:
+    """Return the accepted answers of a row, as the file has them."""
+    grader = grader if custom.choices is None else "choice"
+    columns, several = custom.several["expected"], bool(custom.accepted)
+    return accepted_in(row.pop("expected"), columns, grader, listed=several, place=place)
+
+
 class DecimalUnknownError(ProblemSetError):
     """The numbers of a file with semicolons may have groups of three digits, or decimals."""
 
@@ -208,12 +292,13 @@ class DecimalUnknownError(ProblemSetError):
         )
 
 
-# Rows have our names; `expected` is a mapping of the columns with accepted answers, as the file has them.
+# Rows have our names. What several columns hold together is a mapping, its values as the file has them.
 
 
 def _named(custom: Custom) -> list[tuple[str, str]]:
-    """Return each of our columns with the file's, `expected` for each with accepted answers."""
-    return [*custom.columns.items(), *(("expected", column) for column in custom.accepted[1:])]
+    """Return each of our columns with the file's; a name of `several` stands with each of its columns."""
+    single = [pair for pair in custom.columns.items() if pair[0] not in custom.several]
+    return single + [(name, column) for name, columns in custom.several.items() for column in columns]
 
 
 def _text_rows(path: Path, custom: Custom, _rows: int) -> Iterator[tuple[str, Row | ProblemSetError]]:
@@ -235,11 +320,13 @@ def _our_row(row: Row, custom: Custom, place: str) -> Row:
     for name, column in _named(custom):
         if column not in row:
             raise _lacking_error(column, name, list(row), place=place)
-    ours = {
-        name: row if name == "expected" else text_value(row, column, place=place)
+    ours: Row = {
+        name: text_value(row, column, place=place)
         for name, column in columns.items()
-        if name != "length" and not (name == "grader" and row[column] is None)
+        if name not in (*custom.several, "length") and not (name == "grader" and row[column] is None)
     }
+    ours |= {"expected": row, CHOICES: row}
+    ours["wording"] = {name: text_value(row, name, place=place) for name in custom.several["wording"]}
     if "length" not in columns:
         return ours
 
@@ -265,6 +352,8 @@ def _parquet_rows(path: Path, custom: Custom, rows: int) -> Iterator[tuple[str, 
             if index < 0:
                 raise _lacking_error(column, name, file.schema.names, place=path)
             kind = file.schema.field(index).type
+            if name == CHOICES and pa.types.is_nested(kind):
+                continue  # what is in it is looked at row by row
             if name == "expected" and isinstance(kind, pa.ListType | pa.LargeListType):
                 kind = kind.value_type
             whole = pa.types.is_integer(kind)
@@ -283,10 +372,10 @@ def _parquet_rows(path: Path, custom: Custom, rows: int) -> Iterator[tuple[str, 
                 for name, column in named
             ]
             for values in zip(*(column.to_pylist() for column in read), strict=True):
-                row: Row = {}
+                row: Row = {name: {} for name in custom.several}
                 for (name, column), value in zip(named, values, strict=True):
-                    if name == "expected":
-                        row.setdefault(name, {})[column] = value
+                    if name in custom.several:
+                        row[name][column] = value
                     else:
                         row[name] = value
                 number += 1
@@ -298,6 +387,8 @@ class _LackingError(ProblemSetError):
 
 
 def _lacking_error(column: str, name: str, names: Sequence[str], *, place: Path | str) -> ProblemSetError:
+    if name == "wording":
+        return _LackingError(f"{place}: {lacking(column, names)} Correct `wording`, which shows it.")
     return _LackingError(
         f"{place}: {lacking(column, names)} Name the column to use as {name}: `--columns {name}=…`, or "
         f"`columns: {{{name}: …}}` in a sweep file."
@@ -308,6 +399,8 @@ def _converted(column: Column, name: str, *, place: str, nulls: bool) -> Column:
     """Return a column as text, or as lists of texts; `nulls`: one of several with answers may hold NULL."""
     if name == "length":
         return converted(column, pa.int32(), place=place)
+    if name == CHOICES:
+        return column if pa.types.is_nested(column.type) else _texts(column, place=place)
     if name == "grader":
         column = pa.array([text or "" for text in converted(column, pa.string(), place=place).to_pylist()])
     if column.null_count and not (nulls and name == "expected"):
@@ -318,6 +411,10 @@ def _converted(column: Column, name: str, *, place: str, nulls: bool) -> Column:
         texts = iter(_converted(items, name, place=f"{place}: an accepted answer", nulls=False).to_pylist())
         values = [None if items is None else [next(texts) for _ in items] for items in lists]
         return pa.array(values, pa.list_(pa.string()))
+    return _texts(column, place=place)
+
+
+def _texts(column: Column, *, place: str) -> Column:
     if pa.types.is_decimal(column.type):  # positional: the cast would write a small one as 1E-8
         return pa.array(
             [None if number is None else format(number, "f") for number in column.to_pylist()], pa.string()

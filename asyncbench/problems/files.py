@@ -232,6 +232,8 @@ def _bytes_of(column: Column, name: str, *, path: Path) -> int:
         return _bytes_of(column.storage, name, path=path)
     if isinstance(column, pa.ListArray | pa.LargeListArray):
         return _bytes_of(column.flatten(), name, path=path)
+    if isinstance(column, pa.StructArray):
+        return sum(_bytes_of(part, name, path=path) for part in column.flatten())
     rows: pa.Array[Any] | None = None
     if isinstance(column, pa.DictionaryArray):
         rows, column = column.indices, column.dictionary

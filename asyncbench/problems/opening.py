@@ -17,14 +17,18 @@ import pyarrow.compute as pc
 from asyncbench.contents import set_name
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.files import found_input
+from asyncbench.problems.choices import FORMS, WORDING, AnswerForm, ChoiceColumns
 from asyncbench.problems.custom import (
+    CHOICES,
     REQUIRED,
     SUITE,
     Columns,
     Custom,
+    check_wording,
     columns_in,
     drafts,
     guessed,
+    likely_choices,
     mapping,
 )
 from asyncbench.problems.files import lacking, opened_columns
@@ -77,6 +81,8 @@ def open_set(
     pattern: str | None = None,
     decimal: Mark | None = None,
     json_schema: str | Mapping[str, Any] | None = None,
+    wording: str | None = None,
+    answer_form: AnswerForm | None = None,
     run: str | None = None,
     near: Path | None = None,
     pinned: str | None = None,
@@ -89,12 +95,15 @@ def open_set(
         suite: the only suite whose problems it may hold; None: any. With `custom` the file is anybody's,
             and what follows says how to read it.
         columns: custom: our name of a column → the file's; question and expected may be left out where
-            they have known names. Of `expected` several, or a list of one whose texts are JSON lists.
+            they have known names. Of `expected` several, or a list of one whose texts are JSON lists. Of
+            `choices` one with all of them, or one for each.
         grader: custom: one of `CUSTOM_GRADERS`, or `my_module:function`; of rows that name none, where
             `columns` has a column `grader`.
         pattern: custom, with the grader `regex`: its first group is the answer.
         decimal: custom, with the grader `number`: the mark before decimals; None: a point.
         json_schema: custom, with the grader `json`: a JSON schema, or the path of a file with one.
+        wording: custom: how a row is asked, with `{question}`, `{choices}` and columns of the file as fields.
+        answer_form: custom, with a column `choices`: how answers name one; None: in the likeliest way.
         run: the file holds recorded answers: a run or model in it, whose problems are meant.
         near: the sweep file that names the grader: `my_module.py` is looked for beside it first.
         pinned: of a file of the Hub: its address with the commit and file that it led to before.
@@ -113,12 +122,14 @@ def open_set(
             selection = OneRun(run=facts.run)
             problems = _made_of(run_drafts(file, selection), file, facts.run, custom=selection)
         elif suite == SUITE:
+            options = {"pattern": pattern, "decimal": decimal}
             problems = _open_custom(
-                file, called, columns, grader, {"pattern": pattern, "decimal": decimal}, json_schema, near
+                file, called, columns, grader, options, json_schema, wording, answer_form, near
             )
-        elif columns or grader or pattern or decimal or json_schema:
+        elif columns or grader or pattern or decimal or json_schema or wording or answer_form:
             raise ConfigError(
-                f"{file}: columns, grader, pattern, decimal and json_schema need `suite: {SUITE}`. Add that."
+                f"{file}: columns, grader, pattern, decimal, json_schema, wording and answer_form need "
+                f"`suite: {SUITE}`. Add that."
             )
         else:
             problems = _open_contract(file, called, suite)
@@ -132,6 +143,8 @@ def _open_custom(
     grader: str | None,
     options: Mapping[str, Any],
     json_schema: str | Mapping[str, Any] | None,
+    wording: str | None,
+    answer_form: AnswerForm | None,
     near: Path | None,
 ) -> ProblemSet:
     in_column = "grader" in (columns or {})
@@ -160,6 +173,19 @@ def _open_custom(
         graders=graders,
         guessed={ours: theirs for ours, theirs in mapped.items() if ours not in (columns or {})},
     )
+    if answer_form not in (None, *FORMS):
+        raise ConfigError(f"{path}: unknown answer_form {answer_form!r}. Known: {', '.join(FORMS)}.")
+    if (choices := (columns or {}).get(CHOICES)) is not None:
+        names = [choices] if isinstance(choices, str) else choices
+        custom = replace(custom, choices=ChoiceColumns(columns=names, form=answer_form or "letter"))
+        if answer_form is None:
+            custom = replace(custom, choices=likely_choices(path, custom, rows=ROWS_AT_ONCE))
+        wording = wording or WORDING
+    elif answer_form is not None:
+        raise ConfigError(f"{path}: `answer_form` needs choices. Name them: `columns: {{choices: …}}`.")
+    if wording is not None:
+        check_wording(wording, path, custom)
+        custom = replace(custom, wording=wording)
     count = QuestionCount()
     problems = _made_of(count.counted(drafts(path, custom, rows=ROWS_AT_ONCE)), path, name, custom=custom)
     return replace(problems, repeats=count.repeats(path, custom, rows=ROWS_AT_ONCE))

@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.problems.custom import Custom, drafts
+from asyncbench.problems.choices import ChoiceColumns
+from asyncbench.problems.custom import CHOICES, Custom, drafts
 from asyncbench.problems.files import opened_columns
 from asyncbench.problems.hub import HubFile
 from asyncbench.problems.recorded import OneRun, run_drafts
@@ -175,11 +176,17 @@ class ProblemSet:
 
     @property
     def own_columns(self) -> Mapping[str, str | Sequence[str]]:
-        """The columns of somebody's own file: our name → the file's, or a list of those with answers."""
+        """The columns of somebody's own file: our name → the file's, or several."""
         if not isinstance(self.custom, Custom):
             return {}
         answers = {"expected": list(self.custom.accepted)} if self.custom.accepted else {}
-        return {**self.custom.columns, **answers}
+        choices = {} if self.choices is None else {CHOICES: self.choices.named}
+        return {**self.custom.columns, **answers, **choices}
+
+    @property
+    def choices(self) -> ChoiceColumns | None:
+        """The choices of somebody's own file."""
+        return self.custom.choices if isinstance(self.custom, Custom) else None
 
     @property
     def guessed_columns(self) -> Mapping[str, str]:

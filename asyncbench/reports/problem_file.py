@@ -13,16 +13,19 @@ from typing import Final, cast
 
 import yaml
 
+from asyncbench.errors import ProblemSetError
 from asyncbench.problems.accepted import is_list_of_texts
-from asyncbench.problems.custom import Columns, columns_in
+from asyncbench.problems.choices import WORDING, AnswerForm, ChoiceColumns, likely_columns
+from asyncbench.problems.custom import Columns, Custom, answer_forms, columns_in, mapping
 from asyncbench.problems.hub import problem_file, remote_address
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
-from asyncbench.problems.schema import PROBLEM_SCHEMA
+from asyncbench.problems.row_graders import RowGraders
+from asyncbench.problems.schema import PROBLEM_SCHEMA, ROWS_AT_ONCE
 from asyncbench.records import Condition, Problem, Reply
 from asyncbench.suites.custom import grader_of, is_number, likely_grader
 from asyncbench.suites.number_reading import Mark
-from asyncbench.suites.requests import wording_of
+from asyncbench.suites.requests import fields_in, wording_of
 from asyncbench.suites.table import graded
 from asyncbench.tables.numbers import number_of
 from asyncbench.tables.report import Report, Sheet
@@ -63,6 +66,9 @@ class ProblemFile(Report):
     graders: Mapping[str, int]  # graders that a column names → number of problems
     grader_guessed: bool
     decimal: str | None  # the decimal mark; None: the usual one
+    wording: str | None  # how a row is asked; None: its question as it stands
+    answer_form: str | None  # how an expected answer names a choice; None: the file has no choices
+    choices_note: str | None  # the same as a sentence
     repeats: tuple[str, ...]  # notes on questions that are there more than once
     sweep: str  # the lines of a sweep file
     examples: tuple[AskedProblem, ...]
@@ -71,13 +77,19 @@ class ProblemFile(Report):
         yield f"{self.file}: {number_of(self.problems, 'problem')}."
         for ours, theirs in self.columns.items():
             guess = " (guessed from its name)" if ours in self.guessed else ""
-            if isinstance(theirs, str):
+            if ours == "choices":
+                columns = [theirs] if isinstance(theirs, str) else theirs
+                guess = guess.replace("its name", "their names") if len(columns) > 1 else guess
+                yield f"Choices are read from {', '.join(map(repr, columns))}{guess} and asked as A, B, C."
+            elif isinstance(theirs, str):
                 yield f"{ours} is read from column {theirs!r}{guess}."
             else:
                 yield f"{ours} is read from columns {', '.join(map(repr, theirs))}: all are accepted answers."
         yield from (f"! {note}" for note in self.repeats)
         if self.unused:
             yield f"Other columns are not used: {', '.join(self.unused)}."
+        if self.choices_note:
+            yield self.choices_note
         if self.grader:
             guess = " (guessed from the expected answers)" if self.grader_guessed else ""
             yield f"Replies are graded by {self.grader!r}{guess}."
@@ -163,6 +175,8 @@ def inspect_problems(
     grader: str | None = None,
     pattern: str | None = None,
     decimal: str | None = None,
+    wording: str | None = None,
+    answer_form: str | None = None,
 ) -> ProblemFile:
     """Inspect a problem file before you ask it. No model is called.
 
@@ -175,6 +189,8 @@ def inspect_problems(
         grader: the grader of your own file. [one that fits the expected answers]
         pattern: the pattern of the grader `regex`; its first group is the answer. [none]
         decimal: for the grader `number`: "," where 1,5 is a number. ["."]
+        wording: how a row is asked, such as "{question}\\n\\n{choices}". [the question, with its choices]
+        answer_form: of a file with choices: letter, index, position or text. [what fits the answers]
 
     Returns:
         A `ProblemFile`: columns, counts, ten problems as they would be asked, and the lines of a sweep file.
@@ -186,11 +202,18 @@ def inspect_problems(
     with problem_file(path) as (file, hub):
         source = {"path": remote_address(path) or str(path)}
         names = columns_in(file)
-        if not (columns or grader or pattern or decimal) and set(PROBLEM_SCHEMA.names) <= set(names):
+        chosen_by_hand = columns or grader or pattern or decimal or wording or answer_form
+        if not chosen_by_hand and set(PROBLEM_SCHEMA.names) <= set(names):
             inspected = _inspected(open_set(file), names, source, grader_guessed=False)
         else:
-            named = grader is not None or "grader" in (columns or {})
-            chosen, decimal = (grader, decimal) if named else _likely_grader(file, columns, decimal)
+            given, (columns, wording) = columns or {}, _with_choices(file, columns, grader, wording)
+            named = grader is not None or "grader" in columns
+            if named:
+                chosen = grader
+            elif "choices" in columns:
+                chosen = "choice"
+            else:
+                chosen, decimal = _likely_grader(file, columns, decimal)
             problems = open_set(
                 file,
                 suite="custom",
@@ -198,17 +221,53 @@ def inspect_problems(
                 grader=chosen,
                 pattern=pattern,
                 decimal=cast("Mark | None", decimal),  # which refuses any other
+                wording=wording,
+                answer_form=cast("AnswerForm | None", answer_form),  # likewise
             )
+            choices = problems.choices
             settings = {
                 "grader": chosen,
                 "columns": dict(problems.own_columns),
                 "pattern": pattern,
                 "decimal": decimal,
+                "wording": WORDING if choices and wording is None else wording,
+                "answer_form": choices.form if choices else None,
             }
             options = {name: value for name, value in settings.items() if value}
             entry = {**source, "suite": "custom", **options}
             inspected = _inspected(problems, names, entry, grader_guessed=not named)
+            if "choices" in columns and "choices" not in given:
+                inspected = replace(inspected, guessed=(*inspected.guessed, "choices"))
         return replace(inspected, file=source["path"] if hub is None else hub.pinned)
+
+
+def _with_choices(
+    file: Path, columns: Columns | None, grader: str | None, wording: str | None
+) -> tuple[Columns, str | None]:
+    """Return the columns with those of choices that the file seems to have, and its wording.
+
+    They are taken only if most answers are one of them. Where each question lists its choices itself, it is
+    asked as it stands.
+    """
+    columns = columns or {}
+    if "choices" in columns or grader not in (None, "choice"):
+        return columns, wording
+    mapped = mapping(columns, file)
+    if (names := likely_columns(columns_in(file), mapped.values())) is None:
+        return columns, wording
+    custom = Custom(
+        columns=mapped,
+        choices=ChoiceColumns(columns=[names] if isinstance(names, str) else names, form="letter"),
+        graders=RowGraders(default="choice"),
+    )
+    try:
+        forms = answer_forms(file, custom, rows=ROWS_AT_ONCE)
+    except ProblemSetError:  # a column is lacking, say: that is told where it is read
+        return columns, wording
+    if forms.likely is None:
+        return columns, wording
+    as_it_stands = "{question}" if forms.shown else None
+    return {**columns, "choices": names}, wording or as_it_stands
 
 
 def _likely_grader(file: Path, columns: Columns | None, decimal: str | None) -> tuple[str | None, str | None]:
@@ -230,6 +289,7 @@ def _inspected(
 ) -> ProblemFile:
     used = problems.own_columns
     read = {name for theirs in used.values() for name in ([theirs] if isinstance(theirs, str) else theirs)}
+    read.update(fields_in(str(entry.get("wording", ""))))
     met = Counter(grader_of(problem.extra) or "" for problem in problems.read()) if "grader" in used else {}
     return ProblemFile(
         file=str(problems.path),
@@ -242,9 +302,13 @@ def _inspected(
         graders=dict(met),
         grader_guessed=grader_guessed,
         decimal=cast("str | None", entry.get("decimal")),
+        wording=cast("str | None", entry.get("wording")),
+        answer_form=problems.choices.form if problems.choices else None,
+        choices_note=problems.choices.note if problems.choices else None,
         repeats=tuple(problems.repeats.notes) if problems.repeats else (),
-        sweep=yaml.safe_dump(
+        sweep=yaml.dump(
             {"problems": [dict(entry) if len(entry) > 1 else entry["path"]]},
+            Dumper=_Dumper,
             sort_keys=False,
             default_flow_style=None,
             width=1_000,
@@ -252,6 +316,17 @@ def _inspected(
         ),
         examples=tuple(map(_example, islice(problems.read(EXAMPLES), EXAMPLES))),
     )
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes a text of several lines on one: "{question}\\n{choices}"."""
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        """Return the node of a text."""
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style='"' if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
 
 
 def _example(problem: Problem) -> AskedProblem:

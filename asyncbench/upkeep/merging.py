@@ -233,7 +233,9 @@ def _unlike(problems: Iterable[tuple[Source, ProblemSource]]) -> tuple[ProblemSo
         digests = sorted(str(each["digest"]) for each in sets if each["name"] == _name(problem))
         name = problem.path if problem.path is not None and not digests else _name(problem)
         drawn = (problem.suite, problem.seed, dict(problem.parameters), dict(problem.columns))
-        content = repr((name, digests, *drawn, problem.grader, problem.pattern, problem.json_schema))
+        content = repr(
+            (name, digests, *drawn, problem.grader, problem.pattern, problem.json_schema, problem.wording)
+        )
         by_content.setdefault(content, problem)
     return tuple(by_content.values())
 

@@ -1,0 +1,212 @@
+"""Files in the forms that people have: told by `problems inspect`, asked and graded right by its lines."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+import asyncbench as ab
+from asyncbench.problems.opening import open_set
+from asyncbench.records import Reply
+from asyncbench.suites.custom import grade
+from tests.commands import asyncbench_here, succeeded
+
+ONE_LETTER = "Answer with one letter."
+CITY = {"question": "Capital of France?"}
+CITIES = ["Rome", "Paris", "Oslo", "Bern"]
+SKY = {"question": "Which is the sky?"}
+SKIES = ["blue", "red", "green", "grey"]
+ASKED = f"Capital of France?\n\nA. Rome\nB. Paris\nC. Oslo\nD. Bern\n\n{ONE_LETTER}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A file, and what is made of it."""
+
+    name: str  # of the file
+    rows: list[dict[str, Any]] | str  # a text: as it is
+    grader: str
+    asked: str  # for the first row
+    expected: tuple[str, ...]
+    right: str = ""  # a reply to the first row, beside its expected answer
+    wrong: str
+
+    def write(self, folder: Path) -> Path:
+        """Write it as its ending says, and return its path."""
+        path = folder / self.name
+        if isinstance(self.rows, str):
+            path.write_text(self.rows)
+        elif path.suffix == ".parquet":
+            pq.write_table(pa.Table.from_pylist(self.rows), path)
+        else:
+            path.write_text("\n".join(map(json.dumps, self.rows)))
+        return path
+
+
+def choice(form: str, rows: list[dict[str, Any]] | str, *, ending: str = "jsonl", asked: str = ASKED) -> Kind:
+    """Return a file of which the second choice is right, then the first."""
+    return Kind(
+        name=f"{form}.{ending}",
+        rows=rows,
+        grader="choice",
+        asked=asked,
+        expected=("B", "A"),
+        right="It is **B**, not A.",
+        wrong="A",
+    )
+
+
+def lettered(columns: list[str], answers: tuple[Any, Any], answer: str = "answer") -> list[dict[str, Any]]:
+    """Return two rows with a column for each choice."""
+    return [
+        {**asked, **dict(zip(columns, choices, strict=True)), answer: right}
+        for asked, choices, right in zip((CITY, SKY), (CITIES, SKIES), answers, strict=True)
+    ]
+
+
+def labelled(label: str, text: str) -> dict[str, str]:
+    """Return a choice as an object."""
+    return {"label": label, "text": text}
+
+
+MMLU = [CITY | {"choices": CITIES, "answer": 1}, SKY | {"choices": SKIES, "answer": 0}]
+ARC = [
+    CITY | {"choices": {"text": CITIES, "label": ["A", "B", "C", "D"]}, "answerKey": "B"},
+    SKY | {"choices": {"text": SKIES[:2], "label": ["1", "2"]}, "answerKey": "1"},
+]
+KINDS = [
+    choice("mmlu", MMLU, ending="parquet"),
+    choice("mmlu", MMLU),
+    choice("arc", ARC, ending="parquet"),
+    choice("arc", ARC),
+    choice("letters", lettered(list("ABCD"), ("B", "(a)"))),
+    choice("texts", lettered(["option_a", "option_b", "option_c", "option_d"], ("Paris", " BLUE"))),
+    choice("medmcqa", lettered(["opa", "opb", "opc", "opd"], (1, 0), "cop")),
+    choice("counted from one", lettered(["option1", "option2", "option3", "option4"], ("2", "1"))),
+    choice(
+        "from one",
+        [
+            CITY | {"options": CITIES, "answer": 2},
+            SKY | {"options": SKIES, "answer": 1},
+            SKY | {"options": SKIES[::-1], "answer": 4},
+        ],
+    ),
+    choice(
+        "hellaswag",
+        [
+            {"ctx": "Capital of France?", "endings": CITIES, "label": "1"},
+            {"ctx": "Which is the sky?", "endings": SKIES, "label": "0"},
+        ],
+    ),
+    choice(
+        "medqa",
+        [
+            CITY | {"options": dict(zip("ABCD", CITIES, strict=True)), "answer": "Paris"},
+            SKY | {"options": dict(zip("ABCD", SKIES, strict=True)), "answer": "blue"},
+        ],
+        ending="parquet",
+    ),
+    choice(
+        "commonsenseqa",
+        [
+            CITY | {"choices": [labelled("A", "Rome"), labelled("B", "Paris")], "answerKey": "B"},
+            SKY | {"choices": [labelled("A", "blue"), labelled("B", "red")], "answerKey": "A"},
+        ],
+        asked=f"Capital of France?\n\nA. Rome\nB. Paris\n\n{ONE_LETTER}",
+    ),
+    choice(
+        "aqua",
+        [
+            CITY | {"options": ["A)Rome", "B)Paris", "C)Oslo", "D)Bern"], "correct": "B"},
+            SKY | {"options": ["A)blue", "B)red"], "correct": "A"},
+        ],
+    ),
+    choice(
+        "inspect",
+        "input,choices,target,id\n"
+        'Capital of France?,"[""Rome"",""Paris"",""Oslo"",""Bern""]",B,1\n'
+        'Which is the sky?,"[""blue"",""red""]",A,2\n',
+        ending="csv",
+    ),
+    choice(
+        "pandas",
+        "question,choices,answer\n"
+        "Capital of France?,\"['Rome', 'Paris', 'Oslo', 'Bern']\",1\n"
+        "Which is the sky?,\"['blue', 'red']\",0\n",
+        ending="csv",
+    ),
+    choice(
+        "columns",
+        "question,A,B,C,D,answer\nCapital of France?,Rome,Paris,Oslo,Bern,B\n"
+        "Which is the sky?,blue,red,green,,A\n",
+        ending="csv",
+    ),
+    choice(
+        "listed already",
+        [
+            {"prompt": "Paris is in (A) Asia (B) Europe?", "choices": ["Asia", "Europe"], "answer": 1},
+            {"prompt": "Rome is in (A) Europe (B) Asia?", "choices": ["Europe", "Asia"], "answer": 0},
+        ],
+        asked="Paris is in (A) Asia (B) Europe?",
+    ),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_form_is_told_and_its_lines_ask_and_grade_it(kind, tmp_path):
+    path = kind.write(tmp_path)
+    found = ab.inspect_problems(path)
+    (entry,) = yaml.safe_load(found.sweep)["problems"]
+    first, *others = open_set(**entry).read()
+
+    assert found.grader == kind.grader
+    assert {shown.outcome for shown in found.examples} == {"correct"}
+    assert first.question == found.examples[0].messages[-1]["content"] == kind.asked
+    assert tuple(problem.expected for problem in (first, *others))[: len(kind.expected)] == kind.expected
+    for reply, right in (
+        (kind.expected[0], True),
+        (kind.right or kind.expected[0], True),
+        (kind.wrong, False),
+    ):
+        (verdict,) = grade(first, Reply(text=reply))
+        assert verdict.exact_match is right, reply
+
+
+def test_the_lines_of_a_file_with_choices_run(tmp_path):
+    path = KINDS[0].write(tmp_path)
+    shown = succeeded(asyncbench_here("problems", "inspect", path)).stdout
+    sweep = tmp_path / "mmlu.yaml"
+    lines = shown.partition("For your sweep file:")[2]
+    sweep.write_text(f"name: mmlu\nmodels: [simulated/oracle]\nout: {tmp_path / 'out'}\n{lines}")
+
+    assert "Choices are read from 'choices' (guessed from its name) and asked as A, B, C." in shown
+    assert "An answer is a number from 0." in shown
+    succeeded(asyncbench_here("run", sweep))
+    assert sorted(
+        (row["answer"], row["outcome"]) for row in ab.read_trials(tmp_path / "out").to_pylist()
+    ) == [
+        ("A", "correct"),
+        ("B", "correct"),
+    ]
+
+
+def test_the_flags_of_a_run_name_columns_of_choices_as_inspect_does(tmp_path):
+    path = KINDS[-2].write(tmp_path)
+    flags = (
+        "--suite",
+        "custom",
+        "--grader",
+        "choice",
+        "--columns",
+        "choices=A+B+C+D",
+        "--out",
+        tmp_path / "out",
+    )
+    succeeded(asyncbench_here("run", "--model", "simulated/oracle", "--problems", path, *flags))
+
+    assert {trial["outcome"] for trial in ab.read_trials(tmp_path / "out").to_pylist()} == {"correct"}
