@@ -3,6 +3,8 @@
     expected: ["Paris", "Paname"]      a list column of Parquet, a list of JSON: each item is right
     columns: {expected: [answer, alias]}       several columns: each is right, an empty one says nothing
     columns: {expected: [answers]}             one column whose texts are JSON lists, for any grader
+    expected: true                             so is "yes", as people say it (BoolQ)
+    expected: {"value": "Paris", "aliases": ["Paname"]}         TriviaQA; {"text": ["Paris"]} as in SQuAD
 
 A text such as `["Paris", "Paname"]` in a CSV is a list for the graders that read no list themselves. For
 `exact`, `regex` and functions of one's own it is the text that it is, unless `columns` says as above. For
@@ -19,6 +21,8 @@ from asyncbench.problems.text_files import NumberAsWritten, text_value
 OPENED: Final = frozenset(
     {"number", "choice", "text", "contains", "math"}
 )  # graders for which a text is a list
+_SAID: Final = {True: ["true", "yes"], False: ["false", "no"]}
+_NAMED: Final = ("value", "text")  # the answer in an object
 _KINDS: Final = {bool: "true or false", type(None): "null", dict: "an object", list: "a list"}
 
 
@@ -45,6 +49,11 @@ def accepted_in(
             continue
         if len(columns) > 1 and value in (None, ""):
             continue
+        if isinstance(value, bool):
+            value = _SAID[value]
+        if isinstance(value, dict) and (name := next(filter(value.__contains__, _NAMED), None)):
+            texts = value[name] if isinstance(value[name], list) else [value[name]]
+            value = [text for text in [*texts, *(value.get("aliases") or [])] if text]
         if isinstance(value, str) and (listed or grader in OPENED) and grader != "json":
             value = _list_in(value, numbers=listed) or value
         for item in value if isinstance(value, list) else [value]:

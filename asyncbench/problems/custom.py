@@ -45,7 +45,16 @@ KNOWN_NAMES: Mapping[str, Sequence[str]] = {  # what others call such columns, t
         *("goal", "ctx", "sentence"),
     ),
     "expected": (
-        *("expected", "answer", "final_answer", "final", "target", "correct_answer", "expected_answer"),
+        *(
+            "expected",
+            "answer",
+            "answers",
+            "final_answer",
+            "final",
+            "target",
+            "correct_answer",
+            "expected_answer",
+        ),
         *("expected_output", "output", "label", "result", "solution", "reference"),
         *("answerkey", "correct", "correct_option", "answer_idx", "answer_index", "gold", "cop"),
     ),
@@ -352,8 +361,8 @@ def _parquet_rows(path: Path, custom: Custom, rows: int) -> Iterator[tuple[str, 
             if index < 0:
                 raise _lacking_error(column, name, file.schema.names, place=path)
             kind = file.schema.field(index).type
-            if name == CHOICES and pa.types.is_nested(kind):
-                continue  # what is in it is looked at row by row
+            if _is_read_by_row(name, kind):
+                continue
             if name == "expected" and isinstance(kind, pa.ListType | pa.LargeListType):
                 kind = kind.value_type
             whole = pa.types.is_integer(kind)
@@ -395,16 +404,25 @@ def _lacking_error(column: str, name: str, names: Sequence[str], *, place: Path 
     )
 
 
+def _is_read_by_row(name: str, kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds more than text, which is looked at row by row."""
+    if name == CHOICES:
+        return pa.types.is_nested(kind)
+    return name == "expected" and (pa.types.is_boolean(kind) or pa.types.is_struct(kind))
+
+
 def _converted(column: Column, name: str, *, place: str, nulls: bool) -> Column:
     """Return a column as text, or as lists of texts; `nulls`: one of several with answers may hold NULL."""
     if name == "length":
         return converted(column, pa.int32(), place=place)
-    if name == CHOICES:
-        return column if pa.types.is_nested(column.type) else _texts(column, place=place)
+    if name == CHOICES and not _is_read_by_row(name, column.type):
+        return _texts(column, place=place)
     if name == "grader":
         column = pa.array([text or "" for text in converted(column, pa.string(), place=place).to_pylist()])
-    if column.null_count and not (nulls and name == "expected"):
+    if column.null_count and name != CHOICES and not (nulls and name == "expected"):
         raise ProblemSetError(f"{place} is NULL in some rows. Fill it in, or remove those rows.")
+    if _is_read_by_row(name, column.type):
+        return column
     if isinstance(column, pa.ListArray | pa.LargeListArray):
         lists: list[list[Any] | None] = cast("Column", column).to_pylist()
         items = pa.array([item for items in lists for item in items or ()], column.type.value_type)

@@ -279,6 +279,8 @@ def _likely_grader(file: Path, columns: Columns | None, decimal: str | None) -> 
     likely = likely_grader(answer for accepted in answers for answer in accepted)
     if likely != "exact":
         return likely, None
+    if all("\\boxed" in answer for accepted in answers for answer in accepted):
+        return "math", None
     if all(is_number(answer, ",") for accepted in answers for answer in accepted):
         return "number", ","
     return "text" if any(len(accepted) > 1 for accepted in answers) else "exact", None

@@ -143,10 +143,10 @@ COLUMNS: dict[str, list[Any]] = {"q": ["1+1", "2+2"], "a": ["2", "4"]}
             id="floats are expected",
         ),
         pytest.param(
-            COLUMNS | {"a": [True, False]},
+            COLUMNS | {"q": [True, False]},
             EXPECTED,
-            "column 'a' has type bool, not text",
-            id="booleans are expected",
+            "column 'q' has type bool, not text",
+            id="booleans are asked",
         ),
         pytest.param(
             COLUMNS | {"q": [["1"], ["2"]]},

@@ -154,6 +154,70 @@ KINDS = [
         ],
         asked="Paris is in (A) Asia (B) Europe?",
     ),
+    *(
+        Kind(
+            name=f"boolq.{ending}",
+            rows=[{"question": "is rain wet", "answer": True}, {"question": "is fire wet", "answer": False}],
+            grader="text",
+            asked="is rain wet",
+            expected=("true", "false"),
+            right="Yes.",
+            wrong="No",
+        )
+        for ending in ("jsonl", "parquet")
+    ),
+    *(
+        Kind(
+            name=f"triviaqa.{ending}",
+            rows=[
+                CITY | {"answer": {"value": "Paris", "aliases": ["Paname", "City of Light"], "type": "Wiki"}},
+                {
+                    "question": "Who wrote Ulysses?",
+                    "answer": {"value": "Joyce", "aliases": [], "type": "Wiki"},
+                },
+            ],
+            grader="text",
+            asked="Capital of France?",
+            expected=("Paris", "Joyce"),
+            right="paname",
+            wrong="Rome",
+        )
+        for ending in ("jsonl", "parquet")
+    ),
+    Kind(
+        name="squad.parquet",
+        rows=[CITY | {"answers": {"text": ["Paris", "Paris, France"], "answer_start": [3, 3]}}],
+        grader="text",
+        asked="Capital of France?",
+        expected=("Paris",),
+        right="Paris, France",
+        wrong="France",
+    ),
+    Kind(
+        name="gsm8k.jsonl",
+        rows=[{"question": "6 x 7?", "answer": "6 x 7 = <<6*7=42>>42\n#### 42"}],
+        grader="number",
+        asked="6 x 7?",
+        expected=("6 x 7 = <<6*7=42>>42\n#### 42",),
+        right="The answer is 42.",
+        wrong="6 x 7 = 41",
+    ),
+    Kind(
+        name="math.jsonl",
+        rows=[
+            {
+                "problem": "Half of x?",
+                "level": "Level 1",
+                "solution": "It is $x/2$, so $\\boxed{\\frac{x}{2}}$.",
+            },
+            {"problem": "1 + 1?", "level": "Level 1", "solution": "We get $\\boxed{2}$."},
+        ],
+        grader="math",
+        asked="Half of x?",
+        expected=("It is $x/2$, so $\\boxed{\\frac{x}{2}}$.", "We get $\\boxed{2}$."),
+        right="$\\boxed{x/2}$",
+        wrong="$\\boxed{x}$",
+    ),
 ]
 
 
@@ -196,7 +260,7 @@ def test_the_lines_of_a_file_with_choices_run(tmp_path):
 
 
 def test_the_flags_of_a_run_name_columns_of_choices_as_inspect_does(tmp_path):
-    path = KINDS[-2].write(tmp_path)
+    path = next(kind for kind in KINDS if kind.name == "columns.csv").write(tmp_path)
     flags = (
         "--suite",
         "custom",
