@@ -1,10 +1,13 @@
 """A problem file as asyncbench reads it: its columns, its grader, and a few problems."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -16,7 +19,7 @@ import yaml
 from asyncbench.errors import ProblemSetError
 from asyncbench.problems.accepted import is_list_of_texts
 from asyncbench.problems.choices import WORDING, AnswerForm, ChoiceColumns, likely_columns
-from asyncbench.problems.custom import Columns, Custom, answer_forms, columns_in, mapping
+from asyncbench.problems.custom import Columns, Custom, answer_forms, columns_in, first_row, mapping
 from asyncbench.problems.hub import problem_file, remote_address
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
@@ -34,6 +37,7 @@ from asyncbench.tables.screen import safe_notes
 EXAMPLES = 10  # problems that are shown
 READINGS: Final = 3  # expected answers that are shown in one line, as the grader reads them
 LONGEST = 1_500  # characters of a question on a screen
+TEXTS_ABOVE: Final = ("passage", "context", "article")  # columns with a text that questions are about
 EXAMPLE_HEAD = ("problem", "task", "question", "expected", "read as")
 
 
@@ -88,6 +92,8 @@ class ProblemFile(Report):
         yield from (f"! {note}" for note in self.repeats)
         if self.unused:
             yield f"Other columns are not used: {', '.join(self.unused)}."
+        if self.wording:
+            yield f"Asked as {json.dumps(self.wording)}."
         if self.choices_note:
             yield self.choices_note
         if self.grader:
@@ -214,16 +220,21 @@ def inspect_problems(
                 chosen = "choice"
             else:
                 chosen, decimal = _likely_grader(file, columns, decimal)
-            problems = open_set(
+            opened = partial(
+                open_set,
                 file,
                 suite="custom",
                 columns=columns,
                 grader=chosen,
                 pattern=pattern,
                 decimal=cast("Mark | None", decimal),  # which refuses any other
-                wording=wording,
                 answer_form=cast("AnswerForm | None", answer_form),  # likewise
             )
+            problems = opened(wording=wording)
+            if wording is None and (text := _text_above(problems, names)) is not None:
+                words = f"{{{text}}}\n\n{WORDING if problems.choices else '{question}'}"
+                with suppress(ProblemSetError):  # it may be missing in some rows: then they need it not
+                    problems, wording = opened(wording=words), words
             choices = problems.choices
             settings = {
                 "grader": chosen,
@@ -268,6 +279,15 @@ def _with_choices(
         return columns, wording
     as_it_stands = "{question}" if forms.shown else None
     return {**columns, "choices": names}, wording or as_it_stands
+
+
+def _text_above(problems: ProblemSet, names: list[str]) -> str | None:
+    """Return the column of a text that the questions are about, by its usual name; None: there is none."""
+    used = problems.own_columns.values()
+    name = next((name for name in names if name.lower() in TEXTS_ABOVE and name not in used), None)
+    row = {} if name is None else first_row(problems.path)
+    question = next(problems.read(1)).question
+    return name if name is not None and row[name].strip() and row[name].strip() not in question else None
 
 
 def _likely_grader(file: Path, columns: Columns | None, decimal: str | None) -> tuple[str | None, str | None]:

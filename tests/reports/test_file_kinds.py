@@ -157,9 +157,12 @@ KINDS = [
     *(
         Kind(
             name=f"boolq.{ending}",
-            rows=[{"question": "is rain wet", "answer": True}, {"question": "is fire wet", "answer": False}],
+            rows=[
+                {"question": "is rain wet", "answer": True, "passage": "Rain is water."},
+                {"question": "is fire wet", "answer": False, "passage": "Fire is hot."},
+            ],
             grader="text",
-            asked="is rain wet",
+            asked="Rain is water.\n\nis rain wet",
             expected=("true", "false"),
             right="Yes.",
             wrong="No",
@@ -239,6 +242,17 @@ def test_a_form_is_told_and_its_lines_ask_and_grade_it(kind, tmp_path):
     ):
         (verdict,) = grade(first, Reply(text=reply))
         assert verdict.exact_match is right, reply
+
+
+@pytest.mark.parametrize("text", [None, {"title": ["Paris"]}, "", "Capital of France?"])
+def test_a_context_that_is_no_text_or_is_asked_already_is_left_out(text, tmp_path):
+    rows = [CITY | {"answer": "Paris", "context": text}]
+    found = ab.inspect_problems(
+        Kind(name="own.jsonl", rows=rows, grader="", asked="", expected=(), wrong="").write(tmp_path)
+    )
+
+    assert found.wording is None
+    assert found.unused == ("context",)
 
 
 def test_the_lines_of_a_file_with_choices_run(tmp_path):
