@@ -16,6 +16,8 @@ from asyncbench.run.summary import Exit
 from asyncbench.stats.proportions import mean_interval, wilson
 from asyncbench.suites.own_graders import judged_by_function
 from asyncbench.suites.plugins import OwnFunction
+from asyncbench.tables.headings import SCORED_ONLY
+from tests.commands import asyncbench_here
 from tests.suites.made import problem
 
 
@@ -80,9 +82,9 @@ def broken(reply, problem):
 """
 
 
-def run(folder, grader: str):
+def run(folder, grader: str, source: str = GRADER):
     (folder / "own.csv").write_text("question,expected\n1 + 1?,2\n2 + 2?,4\n")
-    (folder / "mine.py").write_text(GRADER)
+    (folder / "mine.py").write_text(source)
     (folder / "own.yaml").write_text(
         f"name: own\nproblems: [{{path: own.csv, suite: custom, grader: 'mine:{grader}'}}]\n"
         f"models: [simulated/oracle]\nout: {folder / 'out'}\n"
@@ -107,14 +109,37 @@ def test_scores_go_from_the_run_to_the_grades_and_the_report(tmp_path):
     assert ab.sql(tmp_path / "out", "SELECT sum(score) FROM grades").to_pylist() == [{"sum(score)": 1.75}]
 
 
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
 def test_half_a_score_is_no_accuracy_and_says_so(tmp_path):
-    assert "Accuracy 0 %. Mean score 0.500." in run(tmp_path, "half").as_text()
+    told = run(tmp_path, "half").as_text()
+    assert "Accuracy 0 %. Mean score 0.500." in told
+    assert SCORED_ONLY in words(told)
+    for style in (None, "standings"):
+        assert SCORED_ONLY in words(ab.report(tmp_path / "out", style=style).as_text())
 
 
-def test_a_run_with_replies_that_are_not_graded_is_not_complete(tmp_path):
-    summary = run(tmp_path, "broken")
-    assert summary.exit is Exit.UNFINISHED
-    assert "2 replies not graded" in summary.as_text()
+def test_a_folder_is_not_complete_until_its_replies_are_graded(tmp_path):
+    for summary in (run(tmp_path, "broken"), run(tmp_path, "broken")):  # also when nothing is left to ask
+        assert (summary.exit, summary.models["simulated/oracle"].grader_errors) == (Exit.UNFINISHED, 2)
+        assert "2 replies not graded" in summary.as_text()
+    for style in (None, "standings"):
+        told = words(ab.report(tmp_path / "out", style=style).as_text())
+        assert "2 trials without a grade (counted as not right): mine:broken failed" in told
+
+    again = asyncbench_here("regrade", tmp_path / "out", "--write")
+    assert again.returncode == Exit.UNFINISHED
+    assert "the grader failed on the reply (TypeError: mine:broken returned 'score': 2.0" in words(
+        again.stdout
+    )
+    corrected = GRADER.replace("return 2.0", "return True")
+    (tmp_path / "mine.py").write_text(corrected)
+    assert asyncbench_here("regrade", tmp_path / "out", "--write").returncode == 0
+    summary = run(tmp_path, "broken", corrected)
+    assert (summary.exit, summary.models["simulated/oracle"].grader_errors) == (Exit.COMPLETE, 0)
+    assert "without a grade" not in ab.report(tmp_path / "out").as_text()
 
 
 def test_without_scores_no_table_has_their_column(tmp_path):

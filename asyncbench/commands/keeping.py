@@ -249,6 +249,7 @@ def regrade(
 
         report = regrade_report(folder, write=write, grader=grader)
     show(report, as_json=as_json, markdown=markdown)
+    raise typer.Exit(3 if report.regraded.ungraded else 0)
 
 
 def merge(

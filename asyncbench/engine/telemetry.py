@@ -155,7 +155,7 @@ class Counters:
     lost: int = 0  # those of them without a reply: billed or not, whatever the price
     scored: int = 0  # replies to which a grader of somebody's own gave a score
     score: float = 0.0  # the sum of these
-    grader_errors: int = 0  # replies that a grader stumbled over: kept, and counted as no answer
+    grader_errors: int = 0  # replies, of earlier runs too, that a grader stumbled over: kept, but no answer
     faults: int = 0  # replies that asyncbench stumbled over: each a bad reply of its call
     suspended: str | None = None  # why this model was given up before its work was done
     paused: bool = False  # a person wants nothing sent for now

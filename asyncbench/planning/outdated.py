@@ -1,7 +1,7 @@
 """Grades that are out of date: of trials whose problem has another answer now, or another grader."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,12 +12,13 @@ from asyncbench.planning.belonging import current_copies
 from asyncbench.problems.copies import ProblemTable, copy_files
 from asyncbench.problems.problem_set import contract_batches
 from asyncbench.problems.schema import ROWS_AT_ONCE
-from asyncbench.records import NO_VERSION
+from asyncbench.records import GRADER_ERROR, NO_VERSION
 from asyncbench.store.bucket.fetching import display_name
 from asyncbench.store.catalog import read_grades, read_trials
 from asyncbench.suites import custom
 from asyncbench.suites.plugins import is_in_file
 from asyncbench.suites.table import SUITES, grader_versions
+from asyncbench.tables.numbers import number_of
 
 
 def corrected(folder: Path, used: Sequence[Path]) -> int:
@@ -43,11 +44,26 @@ def corrected(folder: Path, used: Sequence[Path]) -> int:
     return len(_others(graded, now))
 
 
+def ungraded(folder: Path, *, again: Container[str] = ()) -> Counter[tuple[str, str]]:
+    """Return how many finished trials a grader stumbled over, by alias and grader.
+
+    Args:
+        folder: a results folder.
+        again: trials that are asked again, and graded then: they do not count.
+
+    Raises:
+        StoreError: a part cannot be read.
+    """
+    marked = pc.field("headline") & (pc.field("reason") == GRADER_ERROR)
+    rows = read_grades(folder, ["trial_id", "model", "grader"], marked).to_pylist()
+    return Counter((row["model"], row["grader"]) for row in rows if row["trial_id"] not in again)
+
+
 StoredGrader = tuple[str, str, int]  # suite, name and version
 
 
 def outgraded_notes(folder: Path, stored: Collection[StoredGrader] | None = None) -> list[str]:
-    """Return what to say of trials that another grader graded than the sweep names, or another version.
+    """Return what to say of trials without a grade, or with that of another grader or version than today's.
 
     Args:
         folder: a results folder, on this machine.
@@ -68,10 +84,20 @@ def outgraded_notes(folder: Path, stored: Collection[StoredGrader] | None = None
         else:
             counts += _suite_grader_counts(folder, suite, graders)
     again = f"asyncbench regrade {quoted(display_name(folder))} --write"
-    return [
+    notes = [
         f"{trials:,} trials were graded by {grader}. Grade them again: `{again}`"
         for grader, trials in sorted(counts.items())
     ]
+    if any(version == NO_VERSION for _, _, version in stored):
+        failed = Counter[str]()
+        for (_, grader), trials in ungraded(folder).items():
+            failed[grader] += trials
+        notes += [
+            f"{number_of(trials, 'trial')} without a grade (counted as not right): {grader} failed on the "
+            f"reply. Correct it, then grade again: `{again}`"
+            for grader, trials in sorted(failed.items())
+        ]
+    return notes
 
 
 def _suite_grader_counts(folder: Path, suite: str, stored: Collection[tuple[str, int]]) -> Counter[str]:

@@ -119,6 +119,8 @@ class Overview(FolderReport):
             f"Accuracy: {share} of all trials, {share_of_answers} of the {answers:,} answered ones."
         )
 
+        if not correct and any(line.score and line.score.value for line in self.suites):
+            yield headings.SCORED_ONLY
         yield from lost_notes(by_name)
         yield from batch_notes(self.batches, OTHER_LATENCY)
         if self.stopped:

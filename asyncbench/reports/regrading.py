@@ -13,7 +13,7 @@ from asyncbench.suites.custom import ADDED_GRADERS
 from asyncbench.suites.plugins import is_in_file
 from asyncbench.suites.table import SUITES
 from asyncbench.tables.data import HIDDEN, INSIDE
-from asyncbench.tables.numbers import count
+from asyncbench.tables.numbers import count, number_of
 from asyncbench.tables.report import Columns, Report, Sheet
 from asyncbench.upkeep.regrading import ChangedTrial, Grader, Move, Regraded, regrade_folder
 
@@ -40,6 +40,12 @@ class RegradeReport(Report):
             yield (
                 f"{kept.trials:,} trials of {kept.suite} (problem set {kept.problem_set!r}) keep their "
                 "grades: problems/ lacks their problems, or the suite is unknown."
+            )
+        if regraded.ungraded:
+            met = f" ({regraded.fault})" if regraded.fault else ""
+            yield (
+                f"{number_of(regraded.ungraded, 'trial')} without a grade: the grader failed on the reply"
+                f"{met}. Correct it, then regrade again."
             )
         outdated = any(
             grader.changed or grader.version_before != grader.version for grader in regraded.graders

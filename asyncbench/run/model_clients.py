@@ -59,6 +59,7 @@ def client_of(
         planned=run.questions.planned(model),
         cost_before_usd=before.usd,
         unpriced_before=before.unknown_calls,
+        grader_errors=run.earlier.ungraded[model.alias],
     )
     needed, earlier = None, run.earlier.before
     if run.sweep.stop_when is not None and earlier is not None:

@@ -24,6 +24,7 @@ from asyncbench.lanes.batches.spending import ask_abandoned, hold_again, left_op
 from asyncbench.lanes.load.measuring import refuse_beyond_limits
 from asyncbench.planning.belonging import set_superseded_apart
 from asyncbench.planning.budget_bounds import open_ledger
+from asyncbench.planning.outdated import ungraded
 from asyncbench.planning.preflight import check_sets, sets_in_folder
 from asyncbench.planning.reuse import Answers, Room, take_over
 from asyncbench.planning.skipping import Before
@@ -90,6 +91,10 @@ async def prepare(opened: OpenRun) -> Run:
         )
         screen.say(f"took over {count:,} answers from {answers.folder}")
     earlier = await asyncio.to_thread(look_up_trials, run)
+    if options.load is None and store.finished:
+        counts = await asyncio.to_thread(ungraded, store.folder, again=store.again)
+        for (alias, _), trials in counts.items():
+            earlier.ungraded[alias] += trials
     run = replace(run, switches=switches, earlier=earlier)
     if not run.is_complete:
         await asyncio.to_thread(lambda: store.histories)  # so that no call waits for them to be read

@@ -5,6 +5,7 @@ A `Run` is all of them together; nothing of it is replaced while it goes on.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -139,6 +140,7 @@ class EarlierTrials:
 
     closed: Mapping[str, Closed] = field(default_factory=dict)  # by alias; empty: each trial is looked up
     before: Before | None = None  # results of earlier runs; None: no rule stops a cell
+    ungraded: Counter[str] = field(default_factory=Counter)  # by alias: a grader stumbled over their replies
     needed: dict[str, Needed] = field(default_factory=dict)  # by alias, for the models that have a client
 
     def forget(self) -> None:

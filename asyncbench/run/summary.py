@@ -18,6 +18,7 @@ from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
 from asyncbench.records import Outcome, StepResult
 from asyncbench.run.costs import cap_text, cost_in_all, cost_text, costs_text, phrases
 from asyncbench.run.refusals import FAULTS
+from asyncbench.tables.headings import SCORED_ONLY
 from asyncbench.tables.numbers import count, dollars, duration, known_cost, percent, whole_percent
 from asyncbench.tables.report import SIMULATED, Columns, Sheet, html_of
 from asyncbench.tables.screen import safe_notes
@@ -234,9 +235,12 @@ class Summary:
             lines += [
                 f"{alias}: {note}: {_replies(number)}" for note, number in sorted(counters.notes.items())
             ]
-        if any(counters.faults or counters.grader_errors for counters in self.models.values()):
+        total = Counters.summed(list(self.models.values()))
+        if total.score and not total.outcomes[Outcome.CORRECT]:
+            lines.append(SCORED_ONLY)
+        if total.faults or total.grader_errors:
             lines.append(f"the first fault of each kind with its traceback: {self.out / FAULTS}")
-        if any(counters.grader_errors for counters in self.models.values()):
+        if total.grader_errors:
             again = f"asyncbench regrade {quoted(self.out)} --write"
             lines.append(f"once the grader is corrected, grade these replies: {again}")
         return lines
@@ -444,7 +448,7 @@ def _besides(counters: Counters) -> str:
             f"{counters.skipped:,} skipped by stop_when": counters.skipped,
             f"{counters.failed:,} failed": counters.failed,
             f"{counters.faults:,} calls failed by a bug of asyncbench": counters.faults,
-            f"{counters.grader_errors:,} replies kept but not graded, since their grader failed": (
+            f"{_replies(counters.grader_errors)} kept but not graded, since their grader failed": (
                 counters.grader_errors
             ),
             "this computer was the bottleneck at times": counters.client_bound,

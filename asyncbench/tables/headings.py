@@ -11,6 +11,10 @@ RIGHT_90: Final = "90 % right up to"
 RIGHT_50: Final = "50 % right up to"
 PER_CORRECT: Final = "cost per correct answer"
 MEAN_SCORE: Final = "mean score (95 % CI)"
+SCORED_ONLY: Final = (
+    "No reply is correct, but scores are above 0: read the mean score. A score alone is correct only at 1. A "
+    "grader may return `correct` beside it."
+)
 FORMAT: Final = "follows format"
 COST_KNOWN: Final = "cost known"
 MEDIAN_TTFT, P95_TTFT = "median TTFT", "p95 TTFT"

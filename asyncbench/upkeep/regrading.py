@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import StoreError
 from asyncbench.files import local
+from asyncbench.records import GRADER_ERROR
 from asyncbench.store.bucket.fetching import display_name, local_folder
 from asyncbench.store.folder import Store
 from asyncbench.store.generation import Generation
@@ -97,6 +98,8 @@ class RegradeTally:
         self.trials = 0
         self.corrected = 0  # trials whose problem has another answer now
         self.kept = Counter[Key]()  # trials that could not be graded: suite, problem set
+        self.ungraded = 0  # trials whose reply a grader stumbled over
+        self.fault: str | None = None  # the first of these times
         self._moves = Counter[Key]()
         self._graders = Counter[Key]()  # `_GRADER`, and whether it changed
         self._examples: defaultdict[Key, dict[str, list[ChangedTrial]]] = defaultdict(dict)
@@ -107,6 +110,8 @@ class RegradeTally:
         corrected = pc.sum(_differ(before["expected"], made.trials["expected"]), min_count=0)
         self.corrected += int(corrected.as_py())
         self.kept += _counted(before.filter(made.kept), ("suite", "problem_set"))
+        self.ungraded += len(made.grades.filter(pc.field("reason") == GRADER_ERROR))
+        self.fault = self.fault or made.fault
         now_keys, earlier_keys = (joined(table, "trial_id", "grader") for table in (made.grades, earlier))
         compared = _compared(made.grades, earlier.take(pc.index_in(now_keys, value_set=earlier_keys)), before)
         self._moves += _counted(compared, _MOVE)
@@ -218,6 +223,8 @@ class Regraded:
     trials: int
     corrected: int  # trials whose problem has another answer now
     kept: tuple[KeptGrades, ...]
+    ungraded: int  # trials whose reply a grader stumbled over
+    fault: str | None  # what the first of them met; None: there is none
     moves: tuple[Move, ...]  # those of every grader
     graders: tuple[Grader, ...]
     examples: tuple[ChangedTrial, ...]
@@ -262,6 +269,8 @@ def regrade_folder(folder: PathLike[str] | str, *, write: bool = False) -> Regra
             for (suite, name), trials in sorted(tally.kept.items())
         ),
         moves=tuple(tally.moves()),
+        ungraded=tally.ungraded,
+        fault=tally.fault,
         graders=tuple(tally.graders()),
         examples=tuple(tally.examples()),
     )

@@ -28,6 +28,7 @@ from asyncbench.suites.requests import digits_stored
 from asyncbench.suites.table import SUITES, graded
 from asyncbench.suites.thinking import reasoning_of
 
+LONGEST_FAULT = 200  # characters of a fault that are told
 MOST_READY = 65_536  # problems as records, which take ten times the memory of the columns they are made of
 Column: TypeAlias = "pa.ChunkedArray[Any]"  # of any type: what its values are is known at run time alone
 
@@ -155,6 +156,7 @@ class Regrade:
     grades: pa.Table
     kept: "pa.ChunkedArray[pa.BooleanScalar]"  # trials that could not be graded: they are as they were
     changed: bool  # whether any row of either is another than before
+    fault: str | None  # the first at which a grader stumbled; None: there is none
 
 
 def regraded(trials: pa.Table, problems: Sequence[Problem | None], earlier: pa.Table) -> Regrade:
@@ -167,11 +169,17 @@ def regraded(trials: pa.Table, problems: Sequence[Problem | None], earlier: pa.T
     """
     stored = zip(*(trials[name].to_pylist() for name in REPLY[1:]), strict=True)
     replies = [_stored_reply(*values) for values in stored]
+    faults = list[str]()
+
+    def tell_fault(error: Exception) -> None:
+        if not faults:
+            faults.append(" ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_FAULT])
+
     columns = (trials[name].to_pylist() for name in ("style", "condition_params"))
     grades = [
         ()
         if problem is None or problem.suite not in SUITES
-        else graded(problem, reply, Condition(style=style, digits=digits_stored(params)))
+        else graded(problem, reply, Condition(style=style, digits=digits_stored(params)), tell_fault)
         for problem, reply, style, params in zip(problems, replies, *columns, strict=True)
     ]
 
@@ -185,7 +193,7 @@ def regraded(trials: pa.Table, problems: Sequence[Problem | None], earlier: pa.T
         rows = rows.take(pc.sort_indices(places))  # stable: a trial's grades keep their order
     anew = _trial_rows(trials, problems, replies, grades, kept)
     changed = not (anew.equals(trials) and rows.equals(earlier))
-    return Regrade(trials=anew, grades=rows, kept=kept, changed=changed)
+    return Regrade(trials=anew, grades=rows, kept=kept, changed=changed, fault=next(iter(faults), None))
 
 
 def _stored_reply(

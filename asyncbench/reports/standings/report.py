@@ -76,10 +76,13 @@ class Standings(FolderReport):
 
     def _remarks(self) -> Iterator[str]:
         yield from self.outgraded
+        lines = [line for ranking in self.rankings for line in ranking.lines]
+        if not any(line.share for line in lines) and any(line.score and line.score.value for line in lines):
+            yield headings.SCORED_ONLY
         yield from lost_notes(outcomes_of(self.rankings))
         yield from batch_notes(self.batches, OTHER_LATENCY)
         yield from self.rules
-        if any(line.at_k for ranking in self.rankings for line in ranking.lines):
+        if any(line.at_k for line in lines):
             yield REPEATED
 
     def _sheets(self) -> Iterator[Sheet]:
