@@ -2,9 +2,10 @@
 
 import resource
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 
 from asyncbench.config.entry import suggestion
@@ -21,6 +22,7 @@ from asyncbench.problems.making import copy_into
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.recorded import run_called, runs_said
+from asyncbench.problems.sorted_files import limit_note
 from asyncbench.providers.credentials import Credentials, credentials_of
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.environment import OF_LIBRARIES, check_certificates, proxy_of
@@ -183,9 +185,15 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
     return opened
 
 
-def cautions_on(sets: Iterable[ProblemSet]) -> Iterator[str]:
-    """Yield what to know of files before they are asked: guessed columns, repetitions, changed datasets."""
+def cautions_on(sets: Collection[ProblemSet], *, limit: int | None = None) -> Iterator[str]:
+    """Yield what to know of files before they are asked: guessed columns, repetitions, changed datasets.
+
+    Of a file that is sorted, also what a limit of problems leaves out; of several sets it takes a share each.
+    """
+    rows = sum(problems.rows for problems in sets)
     for problems in sets:
+        if limit is not None and (note := limit_note(problems, ceil(limit * problems.rows / rows))):
+            yield note
         if guessed := problems.guessed_columns:
             columns = ", ".join(f"{ours} is read from column {theirs!r}" for ours, theirs in guessed.items())
             yield f"{problems.place}: {columns}. To choose others, set `columns`."

@@ -154,7 +154,7 @@ def plan_of(
         cuts=tuple(cuts),
         assumptions=tuple(assumptions_of(rest, drawings, plans)),
         warnings=(
-            *cautions_on(problem_sets.values()),
+            *cautions_on(problem_sets.values(), limit=limit),
             *warnings,
             *warnings_of(plans, sweep.batch),
             *filter(None, [batch_price_warning(models)]),

@@ -16,4 +16,5 @@ PUBLIC = (
     "recorded",
     "row_graders",
     "schema",
+    "sorted_files",
 )

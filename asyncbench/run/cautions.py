@@ -32,7 +32,7 @@ def cautions(run: Run) -> Iterator[str]:
 
     in_batches = sum(len(leftover.out) for leftover in run.batches.left_open.values())
     yield from cautions_on_copy(run.sweep, in_batches)
-    yield from cautions_on(run.problems.values())
+    yield from cautions_on(run.problems.values(), limit=run.options.limit)
     if run.sweep.load is not None:
         yield from cautions_of_load(run.sweep.load, run.models, run.sweep.models)
 
