@@ -8,12 +8,12 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.files import OWNERS, local, make_folder, storing, write_durably
+from asyncbench.files import OWNERS, local, make_folder, quoted, storing, write_durably
 from asyncbench.store.lock import LOCK
 from asyncbench.store.parts import TEMPORARY
 from asyncbench.store.schema import SCHEMA_VERSION, SCHEMAS, check_version
@@ -34,6 +34,7 @@ Manifest = dict[str, Any]  # Any: JSON, which its readers know
 _WRITTEN: dict[Path, bytes] = {}  # by folder: what this process wrote there last
 _CHANGING = threading.RLock()  # a run describes itself while another of its threads makes parts
 
+MOST_NAMED: Final = 20  # results folders, in a message
 _REFUSALS = {  # by whether it is an import that is refused
     False: "holds imported results, and a sweep cannot add to them. Set `out:` to a new or empty folder.",
     True: "holds the results of a sweep, and nothing can be imported there. Name a new or empty folder.",
@@ -144,6 +145,13 @@ def read_manifest(folder: Path) -> Manifest:
             "file, else results/NAME."
         ) from None
     except FileNotFoundError:
+        if sweeps := _sweeps_below(folder):
+            names = ", ".join(str(sweep.relative_to(folder)) for sweep in sweeps[:MOST_NAMED])
+            more = f" and {len(sweeps) - MOST_NAMED:,} more" if len(sweeps) > MOST_NAMED else ""
+            raise ConfigError(
+                f"{folder} is not a results folder, but holds {len(sweeps):,}: {names}{more}. Name one of "
+                f"them, for example `asyncbench view {quoted(sweeps[0])}`; report and status take it, too."
+            ) from None
         raise ConfigError(
             f"{folder} is not a results folder: it has no {MANIFEST}. Name a folder that a run wrote. If "
             f"this is one, restore {path} from a backup."
@@ -162,6 +170,26 @@ def read_manifest(folder: Path) -> Manifest:
     if digest != _digest(manifest) and (digest or HOLDS in manifest):  # earlier versions wrote neither
         raise StoreError(f"{path} has changed since it was written. Restore it from a backup.")
     return manifest
+
+
+def _sweeps_below(folder: Path) -> list[Path]:
+    """Return the results folders in a folder that is none, or else one level deeper."""
+    if any((folder / name).exists() for name in (JOURNAL, *SCHEMAS)):
+        return []  # it was one: it lost its manifest, and holds those of its workers at most
+
+    def is_sweep(path: Path) -> bool:
+        try:
+            read_manifest(path)
+        except ConfigError:
+            return False  # another program's
+        except StoreError:
+            return True  # a damaged one
+        return True
+
+    for pattern in (f"*/{MANIFEST}", f"*/*/{MANIFEST}"):
+        if sweeps := [path.parent for path in sorted(folder.glob(pattern)) if is_sweep(path.parent)]:
+            return sweeps
+    return []
 
 
 def planned(manifest: Manifest) -> dict[tuple[str, str, str], dict[str, dict[str, int]]]:

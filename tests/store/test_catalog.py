@@ -108,6 +108,29 @@ def test_what_is_no_results_folder_is_refused_with_the_way_out(tmp_path, read):
             read(path)
 
 
+def test_a_folder_above_several_sweeps_names_them_with_a_command(tmp_path):
+    above = tmp_path / "a b"
+    for name in ("night", "day"):
+        Store.open(above / name, sweep=name).close()
+    (above / "app").mkdir()
+    (above / "app" / "manifest.json").write_text("{}")  # another program's
+    (above / "torn").mkdir()
+    (above / "torn" / "manifest.json").write_text("{")
+    said = r"is not a results folder, but holds 3: {}, {}, {}\. Name one .* `asyncbench view '.*a b/day'`"
+    with pytest.raises(ConfigError, match=said.format("day", "night", "torn")):
+        read_trials(above)
+    with pytest.raises(ConfigError, match=said.format("a b/day", "a b/night", "a b/torn")):
+        read_trials(tmp_path)
+
+
+def test_a_folder_that_lost_its_manifest_is_not_taken_for_one_above_those_of_its_workers(tmp_path):
+    for name in ("", "workers/w1"):
+        Store.open(tmp_path / name, sweep="night").close()
+    (tmp_path / "manifest.json").unlink()
+    with pytest.raises(ConfigError, match=r"restore .*manifest\.json from a backup"):
+        read_trials(tmp_path)
+
+
 def test_a_folder_may_be_named_by_text(tmp_path):
     Store.open(str(tmp_path), sweep="night").close()
     assert len(read_trials(str(tmp_path))) == 0
