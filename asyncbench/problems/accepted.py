@@ -12,12 +12,20 @@ A text such as `["Paris", "Paname"]` in a CSV is a list for the graders that rea
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from asyncbench.errors import ProblemSetError
 from asyncbench.problems.text_files import NumberAsWritten, text_value
 
+ASSERTED: Final = re.compile(r"__expected[0-9]*")  # the column of promptfoo's tables
+_ASSERTION: Final = re.compile(r"\s*((?:not-)?[a-z][a-z-]*)(?:\([^)]*\))?:\s*(.*)", re.DOTALL)
+_GRADERS: Final = {"equals": "exact", "contains": "contains", "icontains": "contains"}
+_REFUSED: Final = re.compile(
+    "not-.*|javascript|fn|eval|python|file|grade|llm-rubric|similar|is-.*|contains-.*|icontains-.*"
+    "|starts-with|regex|factuality|rouge-n|bleu|levenshtein|cost|latency|webhook|classifier|model-graded-.*"
+)
 OPENED: Final = frozenset(
     {"number", "choice", "text", "contains", "math"}
 )  # graders for which a text is a list
@@ -69,6 +77,22 @@ def accepted_in(
             f"{place}: no accepted answer in {names}. Write at least one, or remove its row."
         )
     return list(dict.fromkeys(answers))
+
+
+def asserted(text: str, *, place: str) -> tuple[str, str]:
+    """Return the grader of an assertion of promptfoo, "" for a bare text, and the text: `contains: Paris`.
+
+    Raises:
+        ProblemSetError: asyncbench has no such assertion.
+    """
+    if (match := _ASSERTION.fullmatch(text)) is None:
+        return "", text
+    if _REFUSED.fullmatch(match[1]):
+        raise ProblemSetError(
+            f"{place}: there is no assertion {match[1]!r} here, only {', '.join(_GRADERS)} and a bare text. "
+            "Write one of these, or remove the row."
+        )
+    return (_GRADERS[match[1]], match[2]) if match[1] in _GRADERS else ("", text)
 
 
 def is_list_of_texts(text: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, cast
 import pyarrow as pa
 
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.problems.accepted import accepted_in
+from asyncbench.problems.accepted import ASSERTED, accepted_in, asserted
 from asyncbench.problems.choices import FORMS, AnswerForms, ChoiceColumns, choices_in, listed
 from asyncbench.problems.files import lacking, opened_columns
 from asyncbench.problems.row_graders import RowGraders
@@ -56,7 +56,16 @@ KNOWN_NAMES: Mapping[str, Sequence[str]] = {  # what others call such columns, t
             "expected_answer",
         ),
         *("expected_output", "output", "label", "result", "solution", "reference"),
-        *("answerkey", "correct", "correct_option", "answer_idx", "answer_index", "gold", "cop"),
+        *(
+            "answerkey",
+            "correct",
+            "correct_option",
+            "answer_idx",
+            "answer_index",
+            "gold",
+            "cop",
+            "__expected",
+        ),
     ),
 }
 DEFAULTS: Mapping[str, Any] = {  # of a draft; what a row says wins
@@ -209,7 +218,11 @@ def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[st
                     "remove its row."
                 )
             named = f"{place}: column {custom.columns['grader']!r}" if "grader" in custom.columns else place
-            settings = custom.graders.of(row.pop("grader", ""), place=named)
+            name = row.pop("grader", "")
+            if ASSERTED.fullmatch(column := answers[0]) and isinstance(row["expected"][column], str):
+                assertion, text = asserted(row["expected"][column], place=f"{place}: column {column!r}")
+                name, row["expected"] = assertion or name, {**row["expected"], column: text}
+            settings = custom.graders.of(name, place=named)
             grader, decimal = settings["grader"], settings.get("decimal")
             accepted = _accepted(row, custom, grader, place)
             fields, held = {QUESTION: row[QUESTION], **row.pop("wording")}, row.pop(CHOICES)

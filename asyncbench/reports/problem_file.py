@@ -17,7 +17,7 @@ from typing import Final, cast
 import yaml
 
 from asyncbench.errors import ProblemSetError
-from asyncbench.problems.accepted import is_list_of_texts
+from asyncbench.problems.accepted import ASSERTED, is_list_of_texts
 from asyncbench.problems.choices import WORDING, AnswerForm, ChoiceColumns, likely_columns
 from asyncbench.problems.custom import Columns, Custom, answer_forms, columns_in, first_row, mapping
 from asyncbench.problems.hub import problem_file, remote_address
@@ -312,7 +312,8 @@ def _inspected(
     used = problems.own_columns
     read = {name for theirs in used.values() for name in ([theirs] if isinstance(theirs, str) else theirs)}
     read.update(fields_in(str(entry.get("wording", ""))))
-    met = Counter(grader_of(problem.extra) or "" for problem in problems.read()) if "grader" in used else {}
+    by_row = "grader" in used or ASSERTED.fullmatch(str(used.get("expected")))
+    met = Counter(grader_of(problem.extra) or "" for problem in problems.read()) if by_row else {}
     return ProblemFile(
         file=str(problems.path),
         problems=problems.rows,

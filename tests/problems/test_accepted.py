@@ -111,3 +111,12 @@ def test_what_is_no_list_of_answers_is_refused(tmp_path, line, kind, why):
     with pytest.raises((ProblemSetError, ConfigError)) as refusal:
         opened(path, grader="exact", **kind)
     assert why in str(refusal.value)
+
+
+def test_an_assertion_that_asyncbench_does_not_have_is_refused(tmp_path):
+    path = csv(tmp_path, "equals: 2", "llm-rubric: polite", head="question,__expected")
+
+    with pytest.raises(
+        ProblemSetError, match="line 3: column '__expected': there is no assertion 'llm-rubric'"
+    ):
+        opened(path, grader="exact")

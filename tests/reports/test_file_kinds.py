@@ -197,6 +197,15 @@ KINDS = [
         wrong="France",
     ),
     Kind(
+        name="promptfoo.csv",
+        rows="question,__expected\nCapital of France?,contains: Paris\n6 x 7?,equals: 42\n1?,1\n",
+        grader="",  # each row has its own
+        asked="Capital of France?",
+        expected=("Paris", "42", "1"),
+        right="It is Paris.",
+        wrong="Rome",
+    ),
+    Kind(
         name="gsm8k.jsonl",
         rows=[{"question": "6 x 7?", "answer": "6 x 7 = <<6*7=42>>42\n#### 42"}],
         grader="number",
@@ -231,7 +240,7 @@ def test_a_form_is_told_and_its_lines_ask_and_grade_it(kind, tmp_path):
     (entry,) = yaml.safe_load(found.sweep)["problems"]
     first, *others = open_set(**entry).read()
 
-    assert found.grader == kind.grader
+    assert found.grader == (kind.grader or None)
     assert {shown.outcome for shown in found.examples} == {"correct"}
     assert first.question == found.examples[0].messages[-1]["content"] == kind.asked
     assert tuple(problem.expected for problem in (first, *others))[: len(kind.expected)] == kind.expected
