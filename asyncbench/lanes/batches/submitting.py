@@ -173,6 +173,8 @@ class Submitting:
         return 0.0
 
     async def _note_submitted(self, batch_part: BatchPart, batch: RemoteBatch) -> None:
+        """Note which batch is the part's, whether it was just created or was searched for."""
+        self._untraced.discard(batch_part.key)
         details: dict[str, object] = {"batch_id": batch.id, "created_at": batch.created_at}
         if self._context.api.kept_s is not None:
             details["kept_s"] = self._context.api.kept_s
@@ -219,10 +221,6 @@ class Submitting:
 
     # ── Search for the batch of a part in doubt ───────────────────────────────────────────────────
 
-    async def _adopt(self, batch_part: BatchPart, batch: RemoteBatch) -> None:
-        self._untraced.discard(batch_part.key)
-        await self._note_submitted(batch_part, batch)
-
     async def _search_named(self, batch_part: BatchPart) -> float:
         """Search for a batch of the part's file; then delete the file, search again, and be certain."""
         context = self._context
@@ -236,7 +234,7 @@ class Submitting:
         listed = await context.api.recent(batch_part.intended_at - SLOW_CLOCK_S)
         batches = sorted(batches_made_of(batch_part, listed), key=lambda batch: batch.created_at)
         if batches:
-            await self._adopt(batch_part, batches[0])
+            await self._note_submitted(batch_part, batches[0])
             context.notify(f"found batch {batches[0].id}, which asyncbench was not sure of.")
         elif self._sees_others(batch_part):
             return await self._leave_to_its_key(batch_part)
@@ -286,7 +284,7 @@ class Submitting:
                 continue
             is_ours = await is_made_of(context, batch_part, batch)
             if is_ours:
-                await self._adopt(batch_part, batch)
+                await self._note_submitted(batch_part, batch)
                 return 0.0
             if is_ours is None:
                 self._undecided[batch.id] += 1

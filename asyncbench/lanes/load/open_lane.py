@@ -257,9 +257,15 @@ class LoadLane:
                 made = self._begin(pending, self._now_s(), measuring, tasks)
                 await asyncio.wait({made})
                 error = None if made.cancelled() or made.exception() else made.result()
+
+                # Who failed waits longer each time: it would only be refused again.
+                wait_s, spread = self.load.think, 1 + self.clients[0].jitter.random() / 10
                 failures = 0 if error is None else failures + 1
-                wait_s = _back_off_s(error, failures, jitter=self.clients[0].jitter.random())
-                await asyncio.sleep(max(self.load.think, wait_s))
+                if error is not None:
+                    growing_s = min(LONGEST_WAIT_S, 2.0 ** min(failures - 1, 30))
+                    respected_s = respected_wait_s(error.retry_after_s, growing_s, times=failures)
+                    wait_s = max(wait_s, respected_s * spread)  # or all callers return at once
+                await asyncio.sleep(wait_s)
 
         with suppress(TimeoutError):
             async with asyncio.timeout_at(measuring.until_s), asyncio.TaskGroup() as callers:
@@ -337,15 +343,6 @@ class LoadLane:
             self._changed.set()
             self._end_sending()  # which may wait for long until a call is due
         return ended if isinstance(ended, ProviderError) else None
-
-
-def _back_off_s(error: ProviderError | None, failures: int, *, jitter: float) -> float:
-    """Return how long a caller waits that failed so often in a row: it would only be refused again."""
-    if error is None:
-        return 0.0
-    growing_s = min(LONGEST_WAIT_S, 2.0 ** min(failures - 1, 30))
-    wait_s = respected_wait_s(error.retry_after_s, growing_s, times=failures)
-    return wait_s * (1 + jitter / 10)  # or all callers return at once
 
 
 async def _wait_until(at_s: float, rate: float, now_s: Callable[[], float]) -> None:
