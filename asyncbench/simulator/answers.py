@@ -125,8 +125,18 @@ def _folder_recordings(folder: Path) -> Iterator[Recording]:
     by_run: defaultdict[tuple[str, str], defaultdict[bytes, list[tuple[Any, Record]]]]
     by_run = defaultdict(lambda: defaultdict(list))  # by question: its records with what orders them
     for row in _replayable(folder, questions):
+        text, reasoning = row["reply_text"] or "", row["reasoning_text"] or ""
+        record = Record(
+            failed=row["outcome"] == Outcome.FAILED,
+            text=text,
+            reasoning="" if reasoning == split_thinking(text).thought else reasoning,  # it stands in the text
+            cut=says_cut(row["finish_reason"]),
+            input_tokens=row["input_tokens"],
+            output_tokens=row["output_tokens"],
+            reasoning_tokens=row["reasoning_tokens"],
+        )
         order = tuple(row[name] for name in ORDER)
-        by_run[row["run"], row["model"]][questions[row["problem_id"]]].append((order, _record(row)))
+        by_run[row["run"], row["model"]][questions[row["problem_id"]]].append((order, record))
     for (run, model), by_question in sorted(by_run.items()):
         records = {
             question: [record for _, record in sorted(ordered, key=itemgetter(0))]
@@ -158,19 +168,6 @@ def _replayable(folder: Path, questions: Mapping[str, bytes]) -> Iterator[dict[s
         )
     for batch in replayable.to_batches(ROWS):
         yield from batch.to_pylist()
-
-
-def _record(row: Mapping[str, Any]) -> Record:
-    text, reasoning = row["reply_text"] or "", row["reasoning_text"] or ""
-    return Record(
-        failed=row["outcome"] == Outcome.FAILED,
-        text=text,
-        reasoning="" if reasoning == split_thinking(text).thought else reasoning,  # it stands in the text
-        cut=says_cut(row["finish_reason"]),
-        input_tokens=row["input_tokens"],
-        output_tokens=row["output_tokens"],
-        reasoning_tokens=row["reasoning_tokens"],
-    )
 
 
 # ── what is made up, from what is right ──────────────────────────────────────────────────────
@@ -220,17 +217,15 @@ def mistaken(expected: str, draw: random.Random) -> str:
         return expected[:index] + wrong + expected[index + 1 :]
     # Only the mantissa or numerator: a change there always changes the value, one elsewhere may not.
     start, end = _MANTISSA.search(expected).span()  # type: ignore[union-attr]  # every number holds one
-    right = expected[start:end]
-    wrong = next(text for text in _slips(right, draw) if text and Decimal(text) != Decimal(right))
+    right = wrong = expected[start:end]
+
+    # Slips of the pen in random order, the last of which surely changes the value.
+    indices = [index for index, character in enumerate(right) if character != "."]
+    for slip in (*draw.sample(["dropped", "swapped", "carry lost", "changed"], k=4), "changed"):
+        wrong = _slip(slip, right, draw.choice(indices), draw)
+        if wrong and Decimal(wrong) != Decimal(right):
+            break
     return expected[:start] + wrong + expected[end:]
-
-
-def _slips(digits: str, draw: random.Random) -> Iterator[str]:
-    """Yield slips of the pen in random order, the last of which surely changes the value."""
-    indices = [index for index, character in enumerate(digits) if character != "."]
-    for slip in draw.sample(["dropped", "swapped", "carry lost", "changed"], k=4):
-        yield _slip(slip, digits, draw.choice(indices), draw)
-    yield _slip("changed", digits, draw.choice(indices), draw)
 
 
 def _slip(slip: str, digits: str, index: int, draw: random.Random) -> str:

@@ -69,7 +69,9 @@ def script(exchange: Exchange) -> Script:
     answer = exchange.answer
     before = _message(exchange, None, [], _usage(answer, output_tokens=1))
     pieces = [
-        piece for index, block in enumerate(_blocks(answer)) for piece in _told(index, block, exchange.chunks)
+        piece
+        for index, block in enumerate(_blocks(answer))
+        for piece in _block_pieces(index, block, exchange.chunks)
     ]
     stop = {"stop_reason": _stop(answer), "stop_sequence": None, "stop_details": None, "container": None}
     return Script(
@@ -80,7 +82,7 @@ def script(exchange: Exchange) -> Script:
     )
 
 
-def _told(index: int, block: Json, chunks: int | None) -> Iterator[bytes]:
+def _block_pieces(index: int, block: Json, chunks: int | None) -> Iterator[bytes]:
     """Yield a block piece by piece; its beginning comes with the first, its end with the last."""
     key = "thinking" if block["type"] == "thinking" else "text"
     kind = "content_block_delta"

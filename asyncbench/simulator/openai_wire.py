@@ -282,15 +282,21 @@ class _NumberedEvents:
 
     def item(self, index: int, item: Json) -> Iterator[bytes]:
         """Yield an item piece by piece; its beginning comes with the first, its end with the last."""
+        # What it holds, each with the name of its events and that of its index.
         begun = item | {"content": []} if "content" in item else item
         if item["type"] == "reasoning":
             begun = begun | {"summary": []}
+            contents = [("reasoning_summary_text", "summary_index", text) for text in _list(item["summary"])]
+            contents += [("reasoning_text", "content_index", text) for text in _list(item.get("content"))]
+        else:
+            contents = [("output_text", "content_index", text) for text in _list(item["content"])]
+
         begin = self.event(
             "response.output_item.added", output_index=index, item=begun | {"status": "in_progress"}
         )
         position = {"item_id": item["id"], "output_index": index}
         pieces = [
-            self._content(kind, content, position | {number: 0}) for kind, number, content in _contents(item)
+            self._content(kind, text, position | {index_name: 0}) for kind, index_name, text in contents
         ]
         yielded = [*itertools.chain.from_iterable(pieces)] or [b""]
         end = self.event("response.output_item.done", output_index=index, item=item)
@@ -314,15 +320,6 @@ class _NumberedEvents:
         pieces[0] = begin + pieces[0]
         pieces[-1] += end
         yield from pieces
-
-
-def _contents(item: Json) -> Iterator[tuple[str, str, Json]]:
-    """Yield the parts of an item's content, each with the name of its events and that of its index."""
-    if item["type"] == "message":
-        yield from (("output_text", "content_index", content) for content in _list(item["content"]))
-        return
-    yield from (("reasoning_summary_text", "summary_index", content) for content in _list(item["summary"]))
-    yield from (("reasoning_text", "content_index", content) for content in _list(item.get("content")))
 
 
 def _list(parts: object) -> Sequence[Json]:

@@ -254,13 +254,6 @@ def _file(file: StoredFile) -> Json:
     }
 
 
-def _file_ids(batch: ServedBatch, course: Course) -> Json:
-    """Return the ids of the files of results: there are none before the end."""
-    none = "" if Kind.EMPTY_IDS in batch.met else None
-    ids = batch.outcome.files if batch.outcome is not None and course.ended else {}
-    return {"output_file_id": ids.get("output", none), "error_file_id": ids.get("error", none)}
-
-
 def _batch(batch: ServedBatch, course: Course) -> Json:
     """Write a batch. It has counts from its validation on, and usage and files when it has ended."""
     created_at = int(batch.created_at)
@@ -270,6 +263,7 @@ def _batch(batch: ServedBatch, course: Course) -> Json:
     usage = (outcome.input_tokens, outcome.output_tokens, outcome.reasoning_tokens) if outcome else (0, 0, 0)
     counts = (outcome.answered, outcome.failed) if outcome else (course.done if validated else 0, 0)
     errors = None if batch.errors is None or not course.ended else {"object": "list", "data": batch.errors}
+    file_ids, no_id = outcome.files if outcome else {}, "" if Kind.EMPTY_IDS in batch.met else None
     return {
         "id": batch.id,
         "object": "batch",
@@ -279,7 +273,8 @@ def _batch(batch: ServedBatch, course: Course) -> Json:
         "input_file_id": batch.input_file_id,
         "completion_window": "24h",
         "status": course.status,
-        **_file_ids(batch, course),
+        "output_file_id": file_ids.get("output", no_id),
+        "error_file_id": file_ids.get("error", no_id),
         "created_at": created_at,
         "expires_at": created_at + 86_400,
         **{f"{state}_at": stamps.get(state) for state in _STAMPED},
