@@ -356,20 +356,24 @@ class Account:
 
     def ahead(self) -> bool:
         """Whether a trial of this model would cost what is set aside for others who share a cap."""
-        shared = [cap for cap in self.caps if cap.shared_by > 1]
-        return self._runner is not None and any(map(self._ahead_under, shared))
-
-    def _ahead_under(self, cap: Cap) -> bool:
-        """Whether a trial would cost what is set aside for others under this cap."""
-        progress = self.progress(asks=True)
-        if cap.fair_level.near(progress):
+        if self._runner is None:
             return False
-        others = [account for account in self.ledger.accounts if account is not self and cap in account.caps]
-        in_flight = sum(account._cost_in_flight() for account in (self, *others))
-        # The last call needs room for all that it may cost: so much will be left over.
-        over = max(account.latest or 0 for account in (self, *others))
-        remaining = cap.limit - cap.spent - in_flight - over
-        return cap.fair_level.ahead(progress, [account.progress() for account in others], remaining)
+        for cap in self.caps:
+            if cap.shared_by <= 1:
+                continue
+            progress = self.progress(asks=True)
+            if cap.fair_level.near(progress):
+                continue
+            others = [
+                account for account in self.ledger.accounts if account is not self and cap in account.caps
+            ]
+            in_flight = sum(account._cost_in_flight() for account in (self, *others))
+            # The last call needs room for all that it may cost: so much will be left over.
+            over = max(account.latest or 0 for account in (self, *others))
+            remaining = cap.limit - cap.spent - in_flight - over
+            if cap.fair_level.ahead(progress, [account.progress() for account in others], remaining):
+                return True
+        return False
 
     def progress(self, *, asks: bool | None = None) -> ModelProgress:
         """Return how far the model is; `asks`: whether it goes on, where that is known."""

@@ -227,7 +227,18 @@ class Lane:
             idle = not self.admission.in_flight and not self._retries
             if idle and all(model.exhausted for model in self._models):
                 return None
-            await self._wait_for_change(self._idle_cause(), within_s=min(due_in_s, self._ready_in_s()))
+
+            # There is nothing to ask now. Where money is short, whoever settles wakes this lane.
+            for account in self._short:
+                account.ledger.wake_on_change(self._changed.set)
+            waiting = [model for model in self._models if model.queue.pending]
+            if self._short:
+                cause = waits.BUDGET
+            elif any(model.narrow for model in waiting):
+                cause = waits.FIRST_ANSWER
+            else:
+                cause = waits.RETRIES if waiting else waits.WORK
+            await self._wait_for_change(cause, within_s=min(due_in_s, self._ready_in_s()))
 
     def _next_fresh(self) -> LaneModel | None:
         """Return a model that may be asked a trial that was not asked yet; those of a group take turns."""
@@ -272,17 +283,6 @@ class Lane:
         self._retries = [entry for entry in self._retries if entry[2] is not model]
         heapq.heapify(self._retries)
         model.waiting = 0
-
-    def _idle_cause(self) -> str:
-        """Return why there is nothing to ask now; where it is money, whoever settles wakes this lane."""
-        for account in self._short:
-            account.ledger.wake_on_change(self._changed.set)
-        if self._short:
-            return waits.BUDGET
-        models = [model for model in self._models if model.queue.pending]
-        if any(model.narrow for model in models):
-            return waits.FIRST_ANSWER
-        return waits.RETRIES if models else waits.WORK
 
     def _ready_in_s(self) -> float:
         """Return the seconds until a model may be asked again that has to wait by itself; inf: none has."""
