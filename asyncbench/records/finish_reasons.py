@@ -93,7 +93,10 @@ def finish_of(word: str | None) -> Finish | None:
     """
     if word is None or says_nothing(word):
         return Finish.ENDED
-    return documented_finish(word) or _finish_of_parts(word)
+    if (finish := documented_finish(word)) is not None:
+        return finish
+    parts = {piece.lower() for piece in _PART.findall(word)}
+    return next((finish for finish, telling in _PARTS.items() if parts & set(telling.split())), None)
 
 
 def documented_finish(word: str) -> Finish | None:
@@ -107,11 +110,6 @@ def documented_finish(word: str) -> Finish | None:
         if (finish := _FINISHES.get(_key(spelling))) is not None:
             return finish
     return None
-
-
-def _finish_of_parts(word: str) -> Finish | None:
-    parts = {piece.lower() for piece in _PART.findall(word)}
-    return next((finish for finish, telling in _PARTS.items() if parts & set(telling.split())), None)
 
 
 def says_nothing(word: str | None) -> bool:

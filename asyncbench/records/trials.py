@@ -204,8 +204,8 @@ class Model:
 
     def under(self, condition: "Condition") -> "Model":
         """Return the model as a condition has it asked: parameters of the condition's own win."""
-        own = {name: value for name in OF_CONDITIONS if (value := getattr(condition, name)) is not None}
-        return replace(self, **own) if own else self
+        overrides = {name: value for name in OF_CONDITIONS if (value := getattr(condition, name)) is not None}
+        return replace(self, **overrides) if overrides else self
 
 
 OF_CONDITIONS = ("effort", "temperature")  # parameters of a model that a condition may set, beside `params`
