@@ -124,7 +124,8 @@ class CloudCredentials:
         """Return the one search that is under way; begins it."""
         if self._renewal is None or self._renewal.done():
             self._renewal = asyncio.create_task(self._look(), name=f"credentials of {self._chain.name}")
-            self._renewal.add_done_callback(_note_end)
+            # Perhaps nobody waits for it: how it ended is taken note of, and it is tried again.
+            self._renewal.add_done_callback(lambda renewal: renewal.cancelled() or renewal.exception())
         return self._renewal
 
     async def _look(self) -> None:
@@ -153,12 +154,6 @@ class CloudCredentials:
         failure = ProviderError(kind, message, may_have_been_billed=False, never_sent=True)
         failure.before_call = True
         return failure
-
-
-def _note_end(renewal: asyncio.Task[None]) -> None:
-    """Take note of how a search ended, for which perhaps nobody waited: it is tried again."""
-    if not renewal.cancelled():
-        renewal.exception()
 
 
 async def _call_in_thread(work: Callable[[], Login]) -> Login:

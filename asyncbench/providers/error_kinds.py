@@ -326,8 +326,15 @@ def _refusal(response: Response, tell: Callable[[str], str]) -> ProviderError:
     error = read_error(response.body)
     wait_s = retry_after_s(response.headers, error.retry_delay)
     code = f" {error.codes[0]}" if error.codes else ""
-    location = response.headers.get("location")
-    moved = f" (moved to {_address(location)}: set base_url to the final address)" if location else ""
+    moved = ""
+    if location := response.headers.get("location"):
+        # Without what may let somebody in: a user's name, a query, a fragment.
+        try:
+            url = urlsplit(location)
+            address = urlunsplit((url.scheme, url.netloc.rpartition("@")[2], url.path, "", ""))
+        except ValueError:
+            address = "an invalid address"
+        moved = f" (moved to {address}: set base_url to the final address)"
     words = f": {error.text}" if error.text.strip() else ""
     kind = kind_of(response.status, error, wait_s=wait_s)
     if wait_s is None and kind in _WAITED_FOR:
@@ -410,12 +417,3 @@ def withhold(error: ProviderError, *, key: str) -> None:
     error.message = safe_line(error.message, key=key)
     error.args = (error.message,)
     error.request_id = safe_line(error.request_id or "", key=key) or None
-
-
-def _address(location: str) -> str:
-    """Return an address without what may let somebody in: a user's name, a query, a fragment."""
-    try:
-        parts = urlsplit(location)
-    except ValueError:
-        return "an invalid address"
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

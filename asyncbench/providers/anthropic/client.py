@@ -7,7 +7,7 @@ import anthropic
 from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.params import SAMPLING_VERSION, needs_sampling_version
 from asyncbench.providers.sdk import NO_KEY, SdkProvider, Transport
-from asyncbench.providers.wire import Json, Wire
+from asyncbench.providers.wire import Wire
 
 NEEDLESS: Final = {"x-stainless-timeout": anthropic.Omit()}  # "None": the deadlines are ours
 # The version of the API that the SDK sends refuses temperature and top_p, even at their defaults.
@@ -36,8 +36,10 @@ class AnthropicProvider(SdkProvider):
             open_telemetry=False,
             http_client=transport.client(),
         )
-        super().__init__(client, transport, endpoint, wire, options=_options)
-
-
-def _options(body: Json) -> anthropic.RequestOptions:
-    return _SAMPLING_OPTIONS if needs_sampling_version(body) else _OPTIONS
+        super().__init__(
+            client,
+            transport,
+            endpoint,
+            wire,
+            options=lambda body: _SAMPLING_OPTIONS if needs_sampling_version(body) else _OPTIONS,
+        )

@@ -154,7 +154,13 @@ class GoogleBatches(SdkBatches):
     def _batch(self, operation: Mapping[str, object]) -> RemoteBatch:
         fields, response = mapping_in(operation.get("metadata")), mapping_in(operation.get("response"))
         state = (text(fields.get("state")) or "").rpartition("STATE_")[2]
-        status, file = _STATES.get(state, state.lower()), _results_file(response, fields)
+        status = _STATES.get(state, state.lower())
+
+        # The file of results, whichever object tells it; it may come some time after the end.
+        objects = response, fields
+        nested = (mapping_in(entry.get(name)) for entry in objects for name in ("output", "dest"))
+        files = (entry.get(name) for entry in (*objects, *nested) for name in ("responsesFile", "fileName"))
+        file = next(filter(None, map(text, files)), None)
         counts = {name: _number(count) for name, count in mapping_in(fields.get("batchStats")).items()}
         ran = counts.get("successfulRequestCount") or 0
         ended_at = time_of(fields.get("endTime")) or time_of(fields.get("updateTime"))
@@ -180,13 +186,6 @@ class GoogleBatches(SdkBatches):
 
 def _content(file: str) -> str:
     return f"download/{VERSION}/{file}:download?alt=media"
-
-
-def _results_file(*objects: Mapping[str, object]) -> str | None:
-    """Return the file of results, whichever object of an operation tells it."""
-    nested = (mapping_in(fields.get(name)) for fields in objects for name in ("output", "dest"))
-    files = (fields.get(name) for fields in (*objects, *nested) for name in ("responsesFile", "fileName"))
-    return next(filter(None, map(text, files)), None)
 
 
 def _number(written: object) -> int | None:

@@ -50,7 +50,7 @@ class Workers:
         }
         self._all = [WorkerProcess(str(n), environment, **callbacks) for n in range(1, count + 1)]
         # What one of them catches, or the run itself, all know.
-        caught.listeners.append(self._tell_caught)
+        caught.listeners.extend(worker.tell_caught for worker in self._all)
         self._notify = notify
         self._homes: dict[str, list[WorkerProcess]] = {}  # by alias
         # Models that are asked call by call, and others apart: those have few calls, if any.
@@ -112,10 +112,6 @@ class Workers:
         if (numbered := self._ways.get(key)) is None:
             numbered = self._ways[key] = (next(self._numbers), trial.model, trial.condition)
         return numbered
-
-    def _tell_caught(self, server: str) -> None:
-        for worker in self._all:
-            worker.tell_caught(server)
 
     async def _watch(self) -> None:
         """Kill workers that say nothing, and give models another worker while theirs are late."""
