@@ -200,7 +200,7 @@ def _read_prompt(body: Json) -> WireRequest:
 
 
 def _completion_reply(exchange: Exchange) -> Json:
-    body = _completion(exchange, _text_choice(exchange.answer.text, _finish_of(exchange)))
+    body = _completion(exchange, exchange.answer.text, _finish_of(exchange))
     return body | {"usage": exchange.vendor.usage(exchange.answer)}
 
 
@@ -210,18 +210,16 @@ def _completion_script(exchange: Exchange) -> Script:
     return _script(
         exchange,
         opening=(),
-        pieces=deltas(_completion(exchange, _text_choice(HOLE, None)), texts),
-        finish=_completion(exchange, _text_choice("", _finish_of(exchange))),
+        pieces=deltas(_completion(exchange, HOLE), texts),
+        finish=_completion(exchange, "", _finish_of(exchange)),
         apart=partial(_completion, exchange),
     )
 
 
-def _text_choice(text: str, finish: str | None) -> Json:
-    return {"index": 0, "text": text, "logprobs": None, "finish_reason": finish}
-
-
-def _completion(exchange: Exchange, *choices: Json) -> Json:
-    return _body(exchange, "cmpl", "text_completion", choices)
+def _completion(exchange: Exchange, text: str | None = None, finish: str | None = None) -> Json:
+    """Write a completion, or a piece of one; `text`: None, where it has no choice."""
+    choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": finish}
+    return _body(exchange, "cmpl", "text_completion", [] if text is None else [choice])
 
 
 COMPLETIONS = openai_wire(read=_read_prompt, reply=_completion_reply, script=_completion_script)

@@ -71,8 +71,11 @@ class Mistral(Compatible):
         return three_counts(answer)
 
     def limit_headers(self, _wire: VendorWire, allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
-        names = {what: f"{'req' if what == 'requests' else what}-minute" for what in allowances}
-        return limit_headers({names[what]: allowances[what] for what in allowances}, reset=None)
+        by_name = {
+            f"{'req' if what == 'requests' else what}-minute": allowance
+            for what, allowance in allowances.items()
+        }
+        return limit_headers(by_name, reset=None)
 
 
 def _thinking(text: str) -> Json:
@@ -151,9 +154,11 @@ class Cerebras(Compatible):
         return _brief_usage(answer)
 
     def limit_headers(self, _wire: VendorWire, allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
-        by_the_day = _daily(allowances)
-        names = {what: f"{what}-{'day' if what == 'requests' else 'minute'}" for what in by_the_day}
-        return limit_headers({names[what]: by_the_day[what] for what in by_the_day}, reset=str)
+        by_name = {
+            f"{what}-{'day' if what == 'requests' else 'minute'}": allowance
+            for what, allowance in _daily(allowances).items()
+        }
+        return limit_headers(by_name, reset=str)
 
 
 class Gemini(WithoutLimits):

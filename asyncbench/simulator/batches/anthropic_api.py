@@ -68,7 +68,7 @@ class AnthropicBatchApi(ServedBatchApi):
         finally:
             if not any(batch.input_file_id == name for batch in self._service.storage.batches.values()):
                 path.unlink(missing_ok=True)
-        return await self._told(request, batch)
+        return await self._answer_batch(request, batch)
 
     async def batches(self, request: web.BaseRequest) -> web.StreamResponse:
         listed = self._service.listed(self.vendor, workspace_of(request))
@@ -80,7 +80,7 @@ class AnthropicBatchApi(ServedBatchApi):
         return await answer(request, body, self._headers(request))
 
     async def batch(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
-        return await self._told(request, self._find(request, batch_id))
+        return await self._answer_batch(request, self._find(request, batch_id))
 
     async def cancel(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
         batch, course = await self._service.cancel(self._find(request, batch_id))
@@ -102,7 +102,7 @@ class AnthropicBatchApi(ServedBatchApi):
         path = self._service.storage.path(batch.outcome.files["output"])
         return await self._send_results(batch, request, path, headers, with_length=False)
 
-    async def _told(self, request: web.BaseRequest, batch: ServedBatch) -> web.StreamResponse:
+    async def _answer_batch(self, request: web.BaseRequest, batch: ServedBatch) -> web.StreamResponse:
         batch, course = await self._service.look(batch)
         again = {} if course.ended else {"retry-after": str(COME_AGAIN_S)}
         body = self._written(batch, course, request.host)

@@ -134,7 +134,7 @@ class OpenAIBatchApi(ServedBatchApi):
         dialect = dialect_of(request)
         body = dialect.asked(await body_of(request))
         batch = await carried_out(self._created(request, body, dialect))
-        return await self._told(request, batch)
+        return await self._answer_batch(request, *await self._service.look(batch))
 
     async def _created(self, request: web.BaseRequest, body: Json, dialect: Dialect) -> ServedBatch:
         file = self._find(request, str(body.get("input_file_id")))
@@ -175,15 +175,17 @@ class OpenAIBatchApi(ServedBatchApi):
         return await answer(request, _list(entries, more), self._headers(request))
 
     async def batch(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
-        return await self._told(request, self._service.find(self.vendor, workspace_of(request), batch_id))
+        batch = self._service.find(self.vendor, workspace_of(request), batch_id)
+        return await self._answer_batch(request, *await self._service.look(batch))
 
     async def cancel(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
         batch = self._service.find(self.vendor, workspace_of(request), batch_id)
-        body = dialect_of(request).told(self._written(*await self._service.cancel(batch)))
-        return await answer(request, body, self._headers(request))
+        return await self._answer_batch(request, *await self._service.cancel(batch))
 
-    async def _told(self, request: web.BaseRequest, batch: ServedBatch) -> web.StreamResponse:
-        body = dialect_of(request).told(self._written(*await self._service.look(batch)))
+    async def _answer_batch(
+        self, request: web.BaseRequest, batch: ServedBatch, course: Course
+    ) -> web.StreamResponse:
+        body = dialect_of(request).told(self._written(batch, course))
         return await answer(request, body, self._headers(request))
 
     def _written(self, batch: ServedBatch, course: Course) -> Json:
