@@ -399,8 +399,8 @@ class Admission:
 
     def _go_back(self, at_s: float, failing_s: float) -> None:
         """Go on as before calls began to fail: an outage says nothing of what the provider bears."""
-        if (known := self._outages.known_before(failing_s, at_s)) is not None:
-            self.slots.overload, self._guess = known
+        if (remembered := self._outages.known_before(failing_s, at_s)) is not None:
+            self.slots.overload, self._guess = remembered
         self._guess.interrupted(at_s)
 
     def _note_overload(self, pending: PendingTrial, at_s: float, *, broke: bool) -> None:

@@ -311,7 +311,7 @@ class Gate:
         """Take nothing until the reset, if a response's headers tell that nothing remains.
 
         Args:
-            told: by the headers.
+            allowance: what the headers tell.
             at_s: now.
             sent_s: when that call was sent.
             retry_after_s: what its refusal asks to wait; None: it was none, or does not say.

@@ -60,10 +60,10 @@ class ModelCalls(Protocol):
     def longest(self, request: Request, /) -> int | None:
         """Return the most tokens of a reply; None: nothing limits it."""
 
-    def rates(self, tier: str | None, at: float, /) -> Rates | None:
+    def rates(self, tier: str | None, sent_at: float, /) -> Rates | None:
         """Return the prices of a call that was served by a tier at a time, UTC; None: unknown."""
 
-    def most_usd(self, request: Request, at: float, /) -> float | None:
+    def most_usd(self, request: Request, sent_at: float, /) -> float | None:
         """Return what a call without a budget may cost that is sent at a time, UTC; None: unknown."""
 
     def ask(self, request: Request, /) -> Awaitable[Reply]:

@@ -56,7 +56,7 @@ class Outages:
     """What a lane knew before its calls began to fail; times are the loop's clock."""
 
     unanswered: UnansweredRuns = field(default_factory=UnansweredRuns)
-    _known: Known | None = None  # as it was before the latest failures; None: none failed yet
+    _remembered: Known | None = None  # as it was before the latest failures; None: none failed yet
     _failing_s: float | None = None  # when the first of the latest calls was sent that failed; None: none did
     _has_broken: bool = False  # one of them failed otherwise than for being too many
     _back_s: float = -math.inf  # when the latest outage was over
@@ -65,7 +65,7 @@ class Outages:
         """Take in that a call failed, before `overload` and `guess` do; `broke`: not for being too many."""
         if self._failing_s is None:
             self._failing_s, self._has_broken = sent_s, False
-            self._known = copy(overload), copy(guess)
+            self._remembered = copy(overload), copy(guess)
         self._has_broken |= broke
 
     def answered(self, number: int, sent_s: float) -> float | None:
@@ -86,7 +86,7 @@ class Outages:
         None: this outage followed soon after another. Then the server may break down whenever it is asked so
         much, and what its failures taught counts.
         """
-        if self._known is None or failing_s < self._back_s + SOON_AGAIN_S:
+        if self._remembered is None or failing_s < self._back_s + SOON_AGAIN_S:
             return None
         self._back_s = at_s
-        return self._known
+        return self._remembered

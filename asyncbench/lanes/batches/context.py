@@ -160,9 +160,9 @@ class BatchClock:
         """Return UTC, seconds since 1970."""
         return time.time()
 
-    def since(self, at: float) -> float:
-        """Return how long ago that was, as batches age."""
-        return (self.now() - at) / self.real_s
+    def since(self, moment: float) -> float:
+        """Return how long ago a moment was, as batches age."""
+        return (self.now() - moment) / self.real_s
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds * self.real_s)
