@@ -186,7 +186,17 @@ def _foreign(path: Path, head: bytes, packing: str | None) -> tuple[str, str]:
     if _packing(head) is not None:
         return f"a packed file within {packing}", "Unpack it once"
     if head.startswith(b"PK") and packing is None:
-        return _archive(path)
+        # A ZIP archive: a workbook, arrays, or files.
+        names: list[str] = []
+        with suppress(zipfile.BadZipFile, OSError, ValueError), zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+        for beginning, kind, way_out in _MEMBERS:
+            if any(name.startswith(beginning) for name in names):
+                return kind, way_out
+        if names and all(name.endswith(".npy") for name in names):
+            return "an archive of NumPy arrays", _BY_PANDAS
+        files = f" It holds {', '.join(names[:5])}{', …' if len(names) > 5 else ''}." if names else ""
+        return "a ZIP archive", f"{_UNPACK}.{files}".removesuffix(".")
     if _MARKUP.match(head.removeprefix(codecs.BOM_UTF8)):
         if b"<?xml" in head[:100] and b"<html" not in head.lower():
             return "XML", "Save its table as CSV"
@@ -201,20 +211,6 @@ def _foreign(path: Path, head: bytes, packing: str | None) -> tuple[str, str]:
         "Name a Parquet, Arrow, CSV, TSV or JSON file. If it was one, it is damaged: download it or make it "
         "again",
     )
-
-
-def _archive(path: Path) -> tuple[str, str]:
-    """Return what a ZIP archive is: a workbook, arrays, or files."""
-    names: list[str] = []
-    with suppress(zipfile.BadZipFile, OSError, ValueError), zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-    for beginning, kind, way_out in _MEMBERS:
-        if any(name.startswith(beginning) for name in names):
-            return kind, way_out
-    if names and all(name.endswith(".npy") for name in names):
-        return "an archive of NumPy arrays", _BY_PANDAS
-    files = f" It holds {', '.join(names[:5])}{', …' if len(names) > 5 else ''}." if names else ""
-    return "a ZIP archive", f"{_UNPACK}.{files}".removesuffix(".")
 
 
 def _encoding(head: bytes) -> str:

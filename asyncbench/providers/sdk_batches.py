@@ -177,6 +177,13 @@ class SdkBatches:
             self.told_at = float(email.utils.mktime_tz(date))
             self.skew_s = self.told_at - self._now()
 
+    def _body(self, request: Request) -> dict[str, object]:
+        """Return the body of a request as a batch takes it: nothing is streamed."""
+        trial = request.trial
+        if trial.model.stream:
+            request = replace(request, trial=replace(trial, model=replace(trial.model, stream=False)))
+        return self._wire.body(request)
+
     def _reply(self, body: object, status: int) -> Reply:
         """Return the reply that a line holds; raises ProviderError."""
         response = Response(status=status, headers={}, body=orjson.dumps(body))
@@ -207,14 +214,6 @@ def check_room(file: BinaryIO, size: int, batch_id: str) -> None:
             f"{free / 1e6:,.0f} MB are free. Make room and run again: the batch stays with the provider, and "
             "nothing is lost."
         )
-
-
-def unstreamed(request: Request) -> Request:
-    """Return a request as a batch takes it: nothing is streamed."""
-    trial = request.trial
-    if not trial.model.stream:
-        return request
-    return replace(request, trial=replace(trial, model=replace(trial.model, stream=False)))
 
 
 def line_object(line: bytes) -> dict[str, object]:

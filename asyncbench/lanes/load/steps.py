@@ -1,11 +1,10 @@
 """The steps of a `load` block, named and in order, without those that earlier runs measured."""
 
-import itertools
 from array import array
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from math import erfc, exp, log, sqrt
 from random import Random
 from statistics import fmean
@@ -53,20 +52,18 @@ def due_times(
         burstiness: the shape of gamma's gaps; 1 is an exponential one.
     """
     random = Random(f"{seed} {model} {round_} {pattern} {rate!r} {burstiness!r}")  # noqa: S311  guards nothing
-    exact = _arrivals(pattern, rate, burstiness, random)
-    return array("d", takewhile(lambda at_s: at_s < seconds, (round(at_s * MICRO) / MICRO for at_s in exact)))
-
-
-def _arrivals(pattern: str, rate: float, burstiness: float, random: Random) -> Iterator[float]:
-    if pattern == CONSTANT:
-        yield from (n / rate for n in itertools.count())
-    at_s = 0.0
+    due, exact_s = array("d"), 0.0
     while True:
-        if pattern == POISSON:
-            at_s -= log(1.0 - random.random()) / rate  # of (0, 1]
+        if pattern == CONSTANT:
+            exact_s = len(due) / rate
+        elif pattern == POISSON:
+            exact_s -= log(1.0 - random.random()) / rate  # of (0, 1]
         else:
-            at_s += random.gammavariate(burstiness, 1.0 / (burstiness * rate))
-        yield at_s
+            exact_s += random.gammavariate(burstiness, 1.0 / (burstiness * rate))
+        due_s = round(exact_s * MICRO) / MICRO
+        if due_s >= seconds:
+            return due
+        due.append(due_s)
 
 
 # ── Tests of Poisson arrivals ────────────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ from asyncbench.providers.batch_calls import BatchLine, NotRun, RemoteBatch, Sub
 from asyncbench.providers.endpoints import LARGEST_BATCHES, Endpoint
 from asyncbench.providers.error_kinds import encoded
 from asyncbench.providers.params import SAMPLING_VERSION, needs_sampling_version
-from asyncbench.providers.sdk_batches import SdkBatches, bytes_of, id_of, line_object, time_of, unstreamed
+from asyncbench.providers.sdk_batches import SdkBatches, bytes_of, id_of, line_object, time_of
 from asyncbench.providers.wire import Wire, count_in, items, mapping_in, text
 from asyncbench.records import Request
 
@@ -43,7 +43,7 @@ class AnthropicBatches(SdkBatches):
         super().__init__(AnthropicProvider(endpoint, wire), wire, key=endpoint.api_key, now=now)
 
     def line(self, custom_id: str, request: Request) -> bytes:
-        return encoded({"custom_id": custom_id, "params": self._wire.body(unstreamed(request))})
+        return encoded({"custom_id": custom_id, "params": self._body(request)})
 
     async def upload(self, path: Path, name: str, size: int) -> str:
         raise NotImplementedError(f"{path}: {name} of {size:,} bytes goes with the create")

@@ -10,7 +10,7 @@ from asyncbench.providers.batch_calls import BatchLine, RemoteBatch, Submission
 from asyncbench.providers.endpoints import LARGEST_BATCHES, Endpoint
 from asyncbench.providers.error_kinds import encoded
 from asyncbench.providers.google.client import VERSION, GoogleProvider
-from asyncbench.providers.sdk_batches import SdkBatches, id_of, line_object, time_of, unstreamed
+from asyncbench.providers.sdk_batches import SdkBatches, id_of, line_object, time_of
 from asyncbench.providers.wire import Wire, count_in, items, mapping_in, text
 from asyncbench.records import Request
 
@@ -59,7 +59,7 @@ class GoogleBatches(SdkBatches):
         self._model_id = model_id.removeprefix("models/")
 
     def line(self, custom_id: str, request: Request) -> bytes:
-        return encoded({"key": custom_id, "request": self._wire.body(unstreamed(request))})
+        return encoded({"key": custom_id, "request": self._body(request)})
 
     async def upload(self, path: Path, name: str, size: int) -> str:
         begin = {

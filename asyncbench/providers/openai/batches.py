@@ -13,7 +13,7 @@ from asyncbench.providers.batch_calls import BatchLine, NotRun, RemoteBatch, Sub
 from asyncbench.providers.endpoints import LARGEST_BATCHES, BatchWays, Endpoint
 from asyncbench.providers.error_kinds import encoded
 from asyncbench.providers.openai.client import OpenAIProvider
-from asyncbench.providers.sdk_batches import SdkBatches, id_of, line_object, time_of, unstreamed
+from asyncbench.providers.sdk_batches import SdkBatches, id_of, line_object, time_of
 from asyncbench.providers.wire import Wire, count_in, items, mapping_in, text
 from asyncbench.records import Request
 
@@ -37,9 +37,9 @@ class OpenAIBatches(SdkBatches):
         self._least_poll_s = batch.poll_s
 
     def line(self, custom_id: str, request: Request) -> bytes:
-        body = self._wire.body(unstreamed(request))
         url = f"/v1/{self._wire.path}"
-        return encoded({"custom_id": custom_id, "method": "POST", "url": url, "body": body})
+        line = {"custom_id": custom_id, "method": "POST", "url": url, "body": self._body(request)}
+        return encoded(line)
 
     async def upload(self, path: Path, name: str, size: int) -> str:
         with path.open("rb") as file:
