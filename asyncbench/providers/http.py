@@ -46,7 +46,6 @@ from asyncbench.providers.environment import check_certificates, proxy_of
 from asyncbench.providers.error_kinds import encoded, refusal, safe_line
 from asyncbench.providers.secrets import hush
 from asyncbench.providers.streams import TooLongError, is_json, read_stream, whole_body, whole_reply
-from asyncbench.providers.unasked import ServerRecord, is_answer, is_blank, servers
 from asyncbench.providers.wire import Response, Wire
 from asyncbench.records import Reply, Request
 
@@ -115,7 +114,7 @@ class _Protocol(ResponseHandler):
 
     due = True  # but while the connection is back in the pool; a proxy, too, answers (CONNECT)
     answered = False  # the response that is due has begun
-    server: ServerRecord | None = None  # once the connection is made
+    server: unasked.ServerRecord | None = None  # once the connection is made
     latest: tuple[int, str | None] | None = None  # the hash of the request answered last, the answer's id
     acknowledged: int | None = None  # bytes, before the request was written
     unread = False  # the server had ended the connection before the first byte of the request came
@@ -134,8 +133,8 @@ class _Protocol(ResponseHandler):
         # aiohttp calls with nothing to go on reading what it had put off; its parser comes with the request.
         if not data or (self.due and self._parser is not None):
             super().data_received(data)
-        elif not is_blank(data):
-            if self.server is not None and is_answer(data):
+        elif not unasked.is_blank(data):
+            if self.server is not None and unasked.is_answer(data):
                 self.server.catch()
             if self.transport is not None:
                 self.transport.abort()
@@ -184,8 +183,8 @@ class _Connector(aiohttp.TCPConnector):
         self._kept_s = KEEPALIVE_S
         self._gone_share = 0.0  # of used connections, the latest counting most
         self._wary_until_s = 0.0
-        self._run_servers = servers()
-        self._servers: dict[ConnectionKey, ServerRecord] = {}
+        self._run_servers = unasked.servers()
+        self._servers: dict[ConnectionKey, unasked.ServerRecord] = {}
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: "list[Trace]", timeout: aiohttp.ClientTimeout
@@ -228,7 +227,7 @@ class _Connector(aiohttp.TCPConnector):
                 should_close = True
         super()._release(key, protocol, should_close=should_close)
 
-    def _server_of(self, key: "ConnectionKey") -> ServerRecord:
+    def _server_of(self, key: "ConnectionKey") -> unasked.ServerRecord:
         """Return what a connection goes to: a proxy, where that hands on requests of many."""
         if (server := self._servers.get(key)) is None:
             if key.proxy is not None and not key.is_ssl:

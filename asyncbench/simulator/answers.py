@@ -10,7 +10,6 @@ from decimal import Decimal
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -284,7 +283,7 @@ class MadeUp:
         reasoning = reasoning_of(request.think_tokens, seed) if request.think_tokens else ""
         # what completes a text goes on after its end: behind an = with a space, as base models do
         space = " " if request.without_roles and request.question.endswith("=") else ""
-        spoilt = worse and (draw := Random(f"{seed}/worse")).random() < worse
+        spoilt = worse and (draw := random.Random(f"{seed}/worse")).random() < worse
         text = mistaken(right.expected, draw) if spoilt else self._answerer(right, seed)
         return Taken(answer=answer_of(request, space + text, reasoning))
 

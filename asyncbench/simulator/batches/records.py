@@ -109,25 +109,23 @@ def course_of(batch: ServedBatch, now: float) -> Course:
 def _states(batch: ServedBatch) -> dict[str, float]:
     """Return all states that a batch will have been in, with when each begins."""
     starts_s = VALIDATING_S + batch.seconds(Kind.STUCK_VALIDATING)
-    if batch.errors is not None:
-        return _cancelled(batch, {"validating": 0.0, "failed": starts_s})
-    done_s = starts_s + batch.seconds(Kind.SLOW_START) + _takes_s(batch)
-    ends_s = done_s + FINALIZING_S + batch.seconds(Kind.STUCK_FINALIZING)
-    states = {"validating": 0.0, "in_progress": starts_s, "finalizing": done_s, "completed": ends_s}
-    if ends_s > DAY_S and Kind.NEVER_EXPIRES not in batch.met:
-        states = {state: began for state, began in states.items() if began < DAY_S} | {"expired": DAY_S}
-    return _cancelled(batch, states)
-
-
-def _cancelled(batch: ServedBatch, states: dict[str, float]) -> dict[str, float]:
+    states = {"validating": 0.0, "failed": starts_s}
+    if batch.errors is None:
+        done_s = starts_s + batch.seconds(Kind.SLOW_START) + _takes_s(batch)
+        ends_s = done_s + FINALIZING_S + batch.seconds(Kind.STUCK_FINALIZING)
+        states = {"validating": 0.0, "in_progress": starts_s, "finalizing": done_s, "completed": ends_s}
+        if ends_s > DAY_S and Kind.NEVER_EXPIRES not in batch.met:
+            states = {state: began for state, began in states.items() if began < DAY_S} | {"expired": DAY_S}
     if batch.cancelled_at is None:
         return states
-    asked_s = batch.elapsed_s(batch.cancelled_at)
-    before = {state: began for state, began in states.items() if began <= asked_s} | {"cancelling": asked_s}
-    if Kind.CANCEL_COMPLETES in batch.met or "finalizing" in before:  # it comes too late
+
+    # It is cancelled, perhaps too late.
+    cancel_s = batch.elapsed_s(batch.cancelled_at)
+    before = {state: began for state, began in states.items() if began <= cancel_s} | {"cancelling": cancel_s}
+    if Kind.CANCEL_COMPLETES in batch.met or "finalizing" in before:
         last = [*states][-1]
-        return before | {last: max(asked_s, states[last])}
-    return before | {"cancelled": asked_s + (batch.seconds(Kind.CANCEL_SLOW) or CANCELLING_S)}
+        return before | {last: max(cancel_s, states[last])}
+    return before | {"cancelled": cancel_s + (batch.seconds(Kind.CANCEL_SLOW) or CANCELLING_S)}
 
 
 def _takes_s(batch: ServedBatch) -> float:
