@@ -92,6 +92,12 @@ def proxy_of(url: str) -> Proxy | None:
     return Proxy(url=f"{proxy.scheme}://{host_in_url}:{port}", login=login if any(login) else None)
 
 
+def proxy_arguments(url: str) -> dict[str, Any]:
+    """Return what aiohttp is given with a request to an address: its proxy, if any; raises as `proxy_of`."""
+    proxy = proxy_of(url)
+    return {} if proxy is None else proxy.arguments
+
+
 def goes_straight(url: str, no_proxy: str = "") -> bool:
     """Return whether no proxy stands before an address.
 

@@ -42,7 +42,7 @@ from asyncbench.providers import unasked
 from asyncbench.providers.calls import Call, News, current_call
 from asyncbench.providers.credentials import show_certificate
 from asyncbench.providers.endpoints import KEEPALIVE_S, LONGEST_KEEPALIVE_S, Endpoint
-from asyncbench.providers.environment import check_certificates, proxy_of
+from asyncbench.providers.environment import check_certificates, proxy_arguments
 from asyncbench.providers.error_kinds import encoded, refusal, safe_line
 from asyncbench.providers.secrets import hush
 from asyncbench.providers.streams import TooLongError, is_json, read_stream, whole_body, whole_reply
@@ -73,7 +73,7 @@ def session(
     """Open the connections to an endpoint, inside the running loop, to which they belong.
 
     Deadlines are those of `Call`, except for a connection that is not made. Nothing is read from the
-    environment, where aiohttp finds ~/.netrc, too: a proxy is said with each request (`proxy_of`).
+    environment, where aiohttp finds ~/.netrc, too: a proxy is said with each request (`proxy_arguments`).
     """
     connector = _Connector(endpoint, tls)
     return aiohttp.ClientSession(
@@ -479,7 +479,7 @@ class HttpProvider:
             )
         self._wire, self._endpoint = wire, endpoint
         self._url = add_query(f"{endpoint.base_url.rstrip('/')}/{wire.path}", endpoint)
-        self._tls, self._proxy = tls_of(endpoint), proxy_of(self._url)
+        self._tls, self._proxy = tls_of(endpoint), proxy_arguments(self._url)
         self._door: Door | None = None
 
     async def ask(self, request: Request) -> Reply:
@@ -494,7 +494,7 @@ class HttpProvider:
                 url=self._url,
                 wire=self._wire,
                 endpoint=self._endpoint,
-                proxy=self._proxy.arguments if self._proxy else {},
+                proxy=self._proxy,
             )
         return await self._door.ask(content, stream=request.trial.model.stream)
 

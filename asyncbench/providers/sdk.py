@@ -28,7 +28,7 @@ import multidict
 from asyncbench.providers.calls import Call
 from asyncbench.providers.credentials import PemFiles, show_certificate
 from asyncbench.providers.endpoints import Endpoint
-from asyncbench.providers.environment import check_certificates, proxy_of
+from asyncbench.providers.environment import check_certificates, proxy_arguments
 from asyncbench.providers.error_kinds import encoded, refusal
 from asyncbench.providers.http import Door, broken, session
 from asyncbench.providers.private import set_defaults
@@ -288,8 +288,7 @@ class Transport(httpx2.AsyncBaseTransport):
     def __init__(self, endpoint: Endpoint, base_url: str) -> None:
         self._endpoint = endpoint
         self.tls = _trusted(endpoint.pem, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
-        proxy = proxy_of(base_url)
-        self.proxy: dict[str, Any] = proxy.arguments if proxy else {}  # in the words of aiohttp
+        self.proxy = proxy_arguments(base_url)
         self._session: aiohttp.ClientSession | None = None
 
     def client(self) -> httpx2.AsyncClient:

@@ -201,7 +201,8 @@ def merged(start: Mapping[str, object], delta: Mapping[str, object]) -> dict[str
 
 def believed_cost_usd(raw: Mapping[str, object], usage: Usage | None) -> float | None:
     """Return `stated_cost_usd`; None for a cost of 0 beside an account of which nothing is believed."""
-    return stated_cost_usd(raw) or (None if usage is None else stated_cost_usd(raw))
+    cost_usd = stated_cost_usd(raw)
+    return None if usage is None and not cost_usd else cost_usd
 
 
 def stated_cost_usd(raw: Mapping[str, object]) -> float | None:

@@ -19,7 +19,7 @@ from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.providers.calls import Call
 from asyncbench.providers.clouds import CloudCredentials, Login
 from asyncbench.providers.endpoints import Endpoint
-from asyncbench.providers.environment import proxy_of
+from asyncbench.providers.environment import proxy_arguments
 from asyncbench.providers.error_kinds import encoded, refusal, safe_line
 from asyncbench.providers.google.chain import GoogleChain
 from asyncbench.providers.http import Door, add_query, broken, merge_headers, session, tls_of
@@ -109,7 +109,7 @@ class GoogleProvider:
                 wire=self._wire,
                 endpoint=replace(self._endpoint, api_key=address.secret),
                 headers=address.headers,
-                proxy=_proxy_arguments(address.url),
+                proxy=proxy_arguments(address.url),
                 error_of=_error_of,
             )
             if not self._endpoint.sdk_only:
@@ -172,7 +172,7 @@ class GoogleProvider:
                     headers={**address.headers, **headers},
                     data=encoded(arguments["body"]) if "body" in arguments else arguments.get("content"),
                     allow_redirects=False,
-                    **_proxy_arguments(url),
+                    **proxy_arguments(url),
                 ) as response:
                     call.flows()
                     if response.status >= 300:
@@ -239,12 +239,6 @@ class VertexProvider(GoogleProvider):
             location=location,
             http_options=options,
         )
-
-
-def _proxy_arguments(url: str) -> dict[str, Any]:
-    """Return the proxy before an address, in the words of `session.post`."""
-    proxy = proxy_of(url)
-    return proxy.arguments if proxy else {}
 
 
 async def _error_of(refused: Response) -> Exception | None:
