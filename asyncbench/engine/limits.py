@@ -223,7 +223,9 @@ class Gate:
         self._reported: dict[str, dict[str, float]] = {}  # by the provider's headers, of each model
         self.guessed_rpm: float | None = None  # the only limit, if it is a guess
         self.holds = Holds()
-        self._buckets = {name: self._bucket(name, at_s) for name in self._configured}
+        self._buckets: dict[str, Bucket] = {}
+        for name in self._configured:
+            self._apply_limit(name, at_s)
 
     @property
     def limited(self) -> bool:
@@ -253,10 +255,8 @@ class Gate:
         for name in {*self._configured, *self._buckets}:
             if name not in self._configured and name not in self._reported:
                 del self._buckets[name]
-            elif name in self._buckets:
-                self._buckets[name].set_rate(self._rate(name), at_s)
             else:
-                self._buckets[name] = self._bucket(name, at_s)
+                self._apply_limit(name, at_s)
 
     def wait(self, amounts: Amounts, at_s: float) -> Wait | None:
         """Return how long and for which limit a call has to wait; None: it may go."""
@@ -338,10 +338,7 @@ class Gate:
             return None
         self.forget_guess()
         first, reported[model] = not reported, allowance.limit
-        if allowance.what in self._buckets:
-            self._buckets[allowance.what].set_rate(self._rate(allowance.what), at_s)
-        else:
-            self._buckets[allowance.what] = self._bucket(allowance.what, at_s)
+        self._apply_limit(allowance.what, at_s)
         configured = self._configured.get(allowance.what)
         if not first or configured is None or configured <= allowance.limit:
             return None
@@ -357,10 +354,7 @@ class Gate:
         if rpm is None or self.limited or self.guessed_rpm == rpm:
             return
         self.guessed_rpm = rpm
-        if "requests" in self._buckets:
-            self._buckets["requests"].set_rate(self._rate("requests"), at_s)
-        else:
-            self._buckets["requests"] = self._bucket("requests", at_s)
+        self._apply_limit("requests", at_s)
 
     def forget_guess(self) -> None:
         """Go on without a limit that was only a guess."""
@@ -376,8 +370,12 @@ class Gate:
     def _rate(self, name: str) -> float:
         return self._most(name) * self._fraction * HEADROOM * self._share
 
-    def _bucket(self, name: str, at_s: float) -> Bucket:
-        return Bucket(self._rate(name), burst_s=BURST_S[name], at_s=at_s)
+    def _apply_limit(self, name: str, at_s: float) -> None:
+        """Let the bucket of a limit go on at its rate; without one, a bucket begins."""
+        if name in self._buckets:
+            self._buckets[name].set_rate(self._rate(name), at_s)
+        else:
+            self._buckets[name] = Bucket(self._rate(name), burst_s=BURST_S[name], at_s=at_s)
 
 
 def demanded(characters: int, max_tokens: int | None) -> float:
