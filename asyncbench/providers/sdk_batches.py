@@ -73,7 +73,7 @@ class SdkBatches:
 
     async def recent(self, since: float | None) -> list[RemoteBatch]:
         batches = list[RemoteBatch]()
-        async with aclosing(self._pages()) as pages:
+        async with aclosing(self.pages()) as pages:
             async for page in pages:
                 if since is None:
                     return page
@@ -86,11 +86,11 @@ class SdkBatches:
     def poll_s(self) -> float:
         return max(self._least_poll_s, self._retry_after_s)
 
-    def _pages(self) -> AsyncGenerator[list[RemoteBatch]]:
+    def pages(self) -> AsyncGenerator[list[RemoteBatch]]:
         """Yield the batches of the account page by page, those created last first."""
         raise NotImplementedError
 
-    async def _json(self, method: str, path: str, *, size: int = 0, **arguments: object) -> dict[str, object]:
+    async def call(self, method: str, path: str, *, size: int = 0, **arguments: object) -> dict[str, object]:
         """Make a call; return the object that it answers; of a list, as `data`.
 
         Args:
@@ -113,7 +113,7 @@ class SdkBatches:
             raise
         return content or answer
 
-    async def _save(self, path: str, into: BinaryIO, batch: RemoteBatch) -> None:
+    async def save_results(self, path: str, into: BinaryIO, batch: RemoteBatch) -> None:
         """Write the body of a page of a batch's results to a file; a last line without an end gets one.
 
         Raises:
@@ -149,7 +149,7 @@ class SdkBatches:
             lines = b"".join([keyless_body(line, key=self._key) + b"\n" for line in lines.splitlines()])
         into.write(lines)
 
-    async def _custom_ids(self, path: str, max_ids: int) -> list[str]:
+    async def first_ids(self, path: str, max_ids: int) -> list[str]:
         """Return the ids that lines of results have, the first ones; lines that cannot be read have none."""
         ids, rest = list[str](), b""
         async with self._sdk.exchange("get", path, within_s=LONGEST_S) as response:
@@ -177,14 +177,14 @@ class SdkBatches:
             self.told_at = float(email.utils.mktime_tz(date))
             self.skew_s = self.told_at - self._now()
 
-    def _body(self, request: Request) -> dict[str, object]:
+    def batch_body(self, request: Request) -> dict[str, object]:
         """Return the body of a request as a batch takes it: nothing is streamed."""
         trial = request.trial
         if trial.model.stream:
             request = replace(request, trial=replace(trial, model=replace(trial.model, stream=False)))
         return self._wire.body(request)
 
-    def _reply(self, body: object, status: int) -> Reply:
+    def line_reply(self, body: object, status: int) -> Reply:
         """Return the reply that a line holds; raises ProviderError."""
         response = Response(status=status, headers={}, body=orjson.dumps(body))
         try:
@@ -195,11 +195,11 @@ class SdkBatches:
             raise
         return finished_reply(reply, response, body_id(content), key=self._key, clean=True)
 
-    def _refusal(self, body: object, status: int) -> ProviderError:
+    def line_refusal(self, body: object, status: int) -> ProviderError:
         response = Response(status=status, headers={}, body=orjson.dumps(body))
         return refusal(response, key=self._key)
 
-    def _broken(self, body: object, status: int, why: str) -> ProviderError:
+    def line_fault(self, body: object, status: int, why: str) -> ProviderError:
         """Say that a line tells no result: what it costs is unknown."""
         response = Response(status=status, headers={}, body=orjson.dumps(body))
         return bad_reply(response, why, kind=ErrorKind.SERVER_ERROR)

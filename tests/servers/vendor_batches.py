@@ -253,19 +253,19 @@ class VendorService(BatchService):
 class VendorApi(ServedBatchApi):
     """Uploads whose connection breaks, and results that are late, elsewhere or spoiled."""
 
-    def _keep_upload(self, file: StoredFile) -> None:
+    def keep_upload(self, file: StoredFile) -> None:
         path = self._service.storage.path(file.id)
         settings = self._service.settings_of(settings_asked(path, "body"))
         call = self._service.dealer.deal(dealt(settings.faults), "upload")
         if VendorFault.UPLOAD_DROPPED in call:
             raise DroppedError
-        super()._keep_upload(file)
+        super().keep_upload(file)
         if VendorFault.UPLOAD_REPLY_DROPPED in call:
             raise DroppedError
         if VendorFault.UPLOAD_500 in call:
             raise RefusedError(Why.SERVER_ERROR, "The server had an error.")
 
-    def _adapt(self, body: Json, batch: ServedBatch, course: Course) -> Json:
+    def adapt(self, body: Json, batch: ServedBatch, course: Course) -> Json:
         late_s = batch.seconds(VendorFault.OUTPUT_LATE)
         if "output_file_id" in body and course.at_s - course.ends_s < late_s:
             body = {**body, "output_file_id": "" if body.get("error_file_id") == "" else None}
@@ -275,7 +275,7 @@ class VendorApi(ServedBatchApi):
             body = {**body, "results_url": f"{host}/v1/{path}"}
         return body
 
-    async def _send_results(
+    async def send_results(
         self,
         batch: ServedBatch | None,
         request: web.BaseRequest,
@@ -285,14 +285,14 @@ class VendorApi(ServedBatchApi):
         with_length: bool,
     ) -> web.StreamResponse:
         if batch is None:
-            return await super()._send_results(batch, request, path, headers, with_length=with_length)
+            return await super().send_results(batch, request, path, headers, with_length=with_length)
         course = course_of(batch, self._service.clock.now())
         late = course.at_s - course.ends_s < batch.seconds(VendorFault.RESULTS_UNKNOWN)
         if late or VendorFault.FILE_EXPIRED in batch.met:
             raise RefusedError(Why.NO_SUCH_OBJECT, f"Batch {batch.id} has no available results.")
         met = self._service.dealer.deal(dealt(batch.settings.faults), "content", batch.model)
         if not met:
-            return await super()._send_results(batch, request, path, headers, with_length=with_length)
+            return await super().send_results(batch, request, path, headers, with_length=with_length)
         return await spoil_file(request, path, headers, met)
 
 

@@ -43,7 +43,7 @@ class AnthropicBatches(SdkBatches):
         super().__init__(AnthropicProvider(endpoint, wire), wire, key=endpoint.api_key, now=now)
 
     def line(self, custom_id: str, request: Request) -> bytes:
-        return encoded({"custom_id": custom_id, "params": self._body(request)})
+        return encoded({"custom_id": custom_id, "params": self.batch_body(request)})
 
     async def upload(self, path: Path, name: str, size: int) -> str:
         raise NotImplementedError(f"{path}: {name} of {size:,} bytes goes with the create")
@@ -59,15 +59,15 @@ class AnthropicBatches(SdkBatches):
         if needs_sampling_version(first):
             headers["anthropic-version"] = SAMPLING_VERSION
         content = bytes_of(submission.path, submission.size, prefix=_PREFIX, suffix=_SUFFIX)
-        return _batch(await self._json("post", PATH, size=length, headers=headers, content=content))
+        return _batch(await self.call("post", PATH, size=length, headers=headers, content=content))
 
     async def retrieve(self, batch_id: str) -> RemoteBatch:
-        return _batch(await self._json("get", f"{PATH}/{batch_id}"))
+        return _batch(await self.call("get", f"{PATH}/{batch_id}"))
 
-    async def _pages(self) -> AsyncGenerator[list[RemoteBatch]]:
+    async def pages(self) -> AsyncGenerator[list[RemoteBatch]]:
         page_query = ""
         while True:
-            page = await self._json("get", f"{PATH}?limit={PAGE}{page_query}")
+            page = await self.call("get", f"{PATH}?limit={PAGE}{page_query}")
             batches = [_batch(mapping_in(batch)) for batch in items(page.get("data"))]
             yield batches
             if not batches or not page.get("has_more"):
@@ -75,15 +75,15 @@ class AnthropicBatches(SdkBatches):
             page_query = f"&after_id={batches[-1].id}"
 
     async def cancel(self, batch_id: str) -> RemoteBatch:
-        return _batch(await self._json("post", f"{PATH}/{batch_id}/cancel"))
+        return _batch(await self.call("post", f"{PATH}/{batch_id}/cancel"))
 
     async def download(self, batch: RemoteBatch, into: Path) -> None:
         # Never from where `results_url` leads: the key goes to the host that the sweep names, and no other.
         with into.open("wb") as file:
-            await self._save(f"{PATH}/{batch.id}/results", file, batch)
+            await self.save_results(f"{PATH}/{batch.id}/results", file, batch)
 
     async def custom_ids(self, batch: RemoteBatch, max_ids: int) -> list[str]:
-        return await self._custom_ids(f"{PATH}/{batch.id}/results", max_ids)
+        return await self.first_ids(f"{PATH}/{batch.id}/results", max_ids)
 
     def read(self, line: bytes) -> BatchLine:
         fields = line_object(line)
@@ -95,13 +95,15 @@ class AnthropicBatches(SdkBatches):
         if kind == "errored":
             body = mapping_in(result.get("error"))
             family = text(mapping_in(body.get("error")).get("type"))
-            error = self._refusal(body, _STATUSES.get(family, 500))
+            error = self.line_refusal(body, _STATUSES.get(family, 500))
             error.may_have_been_billed = False  # only what succeeded is billed
             return BatchLine(custom_id=custom_id, ended=error)
         if kind != "succeeded":
-            return BatchLine(custom_id=custom_id, ended=self._broken(fields, 200, "the line tells no result"))
+            return BatchLine(
+                custom_id=custom_id, ended=self.line_fault(fields, 200, "the line tells no result")
+            )
         try:
-            return BatchLine(custom_id=custom_id, ended=self._reply(result.get("message"), 200))
+            return BatchLine(custom_id=custom_id, ended=self.line_reply(result.get("message"), 200))
         except ProviderError as error:
             return BatchLine(custom_id=custom_id, ended=error)
 

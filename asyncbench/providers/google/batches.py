@@ -59,7 +59,7 @@ class GoogleBatches(SdkBatches):
         self._model_id = model_id.removeprefix("models/")
 
     def line(self, custom_id: str, request: Request) -> bytes:
-        return encoded({"key": custom_id, "request": self._body(request)})
+        return encoded({"key": custom_id, "request": self.batch_body(request)})
 
     async def upload(self, path: Path, name: str, size: int) -> str:
         begin = {
@@ -78,7 +78,7 @@ class GoogleBatches(SdkBatches):
         path_with_query = f"{address.path.lstrip('/')}?{address.query}"
         finish = {"x-goog-upload-command": "upload, finalize", "x-goog-upload-offset": "0"}
         with path.open("rb") as file:
-            reply = await self._json("post", path_with_query, size=size, headers=finish, content=file)
+            reply = await self.call("post", path_with_query, size=size, headers=finish, content=file)
         return id_of({"id": mapping_in(reply.get("file")).get("name")})
 
     async def uploaded(self, name: str, size: int) -> str | None:
@@ -93,16 +93,16 @@ class GoogleBatches(SdkBatches):
         body = {"batch": {"displayName": submission.key, "inputConfig": source}}
         path = f"{VERSION}/models/{self._model_id}:batchGenerateContent"
         try:
-            return self._batch(await self._json("post", path, body=body))
+            return self._batch(await self.call("post", path, body=body))
         except ProviderError as error:
             if error.kind is ErrorKind.RATE_LIMITED and not error.allowances:
                 error.message = f"{error.message} {_FULL}"
             raise
 
     async def retrieve(self, batch_id: str) -> RemoteBatch:
-        return self._batch(await self._json("get", f"{VERSION}/{batch_id}"))
+        return self._batch(await self.call("get", f"{VERSION}/{batch_id}"))
 
-    async def _pages(self) -> AsyncGenerator[list[RemoteBatch]]:
+    async def pages(self) -> AsyncGenerator[list[RemoteBatch]]:
         async for page in self._listed("batches", "operations"):
             yield [self._batch(batch) for batch in page]
 
@@ -110,43 +110,43 @@ class GoogleBatches(SdkBatches):
         token: str | None = ""
         while token is not None:
             query = urlencode({"pageSize": PAGE} | ({"pageToken": token} if token else {}))
-            page = await self._json("get", f"{VERSION}/{path}?{query}")
+            page = await self.call("get", f"{VERSION}/{path}?{query}")
             yield [mapping_in(entry) for entry in items(page.get(name))]
             token = text(page.get("nextPageToken"))
 
     async def cancel(self, batch_id: str) -> RemoteBatch:
-        await self._json("post", f"{VERSION}/{batch_id}:cancel", body={})
+        await self.call("post", f"{VERSION}/{batch_id}:cancel", body={})
         return await self.retrieve(batch_id)
 
     async def download(self, batch: RemoteBatch, into: Path) -> None:
         try:
             with into.open("wb") as file:
                 for name in batch.files:
-                    await self._save(_content(name), file, batch)
+                    await self.save_results(_content(name), file, batch)
         except ProviderError as error:
             if error.http_status in _GONE:  # the batch itself could be read just before
                 error.http_status = 404
             raise
 
     async def custom_ids(self, batch: RemoteBatch, max_ids: int) -> list[str]:
-        return await self._custom_ids(_content(batch.files[0]), max_ids) if batch.files else []
+        return await self.first_ids(_content(batch.files[0]), max_ids) if batch.files else []
 
     def read(self, line: bytes) -> BatchLine:
         fields = line_object(line)
         custom_id = str(fields["key"])
         if error := mapping_in(fields.get("error")) or mapping_in(fields.get("status")):
-            refused = self._refusal({"error": _add_status(error)}, _status_of(error))
+            refused = self.line_refusal({"error": _add_status(error)}, _status_of(error))
             refused.may_have_been_billed = False  # without a response there is no usage to bill
             return BatchLine(custom_id=custom_id, ended=refused)
         try:
-            return BatchLine(custom_id=custom_id, ended=self._reply(fields.get("response"), 200))
+            return BatchLine(custom_id=custom_id, ended=self.line_reply(fields.get("response"), 200))
         except ProviderError as broken:
             broken.may_have_been_billed = True
             return BatchLine(custom_id=custom_id, ended=broken)
 
     async def delete_input(self, file_id: str) -> None:
         try:
-            await self._json("delete", f"{VERSION}/{file_id}")
+            await self.call("delete", f"{VERSION}/{file_id}")
         except ProviderError as error:
             if error.http_status not in _GONE:
                 raise

@@ -38,12 +38,12 @@ class OpenAIBatches(SdkBatches):
 
     def line(self, custom_id: str, request: Request) -> bytes:
         url = f"/v1/{self._wire.path}"
-        line = {"custom_id": custom_id, "method": "POST", "url": url, "body": self._body(request)}
+        line = {"custom_id": custom_id, "method": "POST", "url": url, "body": self.batch_body(request)}
         return encoded(line)
 
     async def upload(self, path: Path, name: str, size: int) -> str:
         with path.open("rb") as file:
-            reply = await self._json(
+            reply = await self.call(
                 "post",
                 "files",
                 size=size,
@@ -63,7 +63,7 @@ class OpenAIBatches(SdkBatches):
     async def _files(self, purpose: str) -> list[dict[str, object]]:
         """Return the files that were made last."""
         query = "" if self._ways.listed == "whole" else f"?purpose={purpose}&order=desc&limit={PAGE}"
-        page = await self._json("get", f"files{query}")
+        page = await self.call("get", f"files{query}")
         return [mapping_in(file) for file in items(page.get("data"))]
 
     async def create(self, submission: Submission) -> RemoteBatch:
@@ -78,16 +78,16 @@ class OpenAIBatches(SdkBatches):
                 "sha256": submission.sha256,
             },
         }
-        return self._batch(await self._json("post", "batches", body=body))
+        return self._batch(await self.call("post", "batches", body=body))
 
     async def retrieve(self, batch_id: str) -> RemoteBatch:
-        return await self._whole(await self._json("get", f"batches/{batch_id}"))
+        return await self._whole(await self.call("get", f"batches/{batch_id}"))
 
-    async def _pages(self) -> AsyncGenerator[list[RemoteBatch]]:
+    async def pages(self) -> AsyncGenerator[list[RemoteBatch]]:
         is_whole_list = self._ways.listed == "whole"
         query = "" if is_whole_list else f"?limit={PAGE}"
         while True:
-            page = await self._json("get", f"batches{query}")
+            page = await self.call("get", f"batches{query}")
             batches = [await self._whole(mapping_in(batch)) for batch in items(page.get("data"))]
             yield batches
             if not batches or not page.get("has_more") or is_whole_list:
@@ -95,15 +95,15 @@ class OpenAIBatches(SdkBatches):
             query = f"?limit={PAGE}&after={batches[-1].id}"
 
     async def cancel(self, batch_id: str) -> RemoteBatch:
-        return self._batch(await self._json("post", f"batches/{batch_id}/cancel"))
+        return self._batch(await self.call("post", f"batches/{batch_id}/cancel"))
 
     async def download(self, batch: RemoteBatch, into: Path) -> None:
         with into.open("wb") as file:
             for file_id in batch.files:
-                await self._save(f"files/{file_id}/content", file, batch)
+                await self.save_results(f"files/{file_id}/content", file, batch)
 
     async def custom_ids(self, batch: RemoteBatch, max_ids: int) -> list[str]:
-        return await self._custom_ids(f"files/{batch.files[0]}/content", max_ids) if batch.files else []
+        return await self.first_ids(f"files/{batch.files[0]}/content", max_ids) if batch.files else []
 
     def read(self, line: bytes) -> BatchLine:
         fields = line_object(line)
@@ -113,27 +113,27 @@ class OpenAIBatches(SdkBatches):
             if "expired" in code or "cancel" in code:
                 why = NotRun.EXPIRED if "expired" in code else NotRun.CANCELLED
                 return BatchLine(custom_id=custom_id, ended=why)
-            return BatchLine(custom_id=custom_id, ended=self._refusal(fields, 500))
+            return BatchLine(custom_id=custom_id, ended=self.line_refusal(fields, 500))
         body, status = response.get("body"), count_in(response.get("status_code")) or 0
         if "status_code" not in response and body and not fields.get("error"):
             status = 200  # some write answers alone so
         if status >= 300:
-            error = self._refusal(body, status)
+            error = self.line_refusal(body, status)
             # What tells no usage was refused before any work, whatever it would mean for a single call.
             error.may_have_been_billed = bool(mapping_in(mapping_in(body).get("usage")))
             return BatchLine(custom_id=custom_id, ended=error)
         if status < 200:
-            broken = self._broken(body, status, "the line tells no status")
+            broken = self.line_fault(body, status, "the line tells no status")
             return BatchLine(custom_id=custom_id, ended=broken)
         try:
-            return BatchLine(custom_id=custom_id, ended=self._reply(body, status))
+            return BatchLine(custom_id=custom_id, ended=self.line_reply(body, status))
         except ProviderError as error:
             error.may_have_been_billed = True  # the line says that it was answered
             return BatchLine(custom_id=custom_id, ended=error)
 
     async def delete_input(self, file_id: str) -> None:
         try:
-            await self._json("delete", f"files/{file_id}")
+            await self.call("delete", f"files/{file_id}")
         except ProviderError as error:
             if error.http_status != 404:
                 raise

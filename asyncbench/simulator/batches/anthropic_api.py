@@ -100,7 +100,7 @@ class AnthropicBatchApi(ServedBatchApi):
             raise RefusedError(Why.NO_SUCH_OBJECT, f"Batch {batch_id} has no available results.")
         headers = {**self._headers(request), "content-type": "application/x-jsonl"}
         path = self._service.storage.path(batch.outcome.files["output"])
-        return await self._send_results(batch, request, path, headers, with_length=False)
+        return await self.send_results(batch, request, path, headers, with_length=False)
 
     async def _answer_batch(self, request: web.BaseRequest, batch: ServedBatch) -> web.StreamResponse:
         batch, course = await self._service.look(batch)
@@ -109,7 +109,7 @@ class AnthropicBatchApi(ServedBatchApi):
         return await answer(request, body, self._headers(request) | again)
 
     def _written(self, batch: ServedBatch, course: Course, host: str) -> Json:
-        return self._adapt(_batch(batch, course, host), batch, course)
+        return self.adapt(_batch(batch, course, host), batch, course)
 
     def _find(self, request: web.BaseRequest, batch_id: str) -> ServedBatch:
         return self._service.find(self.vendor, workspace_of(request), batch_id)

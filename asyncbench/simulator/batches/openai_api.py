@@ -61,7 +61,7 @@ class OpenAIBatchApi(ServedBatchApi):
         path = self._service.storage.path(file_id)
         try:
             file = await self._receive(request, file_id, path)
-            self._keep_upload(file)
+            self.keep_upload(file)
         finally:
             if file_id not in self._service.storage.files:
                 path.unlink(missing_ok=True)
@@ -128,7 +128,7 @@ class OpenAIBatchApi(ServedBatchApi):
         }
         batch = self._service.storage.batches.get(file.name.rpartition("_")[0])
         path = self._service.storage.path(file_id)
-        return await self._send_results(batch, request, path, headers, with_length=True)
+        return await self.send_results(batch, request, path, headers, with_length=True)
 
     async def create(self, request: web.BaseRequest) -> web.StreamResponse:
         dialect = dialect_of(request)
@@ -189,7 +189,7 @@ class OpenAIBatchApi(ServedBatchApi):
         return await answer(request, body, self._headers(request))
 
     def _written(self, batch: ServedBatch, course: Course) -> Json:
-        return self._adapt(_batch(batch, course), batch, course)
+        return self.adapt(_batch(batch, course), batch, course)
 
     def _find(self, request: web.BaseRequest, file_id: str) -> StoredFile:
         file = self._service.storage.files.get(file_id)
@@ -265,7 +265,8 @@ def _batch(batch: ServedBatch, course: Course) -> Json:
     usage = (outcome.input_tokens, outcome.output_tokens, outcome.reasoning_tokens) if outcome else (0, 0, 0)
     counts = (outcome.answered, outcome.failed) if outcome else (course.done if validated else 0, 0)
     errors = None if batch.errors is None or not course.ended else {"object": "list", "data": batch.errors}
-    file_ids, no_id = outcome.files if outcome else {}, "" if Kind.EMPTY_IDS in batch.met else None
+    file_ids = outcome.files if outcome else {}
+    no_id = "" if Kind.EMPTY_IDS in batch.met else None
     return {
         "id": batch.id,
         "object": "batch",

@@ -209,14 +209,15 @@ class ServedBatchApi:
     def __init__(self, service: BatchService) -> None:
         self._service = service
 
-    def _keep_upload(self, file: StoredFile) -> None:
+    def keep_upload(self, file: StoredFile) -> None:
+        """Keep a file that came in whole."""
         self._service.storage.keep_file(file)
 
-    def _adapt(self, body: Json, _batch: ServedBatch, _course: Course) -> Json:
+    def adapt(self, body: Json, _batch: ServedBatch, _course: Course) -> Json:
         """Return a batch as it is shown, given its usual form."""
         return body
 
-    async def _send_results(
+    async def send_results(
         self,
         _batch: ServedBatch | None,
         request: web.BaseRequest,
