@@ -10,6 +10,7 @@ PUBLIC = (
     "batches.spending",
     "batches.status",
     "batches.switching",
+    "load.earlier_steps",
     "load.measuring",
     "load.open_lane",
     "load.searching",

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from asyncbench.config.loading import Find, Load
 from asyncbench.config.sweep import Sweep
 from asyncbench.errors import ConfigError
-from asyncbench.lanes.load.measuring import refuse_beyond_limits, steps_before
+from asyncbench.lanes.load.earlier_steps import refuse_beyond_limits, steps_before
 from asyncbench.lanes.load.searching import RateSearch, most_calls, probe_s
 from asyncbench.lanes.load.steps import LoadStep, StepsBefore, base_of, few_problems, steps_to_measure
 from asyncbench.planning.belonging import check_one_sweep, folder_begun, questions_of_steps

@@ -21,7 +21,7 @@ from asyncbench.lanes.batches.harvest import Harvest
 from asyncbench.lanes.batches.lane import BatchLane
 from asyncbench.lanes.batches.spending import LeftOpen
 from asyncbench.lanes.batches.switching import BatchEnding
-from asyncbench.lanes.load.measuring import killed_steps, limits_before, steps_before
+from asyncbench.lanes.load.earlier_steps import killed_steps, limits_before, steps_before
 from asyncbench.lanes.load.open_lane import LoadLane
 from asyncbench.lanes.load.searching import RateSearch
 from asyncbench.lanes.load.steps import CLOSED_LOOP, StepsBefore, listed, steps_to_measure

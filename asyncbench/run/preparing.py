@@ -21,7 +21,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.files import quoted
 from asyncbench.lanes.batches.ledger import BatchLedger
 from asyncbench.lanes.batches.spending import ask_abandoned, hold_again, left_open, trials_out
-from asyncbench.lanes.load.measuring import refuse_beyond_limits
+from asyncbench.lanes.load.earlier_steps import refuse_beyond_limits
 from asyncbench.planning.belonging import set_superseded_apart
 from asyncbench.planning.budget_bounds import open_ledger
 from asyncbench.planning.outdated import ungraded

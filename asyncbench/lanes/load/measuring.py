@@ -1,28 +1,21 @@
 """The measurement of a step: each call as it was due, and all of them as a row of `steps`.
 
 Times count from when a call was due. A call belongs to the phase in which it was due, whenever it ends.
-Steps of earlier runs are read again: those that were measured, and those that a killed run began.
 """
 
 import asyncio
-import re
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import inf, sqrt
-from operator import itemgetter
-from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Final
 
-import pyarrow.compute as pc
-
-from asyncbench.config.loading import Load, Slo
+from asyncbench.config.loading import Slo
 from asyncbench.engine.attempts import LOST
 from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.errors import ConfigError, ErrorKind, ProviderError
+from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.lanes.load.steps import (
     CLIENT_BOUND,
     INCOMPLETE,
@@ -31,16 +24,13 @@ from asyncbench.lanes.load.steps import (
     POISSON,
     UNRESOLVED,
     LoadStep,
-    StepsBefore,
     dispersion_p,
     ks_p,
     slo_of,
 )
-from asyncbench.records import Attempt, Model, Reply, StepResult
+from asyncbench.records import Attempt, Reply, StepResult
 from asyncbench.stats.always_valid import always_valid_interval
 from asyncbench.stats.percentiles import histogram_text, rank_of
-from asyncbench.store.catalog import read_attempts, read_lanes, read_steps
-from asyncbench.store.manifest import is_results_folder
 
 WARMUP, MEASURED = "warmup", "measured"
 UNFINISHED: Final = "unfinished"  # the status of a call for which the step waited no longer
@@ -241,7 +231,11 @@ class Measuring:
         """Return what the step came to."""
         step, load = self.step, self.step.load
         late_p99_s, lag_p99_s = percentile(self._late, 0.99), percentile(self._lags, 0.99)
-        steady_s = self._steady_s()
+
+        # Before the first answers come, calls in flight only mount up; then answers come as calls go.
+        first = sorted(self._answers)[:FIRST]
+        latency_s = median(end_s - due_s for due_s, end_s in first) if first else 0.0
+        steady_s = max(self._from_s, self.began_s + latency_s)
         slope, grows = self._growth(steady_s)
         due = sum(due_s >= steady_s for due_s in self._due_s)
         kept_up = sum(steady_s <= end_s < self.until_s for _, end_s in self._answers) >= KEPT_UP * due
@@ -261,10 +255,7 @@ class Measuring:
             offered=self._offered,
             dropped=self._dropped,
             sent=self._offered - self._dropped,
-            answered=self._counts["answered"],
-            refused=self._counts["refused"],
-            failed=self._counts["failed"],
-            unfinished=self._counts[UNFINISHED],
+            **self._counts,  # answered, refused, failed, unfinished
             late_p50_s=percentile(self._late, 0.5),
             late_p99_s=late_p99_s,
             loop_lag_p99_s=lag_p99_s,
@@ -280,12 +271,6 @@ class Measuring:
             verdict=self._verdict(bound),
             asked=step.questions_digest,
         )
-
-    def _steady_s(self) -> float:
-        """Return when answers come as calls go: before the first of them, calls in flight only mount up."""
-        first = sorted(self._answers)[:FIRST]
-        latency_s = median(end_s - due_s for due_s, end_s in first) if first else 0.0
-        return max(self._from_s, self.began_s + latency_s)
 
     def _verdict(self, bound: bool) -> str | None:
         slo = self.step.load.slo
@@ -342,121 +327,3 @@ def kind_of(status: str, http_status: int | None) -> str:
     if status in _TOO_MANY or http_status in _REFUSING:
         return "refused"
     return UNFINISHED if status in (UNFINISHED, LOST) else "failed"
-
-
-# ── Steps of earlier runs
-
-
-_NAME: Final = re.compile(r"(?P<arrivals>[a-z]+)(\(.*\))? (?P<rate>[^ /]+)(/s)? #(?P<round>\d+)")
-_LIMITS: Final = {"requests": "requests_limit", "tokens": "tokens_limit"}
-_TOKENS: Final = ("input_tokens", "output_tokens")
-_READ: Final = ("load", "phase", "status", "http_status", "due_at", "in_flight")
-
-
-def steps_before(folder: Path, alias: str, questions_digest: str) -> StepsBefore:
-    """Return the steps of a model that earlier runs began; raises StoreError.
-
-    Those count whose questions have this digest; see `questions_of_steps`.
-    """
-    if not is_results_folder(folder):
-        return StepsBefore(model=alias, questions_digest=questions_digest)
-    results = read_steps(folder, filters=[("model", "==", alias)]).to_pylist()
-    calls = read_attempts(folder, ["model", "load"], [("model", "==", alias)])["load"].drop_null()
-    names = {*calls.unique().to_pylist(), *(row["load"] for row in results)}
-    return StepsBefore(
-        model=alias, names=sorted(names), results=results, calls=len(calls), questions_digest=questions_digest
-    )
-
-
-def limits_before(folder: Path, alias: str) -> Mapping[str, float]:
-    """Return the limits a minute that the runs of a model had in the end: of `requests`, of `tokens`.
-
-    With them `of_a_call`, the tokens of its calls in the mean. What nobody knows is left out.
-    """
-    if not is_results_folder(folder):
-        return {}
-    lanes = read_lanes(folder, ["started_at", *_LIMITS.values()], [("lane", "==", alias)]).to_pylist()
-    lanes.sort(key=itemgetter("started_at"))  # a minute of a load tells no limits
-    limits = {
-        name: lane[column] for lane in lanes for name, column in _LIMITS.items() if lane[column] is not None
-    }
-    calls = read_attempts(folder, list(_TOKENS), [("model", "==", alias), ("status", "==", "ok")])
-    tokens = pc.add(calls["input_tokens"], calls["output_tokens"])
-    mean: float | None = pc.mean(tokens).as_py()
-    return limits if mean is None else limits | {"of_a_call": mean}
-
-
-def refuse_beyond_limits(load: Load, models: Iterable[Model], folder: Path) -> None:
-    """Refuse rates above a limit that is known of earlier runs in the folder.
-
-    Raises:
-        ConfigError: names the model, the limit and the way out.
-    """
-    rates = load.rates if load.find is None else (load.find.lowest,)
-    for model in () if load.past_limits or load.closed else models:
-        earlier = limits_before(folder, model.alias)
-        tokens = earlier.get("of_a_call", 0.0)
-        limits = {
-            "requests": (None if model.limits.rpm else earlier.get("requests"), 1.0, ""),
-            "tokens": (model.limits.tpm or earlier.get("tokens"), tokens, f" of about {tokens:,.0f} tokens"),
-        }
-        for what, (limit, per_call, detail) in limits.items():
-            if limit is not None and (over := [rate for rate in rates if 60 * rate * per_call > limit]):
-                raise ConfigError(
-                    f"{model.alias}: by earlier runs in {folder}, it has a limit of {limit:,.0f} {what} a "
-                    f"minute, which {over[0]:g} calls a second{detail} pass. Remove the higher rates, or set "
-                    "`past_limits: true` (--past-limits) to see what happens"
-                )
-
-
-def killed_steps(folder: Path, alias: str, before: StepsBefore) -> Iterator[StepResult]:
-    """Yield a row for each step that a killed run had no time to write down, as far as its calls tell.
-
-    One that ended before any call counted has none.
-    """
-    lacking = sorted({*before.names} - {str(row["load"]) for row in before.results})
-    for name in lacking:
-        wanted = (pc.field("model") == alias) & (pc.field("load") == name)
-        calls = read_attempts(folder, list(_READ), wanted).to_pylist()
-        counted = any(call["phase"] == MEASURED for call in calls)
-        if counted and (match := _NAME.fullmatch(name)) is not None:
-            yield _killed_step(name, alias, match, calls)
-
-
-def _killed_step(
-    name: str, alias: str, match: "re.Match[str]", calls: Sequence[Mapping[str, Any]]
-) -> StepResult:
-    due_s = [call["due_at"].timestamp() for call in calls]
-    measured = [call for call in calls if call["phase"] == MEASURED]
-    counts = Counter(kind_of(call["status"], call["http_status"]) for call in measured)
-    first_s = min(call["due_at"].timestamp() for call in measured)
-    return StepResult(
-        load=name,
-        model=alias,
-        arrivals=match["arrivals"],
-        rate=float(match["rate"]),
-        round=int(match["round"]),
-        began_at=min(due_s),
-        warmup_s=first_s - min(due_s),
-        seconds=max(due_s) - first_s,
-        offered=len(measured),
-        dropped=0,
-        sent=len(measured),
-        answered=counts["answered"],
-        refused=counts["refused"],
-        failed=counts["failed"],
-        unfinished=counts["unfinished"],
-        late_p50_s=None,
-        late_p99_s=None,
-        loop_lag_p99_s=None,
-        in_flight_mean=None,
-        in_flight_max=max(call["in_flight"] or 0 for call in measured),
-        in_flight_slope=None,
-        ks_p=None,
-        dispersion_p=None,
-        client_bound=False,
-        saturated=None,
-        met=None,
-        slo=None,
-        verdict=INCOMPLETE,
-    )

@@ -23,7 +23,7 @@ from asyncbench import (
 )
 from asyncbench.config.sweep import load_sweep
 from asyncbench.errors import ConfigError
-from asyncbench.lanes.load.measuring import limits_before
+from asyncbench.lanes.load.earlier_steps import limits_before
 from asyncbench.planning.belonging import questions_of_steps
 from asyncbench.planning.planned_load import load_plan
 from asyncbench.planning.trials import trial_sources
