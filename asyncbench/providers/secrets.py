@@ -177,14 +177,10 @@ def withhold_too(secrets: Iterable[str]) -> None:
 @lru_cache(maxsize=1)
 def _others() -> tuple[str, ...]:
     """Return what is withheld beside the key of a call; of two, the one within the other comes last."""
-    return (*_passwords(), *sorted(_WITHHELD, key=len, reverse=True))
-
-
-@lru_cache(maxsize=1)
-def _passwords() -> tuple[str, ...]:
-    """Return the passwords of the proxies that the environment names: a proxy may repeat what it is sent."""
+    # A proxy may repeat what it is sent, its password too.
     matches = (re.search(r"//[^/@]*:([^/@]+)@", address) for address in getproxies().values())
-    return tuple({unquote(match[1]) for match in matches if match})
+    passwords = {unquote(match[1]) for match in matches if match}
+    return (*passwords, *sorted(_WITHHELD, key=len, reverse=True))
 
 
 @lru_cache(maxsize=256)
