@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 import orjson
 
 from asyncbench.errors import AsyncbenchError
-from asyncbench.simulator.server import listening
+from asyncbench.simulator.serving import listening
 from asyncbench.simulator.settings import parse_settings
 from tests.servers.vendor_batches import VendorServer
 

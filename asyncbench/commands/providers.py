@@ -240,7 +240,7 @@ def simulate(
     model of the folder is a model, too.
     """
     from asyncbench.simulator.batches.settings import parse_batch
-    from asyncbench.simulator.server import serve
+    from asyncbench.simulator.serving import serve
     from asyncbench.simulator.settings import Settings, parse_fault
 
     if not problems and not replay:

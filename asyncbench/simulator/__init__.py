@@ -10,7 +10,7 @@ PUBLIC = (
     "counts",
     "process",
     "questions",
-    "server",
+    "serving",
     "settings",
     "vendors",
 )

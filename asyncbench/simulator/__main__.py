@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import orjson
 
 from asyncbench.errors import AsyncbenchError
-from asyncbench.simulator.server import serve
+from asyncbench.simulator.serving import serve
 from asyncbench.simulator.settings import parse_settings
 
 EXAMPLE = (

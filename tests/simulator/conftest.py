@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench.simulator.counts import ServerStats
-from asyncbench.simulator.server import listening
+from asyncbench.simulator.serving import listening
 from asyncbench.simulator.settings import Settings
 from tests.servers.vendor_batches import VendorServer
 
