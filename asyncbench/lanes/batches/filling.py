@@ -10,9 +10,8 @@ from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.errors import ProviderError
 from asyncbench.lanes.batches.context import BatchContext
-from asyncbench.lanes.batches.harvest import hold_of
 from asyncbench.lanes.batches.ledger import Step
-from asyncbench.lanes.batches.packing import PartWriter, tokens_of
+from asyncbench.lanes.batches.packing import PartWriter, hold_of, tokens_of
 from asyncbench.lanes.batches.realtime import RealtimeFallback
 from asyncbench.lanes.batches.spending import SmallParts
 from asyncbench.lanes.batches.switching import Switching

@@ -10,15 +10,13 @@ from typing import Final
 import orjson
 
 from asyncbench.engine.attempts import BatchOfCall
-from asyncbench.engine.budget import Hold
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.files import storing, sync_to_disk
 from asyncbench.lanes.batches.context import BatchContext
 from asyncbench.lanes.batches.ledger import GONE, BatchPart, Step
-from asyncbench.lanes.batches.packing import ManifestRow, manifest_rows, packed_rows, trial_of
-from asyncbench.pricing import picodollars
+from asyncbench.lanes.batches.packing import ManifestRow, hold_of, manifest_rows, packed_rows, trial_of
 from asyncbench.providers.batch_calls import NotRun, RemoteBatch, fault_error, id_in, was_run
 from asyncbench.records import BATCH, LEFT_SWEEP, Attempt, Ended, History, Reply, Trial
 
@@ -29,7 +27,6 @@ _NOT_RUN: Final = {
     NotRun.EXPIRED: "the batch expired before it ran",
     NotRun.CANCELLED: "the batch was cancelled, or refused, before it ran",
 }
-Trials = Callable[[Collection[str]], Collection[Trial]]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,7 +35,7 @@ class Harvest:
 
     context: BatchContext
     model: LaneModel = field(init=False)  # as soon as its lane runs
-    trials: Trials  # of the sweep, those with these ids
+    trials: Callable[[Collection[str]], Collection[Trial]]  # of the sweep, those with these ids
     finished: Container[str]  # ids of trials that earlier runs closed
     saved: Callable[[], Awaitable[bool]]  # waits until all that was kept is on the disk
     ask_again: Callable[[PendingTrial], None] = field(init=False)  # takes what is to be asked again
@@ -270,12 +267,6 @@ class Harvest:
 
     def _done(self, batch_part: BatchPart) -> frozenset[str]:
         return self.done.get(batch_part.key, frozenset())
-
-
-def hold_of(row: ManifestRow) -> Hold:
-    """Return what is set aside for a request; of a run without a budget, the most that it may cost."""
-    most_pico = picodollars(row["most_usd"] or 0.0)
-    return Hold(most_pico, most_pico if row["reserved_usd"] is None else picodollars(row["reserved_usd"]))
 
 
 def has_results(batch_part: BatchPart, context: BatchContext) -> bool:

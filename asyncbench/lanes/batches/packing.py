@@ -9,11 +9,13 @@ from typing import BinaryIO, Final, TypedDict
 
 import orjson
 
+from asyncbench.engine.budget import Hold
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.errors import ErrorKind, ProviderError, StoreError
 from asyncbench.files import make_folder, publish, storing
 from asyncbench.lanes.batches.ledger import BatchPart
+from asyncbench.pricing import picodollars
 from asyncbench.providers.batch_calls import BatchApi, id_in
 
 KEY_BYTES: Final = 8
@@ -44,6 +46,12 @@ def packed_rows(path: Path) -> dict[str, bytes]:
     """Return the rows of a part's manifest, each as it is written, by trial in the order of its requests."""
     with path.open("rb") as lines:
         return {orjson.loads(line)["trial_id"]: line for line in lines}
+
+
+def hold_of(row: ManifestRow) -> Hold:
+    """Return what is set aside for a request; of a run without a budget, the most that it may cost."""
+    most_pico = picodollars(row["most_usd"] or 0.0)
+    return Hold(most_pico, most_pico if row["reserved_usd"] is None else picodollars(row["reserved_usd"]))
 
 
 class PartWriter:

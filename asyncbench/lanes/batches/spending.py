@@ -13,9 +13,8 @@ from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.errors import ConfigError
 from asyncbench.files import write_durably
 from asyncbench.lanes.batches.context import BatchContext
-from asyncbench.lanes.batches.harvest import hold_of
 from asyncbench.lanes.batches.ledger import BatchLedger, BatchPart, Step
-from asyncbench.lanes.batches.packing import manifest_rows
+from asyncbench.lanes.batches.packing import hold_of, manifest_rows
 from asyncbench.store.sealing import missing_calls
 
 USEFUL_PARTS: Final = 8  # of a model's trials, one after the other: smaller ones take too many days
