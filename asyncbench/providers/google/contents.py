@@ -61,10 +61,19 @@ class ContentsWire:
             usage = believed(contents_usage(used), response.notes, answer, thinking, counted=counted)
         # Gemini says in a header how a call was served, Vertex in its account.
         tier = response.service_tier or text(used.get("serviceTier")) or text(used.get("trafficType"))
+
+        # The finish reason in the word that others have for it; what was blocked, and why, is noted.
+        finish = finish_word(candidate.get("finishReason")) or blocked
+        if blocked or finish_of(finish) is Finish.REFUSED:
+            response.notes.append(f"{'the prompt' if blocked else 'the answer'} was blocked: {finish}")
+            finish = BLOCKED
+        else:
+            finish = judged(finish, response)
+            finish = None if finish is None else finish.lower()
         return Reply(
             text=answer,
             reasoning=thinking or None,
-            finish_reason=_finish_reason(candidate, blocked, response),
+            finish_reason=finish,
             model_served=text(payload.get("modelVersion")),
             usage=usage,
             raw_usage=used or None,
@@ -87,16 +96,6 @@ def _answer_and_thinking(candidate: Json) -> tuple[str, str]:
     for piece in map(mapping_in, items(mapping_in(candidate.get("content")).get("parts"))):
         texts[piece.get("thought") is True].append(text(piece.get("text")) or "")
     return "".join(texts[False]), "".join(texts[True])
-
-
-def _finish_reason(candidate: Json, blocked: str | None, response: Response) -> str | None:
-    """Return the word that others have for a finish reason; what was blocked, and why, is noted."""
-    reason = finish_word(candidate.get("finishReason")) or blocked
-    if blocked or finish_of(reason) is Finish.REFUSED:
-        response.notes.append(f"{'the prompt' if blocked else 'the answer'} was blocked: {reason}")
-        return BLOCKED
-    word = judged(reason, response)
-    return None if word is None else word.lower()
 
 
 class _Pieces:
