@@ -110,7 +110,10 @@ def rows(path: Path, texts: Sequence[str], *, also: Collection[str] = ()) -> Ite
         reader = ParquetColumns(path, file)
         schema = reader.schema
         for name in texts:
-            if name not in schema.names or not _is_text(schema.field(name).type):
+            kind = schema.field(name).type if name in schema.names else pa.null()
+            if isinstance(kind, pa.DictionaryType):
+                kind = kind.value_type
+            if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
                 there = ", ".join(schema.names)
                 raise ProblemSetError(
                     f"{path}: a problem set needs a text column {name!r}; its columns: {there}"
@@ -122,9 +125,3 @@ def rows(path: Path, texts: Sequence[str], *, also: Collection[str] = ()) -> Ite
                     lacks = " and no ".join(missing)
                     raise ProblemSetError(f"{path}: a problem has no {lacks}: {row}")
                 yield row
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    if isinstance(kind, pa.DictionaryType):
-        kind = kind.value_type
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
