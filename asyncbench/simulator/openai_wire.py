@@ -218,7 +218,7 @@ def _completion_script(exchange: Exchange) -> Script:
 
 def _completion(exchange: Exchange, text: str | None = None, finish: str | None = None) -> Json:
     """Write a completion, or a piece of one; `text`: None, where it has no choice."""
-    choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": finish}
+    choice: Json = {"index": 0, "text": text, "logprobs": None, "finish_reason": finish}
     return _body(exchange, "cmpl", "text_completion", [] if text is None else [choice])
 
 

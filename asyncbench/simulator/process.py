@@ -68,15 +68,7 @@ def running(settings: Settings, *, timeout_s: float = START_TIMEOUT_S) -> Iterat
     try:
         yield Simulator(process, _url(process, timeout_s))
     finally:
-        process.terminate()
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
+        _end(process)
 
 
 def _url(process: subprocess.Popen[bytes], timeout_s: float) -> str:
@@ -93,3 +85,15 @@ def _url(process: subprocess.Popen[bytes], timeout_s: float) -> str:
     if "error" in ready:
         raise ConfigError(f"the simulator cannot start: {ready['error']}")
     return str(ready["url"])
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
