@@ -161,7 +161,7 @@ def test_a_package_adds_a_suite_a_grader_and_a_provider_which_results_name(tmp_p
 TABLES: dict[str, Callable[[], Mapping[str, object]]] = {
     "suites": lambda: WithPackages("suites", {"nupa": SUITES["nupa"]}, table._added),
     "graders": lambda: WithPackages("graders", {}, added_grader, reserved=custom.CUSTOM_GRADERS),
-    "providers": lambda: WithPackages("providers", {}, endpoints._added),
+    "providers": lambda: WithPackages("providers", {}, endpoints._checked_provider),
 }
 
 

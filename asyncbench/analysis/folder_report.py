@@ -19,7 +19,7 @@ from asyncbench.tables.screen import safe_notes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderReport(Report):
-    """A report on a results folder, which says first if no model was asked now."""
+    """A report on a results folder, which says first if results are simulated."""
 
     folder: str
     simulated_note: str = field(metadata=HIDDEN)  # empty: no results are simulated
@@ -31,7 +31,7 @@ class FolderReport(Report):
 
     @property
     def nothing(self) -> str | None:
-        """What to say instead of all else where there is nothing to show; None: there is something."""
+        """The sentence that replaces all others where there is nothing to show; None: there is something."""
         return None
 
     def _data(self) -> dict[str, Any]:  # Any: JSON
@@ -46,7 +46,7 @@ class FolderReport(Report):
         return iter(())
 
     def _simulated(self) -> list[str]:
-        return [self.simulated_note] * self.simulated
+        return [self.simulated_note] if self.simulated_note else []
 
 
 # ── reports of chosen trials ─────────────────────────────────────────────────────────────────────
@@ -69,8 +69,9 @@ class ReportOfChosen(Report):
         yield from self.whole._parts()
 
     def _data(self) -> dict[str, object]:
+        # `counted` reads again where parts are replaced meanwhile.
         names = counted(self.choice, lambda views: views.names) if self.choice.several else {}
-        folders = {name: label for (label, _), name in names.items()}
+        folders = {name: folder for (folder, _), name in names.items()}
         return {"chosen": [*self.choice.notes()], **_add_folders(self.whole._data(), folders)}
 
 
@@ -86,9 +87,9 @@ def _add_folders(value: Any, folders: Mapping[str, str]) -> Any:
         return [_add_folders(item, folders) for item in value]
     if not isinstance(value, Mapping):
         return value
-    entries = {name: _add_folders(item, folders) for name, item in value.items()}
-    who = entries.get("model", entries.get("lane"))
-    return {"folder": folders[who], **entries} if isinstance(who, str) and who in folders else entries
+    entries = {key: _add_folders(item, folders) for key, item in value.items()}
+    name = entries.get("model", entries.get("lane"))
+    return {"folder": folders[name], **entries} if isinstance(name, str) and name in folders else entries
 
 
 # ── empty folders ────────────────────────────────────────────────────────────────────────────────

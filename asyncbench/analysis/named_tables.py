@@ -77,7 +77,10 @@ class NamedTables:
         return self._result(query, values, TABLE)
 
     def rows(self, query: str, values: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
-        """Return what a SELECT gives as rows, column → value; raises as `table` does."""
+        """Return what a SELECT gives as rows, column → value; raises as `table` does.
+
+        Times come from `table(…).to_pylist()`: for rows with them DuckDB needs a package more, pytz.
+        """
         return self._result(query, values, ROWS)
 
     def batches(self, query: str, *, rows: int) -> Iterator[pa.RecordBatch]:

@@ -48,7 +48,7 @@ class AsyncbenchWorker:
         """Start the program."""
         start: Start = pickle.loads(program)  # noqa: S301  from our own run
         self._program = await start(name)
-        self._watch = asyncio.create_task(_end_after(os.getppid()))
+        self._watch = asyncio.create_task(_end_with(os.getppid()))  # kept, or it could be collected
 
     async def exchange(self, orders: bytes) -> bytes:
         """Hand orders to the program, and return its report."""
@@ -61,9 +61,9 @@ class AsyncbenchWorker:
             await self._program.close()
 
 
-async def _end_after(parent: int) -> None:
-    """End this process when Ray's on this machine is gone: nobody would, and its folder would stay locked."""
-    while os.getppid() == parent:  # noqa: ASYNC110  nothing tells it
+async def _end_with(parent_pid: int) -> None:
+    """End this process with Ray's on this machine: nothing else would, and its folder would stay locked."""
+    while os.getppid() == parent_pid:  # noqa: ASYNC110  nothing tells it
         await asyncio.sleep(LOOK_EVERY_S)
     os._exit(1)
 
@@ -150,10 +150,10 @@ class RayCluster:
 
     async def start(self, name: str, program: Start) -> RayLink:
         """Start a worker, on the machines in turn; raises as `Cluster.start`."""
-        host = self._ray.remote(num_cpus=1, scheduling_strategy="SPREAD", **ONCE)(AsyncbenchWorker)
+        actor_class = self._ray.remote(num_cpus=1, scheduling_strategy="SPREAD", **ONCE)(AsyncbenchWorker)
         ends_s = time.monotonic() + PLACED_WITHIN_S
         while True:
-            link = RayLink(self._ray, host.options(name=f"{name} {len(self._links)}").remote(), name)
+            link = RayLink(self._ray, actor_class.options(name=f"{name} {len(self._links)}").remote(), name)
             self._links.append(link)
             try:
                 await link.greet()

@@ -30,7 +30,9 @@ class Quirks:
     seed: str | None = "seed"  # or random_seed; None: refused
     effort: str | None = "reasoning_effort"  # in chat; None: cannot be asked for
     thinking: str | None = None  # in chat: where a budget of thinking tokens is written; None: nowhere
-    usage_in_streams: Literal["ask", "unasked"] = "ask"  # by stream_options; or told (or not) without
+    usage_in_streams: Literal["ask", "unasked"] = (
+        "ask"  # by stream_options; unasked: it may tell all the same
+    )
     max_price: str | None = None  # of a router: where the dearest price is written that may serve a call
     rejects: Collection[str] = frozenset()  # keys of a model entry that it refuses, such as temperature
     requests_per: Span = "minute"  # what its headers tell a limit of requests for, without saying so
@@ -81,17 +83,17 @@ class Starter:
     concurrency: int
 
 
-# Requests and bytes of the largest batch, by whose form it has; their pages of 2026.
+# Requests and bytes of the largest batch, by `via`: the vendor whose form it has. Their pages of 2026.
 LARGEST_BATCHES: Final = {
     "openai": (50_000, 200_000_000),
     "anthropic": (100_000, 256_000_000),
     "google": (50_000, 2_000_000_000),  # no number of requests is told
 }
 MOST_BYTES: Final = 8_000_000  # sixteen times the text of 128,000 tokens
-BYTES_OF_A_TOKEN: Final = 64  # at most, of a model that may write more than those: likewise
+BYTES_OF_A_TOKEN: Final = 64  # at most, of a model that may write more than 128,000 tokens
 # So long an idle connection is kept: many servers (uvicorn, Node.js) close after 5 s and do not say so.
 KEEPALIVE_S: Final = 4.0
-LONGEST_KEEPALIVE_S: Final = 60.0  # of a server that says that it keeps them; what lies between may not
+LONGEST_KEEPALIVE_S: Final = 60.0  # of a server that promises it: a proxy between may close earlier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +111,9 @@ class Endpoint:
     query: Mapping[str, str] = field(default_factory=dict, repr=False)  # of every address, likewise
     pem: PemFiles | None = None  # the certificate that we show; None: the server asks for none
     timeouts: Timeouts = field(default_factory=Timeouts)
-    most_bytes: int = MOST_BYTES  # of a body, decompressed; see `streams` for what that means to a stream
+    most_bytes: int = (
+        MOST_BYTES  # of a body, decompressed; see `providers.streams` for what that means to a stream
+    )
     connections: int = 100  # at least the lane's concurrency
     requests_per: Span = "minute"  # see `Quirks`
     sdk_only: bool = False  # every call is built by the SDK
@@ -211,10 +215,10 @@ class AddedProvider:
     """
 
     endpoint: KnownEndpoint
-    open: Callable[..., Any] | None = None  # (Endpoint, Wire) → Provider, which stand above
+    open: Callable[..., Any] | None = None  # (Endpoint, `wire.Wire`) → `provider.Provider`
 
 
-def _added(provider: object, origin: Origin) -> AddedProvider:
+def _checked_provider(provider: object, origin: Origin) -> AddedProvider:
     if not isinstance(provider, AddedProvider):
         raise ValueError("it must be an AddedProvider")
     via = ("openai", "anthropic", "http") if provider.open is None else (origin.name,)
@@ -239,7 +243,7 @@ def _our_endpoints() -> Mapping[str, KnownEndpoint]:
 @cache
 def added_providers() -> WithPackages[AddedProvider]:
     """Return the providers that installed packages add, by name."""
-    return WithPackages("providers", {}, _added, reserved=_our_endpoints())
+    return WithPackages("providers", {}, _checked_provider, reserved=_our_endpoints())
 
 
 class KnownEndpoints(Mapping[str, KnownEndpoint]):

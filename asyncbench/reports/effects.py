@@ -74,21 +74,22 @@ def effects_of(views: FolderViews, by: str) -> Effects:
     folder, skips, trials = views.chosen, keep_skips(views), marked(views, _COLUMNS)
     if not trials.marks:
         raise NothingToShowError(folder, no_trials(folder))
-    folders = {name: label for (label, _), name in views.names.items()}
-    settings = {
+    folders = {name: folder_name for (folder_name, _), name in views.names.items()}
+    settings = {  # a later row replaces an earlier one: see _SETTINGS
         tuple(row[name] for name in ENTRANT): _PromptSettings.read(row) for row in views.rows(_SETTINGS)
     }
     ordered = {who: settings[who] for who in sort_entrants(trials.marks, views.manifest)}
     groups = _groups(ordered, folders, by)
     if not groups:
         keys = dict.fromkeys(
-            key for prompt in ordered.values() for key in (CONDITION, FOLDER, *prompt.params)
+            key for setting in ordered.values() for key in (CONDITION, FOLDER, *setting.params)
         )
         varied = ", ".join(key for key in keys if _groups(ordered, folders, key)) or "nothing"
         raise ConfigError(
             f"--by {by}: no model of {folder} was asked with several values of {by!r}, and all else alike. "
             f"What varies there: {varied}."
         )
+    # The key of each row is taken out of it.
     use = {tuple(row.pop(name) for name in ENTRANT): row for row in views.rows(_USE)}
     lines = list(_lines(groups, trials, use))
     tested = [line for line in lines if line["p"] is not None]
@@ -166,31 +167,34 @@ def _groups(
         by: what was varied.
     """
     alike = defaultdict[object, dict[str, Entrant]](dict)
-    for who, prompt in settings.items():
+    for who, setting in settings.items():
         run, model, condition = who
         folder = folders.get(model, "")
         same_run = None if by == FOLDER else (run, folder)
-        group = (same_run, prompt.key(ignored=by), model if by == CONDITION else None)
-        varied = {FOLDER: folder, CONDITION: condition}.get(by, prompt.params.get(by))
+        group: tuple[object, ...] = (same_run, setting.key(ignored=by), model if by == CONDITION else None)
+        varied = {FOLDER: folder, CONDITION: condition}.get(by, setting.params.get(by))
         if varied is None:
             value = "not set"
         else:
             value = varied if isinstance(varied, str) else orjson.dumps(varied).decode()
         # Two servers of the same model: nothing in the results tells the two apart but their aliases.
-        alike[group if value not in alike[group] else (*group, model)][value] = who
+        if value in alike[group]:
+            group = (*group, model)
+        alike[group][value] = who
     several = [values for values in alike.values() if len(values) > 1]
 
     # a run, model and condition name each group, whose entrants differ in one value
     mark = "in " if by == FOLDER else f"{by}="
-    entrants = dict[Entrant, dict[str, Entrant]]()
+    values_by_title = dict[Entrant, dict[str, Entrant]]()
     for values in several:
+        # An alias without the varied value: `m effort=low` → `m`.
         bases = {f"{model} ".replace(f" {mark}{value} ", " ")[:-1] for value, (_, model, _) in values.items()}
         run, _, _ = next(iter(values.values()))
         conditions = ", ".join(dict.fromkeys(condition for _, _, condition in values.values()))
         name = bases.pop() if len(bases) == 1 else ", ".join(model for _, model, _ in values.values())
-        entrants[run, name, conditions] = values
-    names = names_of(entrants)
-    return {names[who]: values for who, values in entrants.items()}
+        values_by_title[run, name, conditions] = values
+    names = names_of(values_by_title)
+    return {names[title]: values for title, values in values_by_title.items()}
 
 
 # ── the figures of each value ────────────────────────────────────────────────────────────────
@@ -235,6 +239,7 @@ def _comparisons(marks: Mapping[str, Marks]) -> Iterator[EffectLine]:
     """Yield the accuracy with each value, and its difference to the first value."""
     first = next(iter(marks.values()))
     for value, answers in marks.items():
+        # Without a common problem anything is possible.
         share, interval = share_of(answers) if answers.trials else (0.0, (0.0, 1.0))
         line: EffectLine = {
             "value": value,
@@ -243,10 +248,10 @@ def _comparisons(marks: Mapping[str, Marks]) -> Iterator[EffectLine]:
             "interval": interval,
             **dict.fromkeys(("difference", "difference_interval", "p", "p_holm")),
         }
-        both = pair(answers, first)
-        if answers is not first and both.trials:
-            line |= {"difference": both.difference, "difference_interval": difference_interval(both)}
-            line["p"] = sign_flip(both.differences)
+        paired = pair(answers, first)
+        if answers is not first and paired.trials:
+            line |= {"difference": paired.difference, "difference_interval": difference_interval(paired)}
+            line["p"] = sign_flip(paired.differences)
         yield line
 
 

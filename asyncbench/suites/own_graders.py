@@ -43,11 +43,11 @@ def use_grader(grader: OwnFunction) -> None:
 
 def used_graders(named: Mapping[str, str]) -> list[OwnFunction]:
     """Return graders of somebody's own that were made known here, by name and digest."""
-    return [_LOADED[digest] for digest in named.items()]
+    return [_LOADED[name, digest] for name, digest in named.items()]
 
 
 def grader_in_file(name: str, digest: str | None) -> OwnFunction:
-    """Return a grader of somebody's own that was made known here.
+    """Return the grader of somebody's own file that `use_grader` made known.
 
     Raises:
         ConfigError: it was not.
@@ -60,9 +60,10 @@ def grader_in_file(name: str, digest: str | None) -> OwnFunction:
 
 
 def _verdict_of(grader: OwnFunction, reply: str, problem: Problem) -> Any:
-    """Return what a grader returns within its time; it can neither end this process nor keep it from ending.
+    """Return what a grader returns within its time.
 
-    It has a thread of its own, so an interrupt that it raises cannot be taken for Ctrl-C.
+    It runs in a daemon thread of its own: it can neither end this process nor keep it from ending, and an
+    interrupt that it raises cannot be taken for Ctrl-C.
     """
     ended = Future[Any]()
 
@@ -80,13 +81,13 @@ def _verdict_of(grader: OwnFunction, reply: str, problem: Problem) -> Any:
         raise TimeoutError(f"{grader.name} took more than {TIME_LIMIT_S:g} s for one reply.") from None
     finally:
         if not ended.done():
-            # SystemExit, as soon as the thread runs Python code: else it would slow down all others.
+            # End the thread by SystemExit as soon as it runs Python code: it would slow down all others.
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)
             )
     if error is not None and not isinstance(error, Exception):
         raise RuntimeError(f"{grader.name} raised {error!r}. {_RULE}.") from error
-    return ended.result()
+    return ended.result()  # or raise what the grader raised
 
 
 def judged_by_function(grader: OwnFunction, reply: str, problem: Problem) -> Judgement:
@@ -98,8 +99,8 @@ def judged_by_function(grader: OwnFunction, reply: str, problem: Problem) -> Jud
         verdict = {key: returned}
     checked: dict[str, Any] = {}
     for key, value in verdict.items():
-        read = _READ.get(key)
-        checked[key] = None if read is None else read(value)
+        check = _CHECKS.get(key)
+        checked[key] = None if check is None else check(value)
         if checked[key] is None and not (key in ("answer", "format_ok") and value is None):
             raise TypeError(f"{grader.name} returned {key!r}: {value!r:.80}. {_RULE}.")
     if not {"correct", "score"} & checked.keys():
@@ -119,10 +120,10 @@ def _score(value: object) -> float | None:
     if _truth(value) is not None or not isinstance(value, Real | Decimal):
         return None
     number = float(value)
-    return number if 0 <= number <= 1 else None  # NaN is neither
+    return number if 0 <= number <= 1 else None  # NaN fails both comparisons
 
 
-_READ: Final[Mapping[str, Callable[[object], Any]]] = {  # each returns None for what it refuses
+_CHECKS: Final[Mapping[str, Callable[[object], Any]]] = {  # each returns None for what it refuses
     "correct": _truth,
     "score": _score,
     "answer": lambda value: value if isinstance(value, str) else None,

@@ -15,7 +15,7 @@ from asyncbench.tables.numbers import days, dollars, first_of
 
 NEAR_S: Final = 7 * DAY_S  # before results are deleted, a person is warned
 SHOWN_IDS: Final = 5
-_CREATE_S: Final = 60.0  # for a create of a running process, and a second more for each
+_CREATE_S: Final = 60.0  # for a create of a running process, and a second more for each _CREATE_BYTES of it
 _CREATE_BYTES: Final = 100_000
 
 
@@ -91,11 +91,11 @@ def part_statuses(ledger: BatchLedger, *, running: bool, now: float) -> list[Par
 def part_status(batch_part: BatchPart, *, running: bool, now: float) -> PartStatus:
     """Return the status of a part; a create of a running process is in doubt only when it took too long."""
     state = _state(batch_part)
-    young = now - batch_part.at < _CREATE_S + batch_part.size / _CREATE_BYTES
-    if batch_part.step is Step.SUBMITTING and running and young:
+    may_be_sending = now - batch_part.at < _CREATE_S + batch_part.size / _CREATE_BYTES
+    if batch_part.step is Step.SUBMITTING and running and may_be_sending:
         state = PartState.SUBMITTING
     created_at = batch_part.created_at if batch_part.batch_id else None
-    waits = state in (PartState.VALIDATING, PartState.RUNNING, PartState.CANCELLING)
+    at_provider = state in (PartState.VALIDATING, PartState.RUNNING, PartState.CANCELLING)
     return PartStatus(
         part=batch_part.key,
         model=batch_part.alias,
@@ -111,10 +111,10 @@ def part_status(batch_part: BatchPart, *, running: bool, now: float) -> PartStat
         created_at=created_at,
         known_at=max(batch_part.at, batch_part.seen_at) if batch_part.batch_id else None,
         ended_at=batch_part.ended_at,
-        window_ends_at=created_at + DAY_S if created_at and waits else None,
+        window_ends_at=created_at + DAY_S if created_at and at_provider else None,
         undecided=batch_part.in_doubt and batch_part.untraced,
         deleted_at=created_at + kept_s(batch_part)
-        if created_at and (waits or state is PartState.ENDED)
+        if created_at and (at_provider or state is PartState.ENDED)
         else None,
     )
 
@@ -126,8 +126,9 @@ def _state(batch_part: BatchPart) -> PartState:
         case Step.SUBMITTED:
             if batch_part.cancelled_at is not None or batch_part.status in ("cancelling", "canceling"):
                 return PartState.CANCELLING
-            young = batch_part.status == "" and batch_part.file_id is not None
-            return PartState.VALIDATING if young or batch_part.status == "validating" else PartState.RUNNING
+            no_word_yet = batch_part.status == "" and batch_part.file_id is not None
+            validates = no_word_yet or batch_part.status == "validating"
+            return PartState.VALIDATING if validates else PartState.RUNNING
         case Step.ENDED | Step.DOWNLOADING:
             return PartState.ENDED
         case Step.REFUSED if SAYS_FULL.search(batch_part.why):
@@ -150,7 +151,7 @@ def counts_of(context: BatchContext, *, wait_s: float) -> BatchCounts:
         for batch_part in context.ledger.open_parts_of(context.alias)
     ]
     ages_s = [now - status.begun_at for status in statuses]
-    return BatchCounts(
+    return BatchCounts(  # its times are on the loop's clock, which a screen compares with
         states={state.value: count for state, count in _count_states(statuses).items()},
         trials=sum(status.trials for status in statuses),
         answered=sum(status.answered or 0 for status in statuses),
@@ -176,8 +177,10 @@ def left_in_batches(statuses: Sequence[PartStatus], *, now: float) -> list[str]:
     lines = [f"{trials:,} trials stay in batches: {states_text(open_parts)}.{budget}"]
     if going := [status for status in open_parts if status.batch_id]:
         lines.append(f"They go on without this program: {_named(going)}.")
-    if ends := [status.deleted_at for status in open_parts if status.deleted_at is not None]:
-        lines.append(f"Their results are deleted {days(min(ends) - now)} from now: collect them before.")
+    if deletions_at := [status.deleted_at for status in open_parts if status.deleted_at is not None]:
+        lines.append(
+            f"Their results are deleted {days(min(deletions_at) - now)} from now: collect them before."
+        )
     if any(status.state is PartState.VALIDATING for status in open_parts):
         lines.append("Batches that are being validated may still be refused: look again in a few minutes.")
     return lines
@@ -185,11 +188,11 @@ def left_in_batches(statuses: Sequence[PartStatus], *, now: float) -> list[str]:
 
 def near_deletion(statuses: Iterable[PartStatus], *, now: float) -> list[str]:
     """Return which results are deleted soon, in a sentence; empty: none are."""
-    ends = {status: status.deleted_at - now for status in statuses if status.deleted_at is not None}
-    near = [status for status, remaining_s in ends.items() if remaining_s < NEAR_S]
+    remaining = {status: status.deleted_at - now for status in statuses if status.deleted_at is not None}
+    near = [status for status, remaining_s in remaining.items() if remaining_s < NEAR_S]
     if not near:
         return []
-    soonest_s = min(ends[status] for status in near)
+    soonest_s = min(remaining[status] for status in near)
     when = f"in {days(soonest_s)}" if soonest_s > 0 else "by now, if the provider keeps its word"
     return [f"The results of {_named(near)} are deleted {when}. Run again before that."]
 
@@ -227,7 +230,7 @@ def _named(statuses: Sequence[PartStatus]) -> str:
 
 
 def states_text(statuses: Iterable[PartStatus]) -> str:
-    """Return how many parts are in each state, and of how many trials: ``1 ended (20 trials)`."""
+    """Return how many parts are in each state, and of how many trials: `1 ended (20 trials)`."""
     statuses, texts = list(statuses), []
     for state, count in _count_states(statuses).items():
         trials = sum(status.trials for status in statuses if status.state is state)

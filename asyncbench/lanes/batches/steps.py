@@ -45,6 +45,7 @@ class PartSteps:
             return False
         if batch_part.submitted:
             return self._polling.is_to_cancel(batch_part)
+        # A batch that exists is collected even when the run is paused or over.
         counters = self._counters
         return bool(batch_part.batch_id) or (
             not counters.paused and (batch_part.in_doubt or not counters.over)
@@ -63,7 +64,7 @@ class PartSteps:
             wait_s = await self.give_back(batch_part)
         else:
             wait_s = await self._submitting.advance(batch_part)
-            if batch_part.step in NOTHING:
+            if batch_part.step in NOTHING:  # no batch came of it
                 await self._harvest.reopen(batch_part)
         self._context.put_off(batch_part, wait_s)
 
@@ -74,7 +75,7 @@ class PartSteps:
         return await self._clean(batch_part)
 
     async def _collect(self, batch_part: BatchPart) -> float:
-        """Collect the results of a part; return the seconds until that is tried again, 0: it is done."""
+        """Collect the results of a part; return the seconds until that is tried again; 0: it need not be."""
         context = self._context
         try:
             if not await self._harvest.collect(batch_part):
@@ -85,7 +86,7 @@ class PartSteps:
             return math.inf
         except ProviderError as error:
             if error.http_status == NOT_FOUND:
-                if context.lost_sight(batch_part):
+                if context.lost_sight(batch_part):  # noted; it has lasted too long
                     return math.inf
                 if context.is_gone(batch_part):
                     await context.note(batch_part, Step.ENDED, **GONE_FOR_GOOD)
@@ -116,7 +117,7 @@ class PartSteps:
             try:
                 await context.api.delete_input(batch_part.file_id)
             except ProviderError:
-                return math.inf  # the next run tries again; the vendor deletes it in 30 days
+                return math.inf  # the next run tries again; the vendor deletes it in its time
         for suffix in ("jsonl", "results", "part", "most", "handed"):
             context.ledger.path(batch_part, suffix).unlink(missing_ok=True)
         await context.note(batch_part, Step.CLEANED)

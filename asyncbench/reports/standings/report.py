@@ -58,12 +58,16 @@ class Standings(FolderReport):
         """Sentences on the meaning of places and figures, and on the trials behind them."""
         yield from counted_note(self.skipped, SKIPPED)
         yield from lapsed_notes(self.lapsed)
-        kinds = {ranking.paired for ranking in self.rankings if not ranking.alone}
-        yield from (PLACES,) * (True in kinds) + (UNPAIRED,) * (False in kinds)
+        pairings = {ranking.paired for ranking in self.rankings if not ranking.alone}
+        if True in pairings:
+            yield PLACES
+        if False in pairings:
+            yield UNPAIRED
         lines = [line for ranking in self.rankings for line in ranking.lines]
         if any(line.trials > line.accuracy.trials for line in lines):
             yield SHARED
-        if len(apart := [ranking.suite for ranking in self.rankings if ranking.paired]) > len({*apart}):
+        suites = [ranking.suite for ranking in self.rankings if ranking.paired]
+        if len(suites) > len(set(suites)):  # a suite has two tables
             yield APART
         if any(line.at_50 and line.at_50.tasks > 1 for line in lines):
             yield HARDEST
@@ -88,11 +92,13 @@ class Standings(FolderReport):
     def _sheets(self) -> Iterator[Sheet]:
         for ranking in self.rankings:
             if not ranking.alone:
-                yield from _sheets(ranking_title(ranking), ranking.lines, placed=True)
+                yield from _sheets(ranking_title(ranking), ranking.lines, ranked=True)
         for suite, lines in unranked(self.rankings).items():
-            why = CUT if all(all_cut(line.outcomes) for line in lines) else ALONE
-            why = why if self.asked > 1 else "one model"
-            yield from _sheets(f"{suite or 'All suites'}: {why}", lines, placed=False)
+            if self.asked == 1:
+                why = "one model"
+            else:
+                why = CUT if all(all_cut(line.outcomes) for line in lines) else ALONE
+            yield from _sheets(f"{suite or 'All suites'}: {why}", lines, ranked=False)
 
 
 PLACES: Final = (
@@ -177,7 +183,7 @@ def standings_of(views: FolderViews, *, formats: bool = True, by_kind: bool = Fa
     skips = keep_skips(views)
     rankings, entrants = rankings_of(views, views.manifest, formats=formats)
     if by_kind:
-        kind_bits(views)
+        kind_bits(views)  # kept for `rankings_by_kind`, while the answers are there
     simulated = note_of_simulated(views, table="answers")
     views.drop("answers")
     return Standings(
@@ -192,7 +198,7 @@ def standings_of(views: FolderViews, *, formats: bool = True, by_kind: bool = Fa
     )
 
 
-# ── The rankings of a suite, kind by kind: additions on the additions that all were asked
+# ── The rankings of a suite, kind by kind: additions, on those that all entrants were asked
 
 
 Lengths = Mapping[int | None, Bits]  # length → the problems of a kind that have it
@@ -239,8 +245,8 @@ def rankings_by_kind(views: FolderViews, rankings: Sequence[Ranking]) -> Iterato
 def _kind_ranking(ranking: Ranking, kind: KindKey, lengths: Lengths, trials: Marked) -> KindRanking | None:
     """Return a ranking on the problems of a kind; None: not every entrant was asked some."""
     entrants = {line.name: (line.run, line.model, line.condition) for line in ranking.lines}
-    bits = reduce(or_, lengths.values())
-    marks = {name: trials.marks[entrant].restrict(bits) for name, entrant in entrants.items()}
+    kind_problems = reduce(or_, lengths.values())
+    marks = {name: trials.marks[entrant].restrict(kind_problems) for name, entrant in entrants.items()}
     if ranking.paired:
         marks = common_marks(marks)
     if not all(answers.trials for answers in marks.values()):
@@ -277,9 +283,9 @@ def _kind_ranking(ranking: Ranking, kind: KindKey, lengths: Lengths, trials: Mar
 # ── tables ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _sheets(title: str, lines: Collection[RankingRow], *, placed: bool) -> Iterator[Sheet]:
+def _sheets(title: str, lines: Collection[RankingRow], *, ranked: bool) -> Iterator[Sheet]:
     """Yield a sheet with all figures, which becomes two where it is too wide, and a sheet on repeats."""
-    rank: Columns[RankingRow] = {"rank": lambda line: str(line.place)} if placed else {}
+    rank: Columns[RankingRow] = {"rank": lambda line: str(line.place)} if ranked else {}
     names: Columns[RankingRow] = {**rank, "model": lambda line: line.name}
 
     def sheet(title: str, columns: Columns[RankingRow]) -> Sheet:
