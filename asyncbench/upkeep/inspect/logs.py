@@ -315,19 +315,16 @@ def logs(folder: Path, manifest: Manifest) -> list[FileToWrite]:
     order = {run: n for n, run in enumerate(manifest.get("runs", {}))}
     entrants.sort(key=lambda row: (order.get(row["run"], len(order)), *row.values()))
     varied = [name for name in OF_A_LOG if name == "model" or len({row[name] for row in entrants}) > 1]
-    names = _file_names(["+".join(row[name] for name in varied) for row in entrants])
+
+    # The viewer asks for a log by its address, so a file name has no `%`, `#` or `?`.
+    file_names: dict[str, None] = {}
+    for row in entrants:
+        stem = re.sub(r"[^\w.+=@-]+", "-", "+".join(row[name] for name in varied))
+        tried = (f"{stem}{suffix}{ENDING}" for suffix in chain([""], (f"-{n}" for n in count(2))))
+        file_names[next(name for name in tried if name not in file_names)] = None
+
     made = [EvalLog(folder=folder, key=tuple(row.values()), manifest=manifest) for row in entrants]
-    return [FileToWrite(name=name, write=log.write) for name, log in zip(names, made, strict=True)]
-
-
-def _file_names(stems: Iterable[str]) -> list[str]:
-    """Return a name for each log. Their viewer asks by address, so a name has no `%`, `#` or `?`."""
-    names: dict[str, None] = {}
-    for stem in stems:
-        plain = re.sub(r"[^\w.+=@-]+", "-", stem)
-        tried = (f"{plain}{suffix}{ENDING}" for suffix in chain([""], (f"-{n}" for n in count(2))))
-        names[next(name for name in tried if name not in names)] = None
-    return list(names)
+    return [FileToWrite(name=name, write=log.write) for name, log in zip(file_names, made, strict=True)]
 
 
 def _wanted(values: dict[str, str]) -> Filters:
