@@ -183,9 +183,18 @@ def regraded(trials: pa.Table, problems: Sequence[Problem | None], earlier: pa.T
         for problem, reply, style, params in zip(problems, replies, *columns, strict=True)
     ]
 
+    # The grades stand one after the other, with the columns they share with their trial.
+    parents = pa.array([n for n, of_trial in enumerate(grades) for _ in of_trial], pa.int64())
+    shared = trials.select(list(OF_THE_TRIAL)).take(parents)
+    by_column = [*zip(*map(_fields, chain.from_iterable(grades)), strict=True)] or [()] * len(OF_THE_GRADE)
+    grade_columns = [
+        pa.array(values, GRADES.field(name).type)
+        for name, values in zip(OF_THE_GRADE, by_column, strict=True)
+    ]
+    rows = pa.table([*shared.columns, *grade_columns], schema=GRADES)
+
     # Trials that cannot be graded keep the rows that stand for them.
     kept = pa.chunked_array([pa.array([not of_trial for of_trial in grades], pa.bool_())])
-    rows = _grade_rows(trials, grades)
     if pc.any(kept).as_py():
         standing = earlier.filter(pc.is_in(earlier["trial_id"], value_set=trials["trial_id"].filter(kept)))
         rows = pa.concat_tables([rows, standing])
@@ -209,18 +218,6 @@ def _stored_reply(
         usage=Usage(output_tokens=written),
         max_tokens=longest_stored(*params),
     )
-
-
-def _grade_rows(trials: pa.Table, grades: Sequence[Sequence[Grade]]) -> pa.Table:
-    """Return the grades one after the other, with the columns they share with their trial."""
-    parents = pa.array([n for n, of_trial in enumerate(grades) for _ in of_trial], pa.int64())
-    shared = trials.select(list(OF_THE_TRIAL)).take(parents)
-    by_column = [*zip(*map(_fields, chain.from_iterable(grades)), strict=True)] or [()] * len(OF_THE_GRADE)
-    columns = [
-        pa.array(values, GRADES.field(name).type)
-        for name, values in zip(OF_THE_GRADE, by_column, strict=True)
-    ]
-    return pa.table([*shared.columns, *columns], schema=GRADES)
 
 
 def _trial_rows(
