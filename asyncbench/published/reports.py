@@ -145,25 +145,21 @@ class PublishedPicture(Report):
         across = "y" if self.kind == "map" else "series"
         if self.kind not in ("map", "bars") or not (self.whole and getattr(self, across)):
             return rows
-        rows += self._absent(rows, across)
+
+        # Each place of a panel without a value gets a row that says so; bars have other lengths by panel.
+        drawn = dict.fromkeys((row.get("panel"), row["x"], row[across]) for row in rows)
+        lines = self.y_order or list(dict.fromkeys(row[across] for row in rows))
+        for panel in dict.fromkeys(panel for panel, *_ in drawn):
+            columns = self.x_order or dict.fromkeys(
+                x for x_panel, x, _ in drawn if self.kind == "map" or x_panel == panel
+            )
+            rows += [
+                {"panel": panel, "x": x, across: y, "value": None}
+                for x, y in product(columns, lines)
+                if (panel, x, y) not in drawn
+            ]
         return [
             row | {"lacking": row.get("text") or LACKING} if row["value"] is None else row for row in rows
-        ]
-
-    def _absent(self, rows: Sequence[Mapping[str, Any]], across: str) -> list[dict[str, Any]]:
-        """Return a row without a value for each place of a panel that has none."""
-        drawn = dict.fromkeys((row.get("panel"), row["x"], row[across]) for row in rows)
-        panels = list(dict.fromkeys(panel for panel, *_ in drawn))
-        lines = self.y_order or list(dict.fromkeys(row[across] for row in rows))
-        columns = {  # those of bars differ: tasks have other lengths
-            panel: self.x_order or {x: 0 for x_panel, x, _ in drawn if self.kind == "map" or x_panel == panel}
-            for panel in panels
-        }
-        return [
-            {"panel": panel, "x": x, across: y, "value": None}
-            for panel in panels
-            for x, y in product(columns[panel], lines)
-            if (panel, x, y) not in drawn
         ]
 
     def parted(self) -> Iterator["PublishedPicture"]:

@@ -157,7 +157,9 @@ def pair_of(expected: str, answer: str, *, sign: Sign | None, operands: Sequence
     terms = list(map(_term, operands))
     places = max(true.places, read.needed)  # graders write 12.5 as 12.5000
     if sign in ("+", "-"):
-        places = max(places, _decimals(terms, limit=true.places + _MORE_PLACES))
+        # The terms of a sum may have more decimals than the sum: 1.25 + 1.75 = 3.0.
+        limit = true.places + _MORE_PLACES
+        places = max([places, *(term.places for term in terms if term is not None and term.places <= limit)])
     # Of two numbers like 1e-30000000 the digits are few, but the zeros before or behind them are not.
     if abs(places) > MOST_DIGITS or max(true.adjusted, read.adjusted) + places > MOST_DIGITS:
         return None
@@ -233,12 +235,6 @@ def whole_operands(operands: Sequence[str]) -> tuple[int, int] | None:
         return int(operands[0]), int(operands[1])
     terms = list(map(_term, operands))
     return _operand_units(terms, max((term.places for term in terms if term is not None), default=0))
-
-
-def _decimals(terms: Sequence[Term | None], *, limit: int) -> int:
-    """Return how many decimals the terms of a sum have, which may be more than its own: 1.25 + 1.75 = 3.0."""
-    places = [term.places for term in terms if term is not None and term.places <= limit]
-    return max(places, default=limit - _MORE_PLACES)
 
 
 def _operand_units(terms: Sequence[Term | None], places: int) -> tuple[int, int] | None:
