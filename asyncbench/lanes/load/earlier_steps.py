@@ -1,4 +1,4 @@
-"""What earlier runs of a load left: the steps that they measured or only began, and the limits that they met.
+"""Steps of a load that earlier runs measured or only began, and the limits that they met.
 
 A run that was killed had no time to write its latest steps down. The calls of these steps tell of them.
 """
