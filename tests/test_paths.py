@@ -1,6 +1,7 @@
 """`~` means the home wherever a path is taken, also where no shell has seen it."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def path_options() -> list[tuple[str, str]]:
         for name, command in sorted(commands.items())
         if name != "demo"  # it would run for a minute
         for param in command.params
-        if "pathlib.Path" in repr(param.type_descriptor.annotation)
+        if re.search(r"pathlib\.\S*Path", repr(param.type_descriptor.annotation))  # 3.13: pathlib._local.Path
     ]
 
 

@@ -230,9 +230,14 @@ def test_a_query_that_only_reads_is_answered(night, query):
 
 
 def test_a_query_that_is_nested_too_deeply_is_refused(night):
-    for deep in (f"SELECT {'(' * 5000}1{')' * 5000}", f"SELECT 1 {' + 1' * 900}"):
+    for deep in (f"SELECT {'(' * 5000}1{')' * 5000}", f"SELECT 1 {' + 1' * 5000}"):
         with pytest.raises(ConfigError, match=r"^sql: "):
             sql(night, deep)
+
+
+def test_how_deep_python_reads_a_query_depends_on_its_release(night):
+    with suppress(ConfigError):
+        assert sql(night, f"SELECT 1 {' + 1' * 900} AS total")["total"].to_pylist() == [901]
 
 
 # ── what a scan reads is checked ─────────────────────────────────────────────────────────────
