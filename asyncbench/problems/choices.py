@@ -37,7 +37,7 @@ _STEMS: Final = ("", "option", "choice", "answer", "ending", "opt", "op", "sol",
 _MARKED: Final = re.compile(r"(.*?)[ _-]?([A-Za-z]|[0-9])")  # the name of a column with one choice
 _TEXTS: Final = ("text", "value", "content")  # the text of a choice, where it is an object
 _LABELS: Final = ("label", "key", "id")
-_ORDERS: Final = ("abcdefghij", "123456789", "0123456789")  # of such columns
+_ORDERS: Final = ("abcdefghij", "123456789", "0123456789")  # of columns with one choice
 _BESIDE: Final = " ().:[]*"  # signs around a letter
 _OWN_LETTER: Final = re.compile(r"\(?([A-Za-z])[).:]\s*")  # "A) Rome"
 
@@ -267,9 +267,7 @@ def likely_columns(names: Sequence[str], taken: Collection[str]) -> str | list[s
             stems.setdefault(marked[1].lower(), []).append(name)
     for stem, columns in stems.items():
         marks = _marks(columns)
-        ordered = any(
-            marks == list(first[: len(marks)]) for first in ("abcdefghij", "123456789", "0123456789")
-        )
+        ordered = any(marks == list(order[: len(marks)]) for order in _ORDERS)
         if ordered and len(columns) >= (2 if stem else 3) and (stem or marks[0] == "a"):
             return columns
     return None

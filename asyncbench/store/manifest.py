@@ -17,6 +17,7 @@ from asyncbench.files import OWNERS, local, make_folder, quoted, storing, write_
 from asyncbench.store.lock import LOCK
 from asyncbench.store.parts import TEMPORARY
 from asyncbench.store.schema import SCHEMA_VERSION, SCHEMAS, check_version
+from asyncbench.tables.numbers import first_of
 from asyncbench.tables.report import SIMULATED
 
 MANIFEST = "manifest.json"
@@ -146,10 +147,9 @@ def read_manifest(folder: Path) -> Manifest:
         ) from None
     except FileNotFoundError:
         if sweeps := _sweeps_below(folder):
-            names = ", ".join(str(sweep.relative_to(folder)) for sweep in sweeps[:MOST_NAMED])
-            more = f" and {len(sweeps) - MOST_NAMED:,} more" if len(sweeps) > MOST_NAMED else ""
+            names = first_of([str(sweep.relative_to(folder)) for sweep in sweeps], MOST_NAMED)
             raise ConfigError(
-                f"{folder} is not a results folder, but holds {len(sweeps):,}: {names}{more}. Name one of "
+                f"{folder} is not a results folder, but holds {len(sweeps):,}: {names}. Name one of "
                 f"them, for example `asyncbench view {quoted(sweeps[0])}`; report and status take it, too."
             ) from None
         raise ConfigError(
