@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Container, Sequence
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,19 +45,21 @@ def corrected(folder: Path, used: Sequence[Path]) -> int:
     return len(_others(graded, now))
 
 
-def ungraded(folder: Path, *, again: Container[str] = ()) -> Counter[tuple[str, str]]:
-    """Return how many finished trials a grader stumbled over, by alias and grader.
+def ungraded(folder: Path, by: Literal["model", "grader"], *, again: Container[str] = ()) -> Counter[str]:
+    """Return how many finished trials a grader stumbled over, by alias or grader.
 
     Args:
         folder: a results folder.
+        by: which of the two.
         again: trials that are asked again, and graded then: they do not count.
 
     Raises:
         StoreError: a part cannot be read.
     """
-    marked = pc.field("headline") & (pc.field("reason") == GRADER_ERROR)
-    rows = read_grades(folder, ["trial_id", "model", "grader"], marked).to_pylist()
-    return Counter((row["model"], row["grader"]) for row in rows if row["trial_id"] not in again)
+    # By the version parts without such grades are passed over unread.
+    failed = (pc.field("grader_version") == NO_VERSION) & (pc.field("reason") == GRADER_ERROR)
+    rows = read_grades(folder, ["trial_id", by], failed & pc.field("headline")).to_pylist()
+    return Counter(row[by] for row in rows if row["trial_id"] not in again)
 
 
 StoredGrader = tuple[str, str, int]  # suite, name and version
@@ -89,13 +92,10 @@ def outgraded_notes(folder: Path, stored: Collection[StoredGrader] | None = None
         for grader, trials in sorted(counts.items())
     ]
     if any(version == NO_VERSION for _, _, version in stored):
-        failed = Counter[str]()
-        for (_, grader), trials in ungraded(folder).items():
-            failed[grader] += trials
         notes += [
             f"{number_of(trials, 'trial')} without a grade (counted as not right): {grader} failed on the "
             f"reply. Correct it, then grade again: `{again}`"
-            for grader, trials in sorted(failed.items())
+            for grader, trials in sorted(ungraded(folder, "grader").items())
         ]
     return notes
 

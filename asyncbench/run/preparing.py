@@ -14,6 +14,7 @@ Answers of other folders come after that, and the count of finished trials last,
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import fields, replace
 
@@ -91,10 +92,6 @@ async def prepare(opened: OpenRun) -> Run:
         )
         screen.say(f"took over {count:,} answers from {answers.folder}")
     earlier = await asyncio.to_thread(look_up_trials, run)
-    if options.load is None and store.finished:
-        counts = await asyncio.to_thread(ungraded, store.folder, again=store.again)
-        for (alias, _), trials in counts.items():
-            earlier.ungraded[alias] += trials
     run = replace(run, switches=switches, earlier=earlier)
     if not run.is_complete:
         await asyncio.to_thread(lambda: store.histories)  # so that no call waits for them to be read
@@ -150,12 +147,16 @@ def find_renamed(run: Run) -> list[str]:
 
 
 def look_up_trials(run: Run) -> EarlierTrials:
-    """Find the trials that earlier runs closed, where that takes little time."""
+    """Find trials that earlier runs closed, where that takes little time, and count those without a grade."""
     options, store = run.options, run.store
+    if options.load is not None or not store.finished:
+        failed = Counter[str]()
+    else:
+        failed = ungraded(store.folder, "model", again=store.again)
     if run.sweep.stop_when is not None:
-        return EarlierTrials(before=Before.read(store.folder, again=store.again))
+        return EarlierTrials(before=Before.read(store.folder, again=store.again), ungraded=failed)
     if options.pilot is not None or options.load is not None or not store.finished:
-        return EarlierTrials()
+        return EarlierTrials(ungraded=failed)
     closed = closed_trials(
         run.sweep,
         run.models,
@@ -164,7 +165,7 @@ def look_up_trials(run: Run) -> EarlierTrials:
         finished=store.finished,
         failed=store.failed,
     )
-    return EarlierTrials(closed=closed)
+    return EarlierTrials(closed=closed, ungraded=failed)
 
 
 def _refuse_open_batches(run: Run, reused: Sequence[Answers]) -> None:
