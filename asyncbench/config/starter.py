@@ -272,10 +272,26 @@ def sweep_text(path: Path, first: FirstSweep) -> str:
 def _flow(value: object) -> str:
     """Return a value as YAML on one line."""
     value = int(value) if isinstance(value, float) and value.is_integer() else value
-    text = yaml.safe_dump(
-        value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=float("inf")
+    text = yaml.dump(
+        value,
+        Dumper=OneLineTexts,
+        default_flow_style=True,
+        sort_keys=False,
+        allow_unicode=True,
+        width=float("inf"),
     )
     return text.removesuffix("...\n").strip()
+
+
+class OneLineTexts(yaml.SafeDumper):
+    """Writes a text of several lines on one: "{question}\\n{choices}"."""
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        """Return the node of a text."""
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style='"' if "\n" in text else None)
+
+
+OneLineTexts.add_representer(str, OneLineTexts.represent_text)
 
 
 def _comment(item: object) -> str:

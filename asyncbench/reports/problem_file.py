@@ -16,6 +16,7 @@ from typing import Final, cast
 
 import yaml
 
+from asyncbench.config.starter import OneLineTexts
 from asyncbench.errors import ProblemSetError
 from asyncbench.problems.accepted import ASSERTED, is_list_of_texts
 from asyncbench.problems.choices import WORDING, AnswerForm, ChoiceColumns, likely_columns
@@ -331,7 +332,7 @@ def _inspected(
         repeats=tuple(problems.repeats.notes) if problems.repeats else (),
         sweep=yaml.dump(
             {"problems": [dict(entry) if len(entry) > 1 else entry["path"]]},
-            Dumper=_Dumper,
+            Dumper=OneLineTexts,
             sort_keys=False,
             default_flow_style=None,
             width=1_000,
@@ -339,17 +340,6 @@ def _inspected(
         ),
         examples=tuple(map(_example, islice(problems.read(EXAMPLES), EXAMPLES))),
     )
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes a text of several lines on one: "{question}\\n{choices}"."""
-
-    def represent_text(self, text: str) -> yaml.ScalarNode:
-        """Return the node of a text."""
-        return self.represent_scalar("tag:yaml.org,2002:str", text, style='"' if "\n" in text else None)
-
-
-_Dumper.add_representer(str, _Dumper.represent_text)
 
 
 def _example(problem: Problem) -> AskedProblem:

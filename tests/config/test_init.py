@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from asyncbench import run_sweep
 from asyncbench.config import starter
@@ -109,6 +110,14 @@ def test_any_file_name_makes_a_sweep_that_loads(folder, name):
     sweep = load_sweep(folder / "new" / name)
     assert f"{sweep.name}.yaml" == name
     assert sweep.out.name == sweep.name
+
+
+def test_each_entry_of_a_sweep_is_on_one_line(folder):
+    wording = "{question}\n\n{choices}"
+    file = starter.OwnFile(path=folder / "own.csv", grader="choice", wording=wording, answer_form="index")
+    text = sweep_text(folder / "own.yaml", FirstSweep(name="own", file=file))
+    (line,) = [line for line in text.splitlines() if "own.csv" in line]
+    assert yaml.safe_load(line)[0]["wording"] == wording
 
 
 def test_a_file_is_never_overwritten(folder):
