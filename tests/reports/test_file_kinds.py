@@ -1,7 +1,7 @@
 """Files in the forms that people have: told by `problems inspect`, asked and graded right by its lines."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,11 @@ class Kind:
         else:
             path.write_text("\n".join(map(json.dumps, self.rows)))
         return path
+
+
+def in_both_forms(kind: Kind) -> list[Kind]:
+    """Return a file as JSON lines and as Parquet."""
+    return [replace(kind, name=f"{kind.name}.{ending}") for ending in ("jsonl", "parquet")]
 
 
 def choice(form: str, rows: list[dict[str, Any]] | str, *, ending: str = "jsonl", asked: str = ASKED) -> Kind:
@@ -154,9 +159,9 @@ KINDS = [
         ],
         asked="Paris is in (A) Asia (B) Europe?",
     ),
-    *(
+    *in_both_forms(
         Kind(
-            name=f"boolq.{ending}",
+            name="boolq",
             rows=[
                 {"question": "is rain wet", "answer": True, "passage": "Rain is water."},
                 {"question": "is fire wet", "answer": False, "passage": "Fire is hot."},
@@ -167,11 +172,10 @@ KINDS = [
             right="Yes.",
             wrong="No",
         )
-        for ending in ("jsonl", "parquet")
     ),
-    *(
+    *in_both_forms(
         Kind(
-            name=f"triviaqa.{ending}",
+            name="triviaqa",
             rows=[
                 CITY | {"answer": {"value": "Paris", "aliases": ["Paname", "City of Light"], "type": "Wiki"}},
                 {
@@ -185,7 +189,6 @@ KINDS = [
             right="paname",
             wrong="Rome",
         )
-        for ending in ("jsonl", "parquet")
     ),
     Kind(
         name="squad.parquet",
