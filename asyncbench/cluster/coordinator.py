@@ -314,6 +314,10 @@ class Coordinator:
         self._lapsing += [(until_s, lane, journal, dead) for lane in self._lanes if lane.worker == worker]
         self._take_lanes_back()
 
+    def expect_fewer(self) -> None:
+        """Wait for one worker less before lanes are given out: it does not start."""
+        self._expected -= 1
+
     def stop(self, drain_s: float) -> None:
         """Have all workers end what they do within a time; nothing more is begun."""
         self._drains_until_s = self._now_s() + drain_s

@@ -311,6 +311,7 @@ class ClusterRun:
             if not self._deaths[name] and not isinstance(error, WorkerDiedError):
                 raise
             self._run.screen.say(f"worker {name} does not start: {error}. The others go on.")
+            self.coordinator.expect_fewer()
             return None
         finally:
             self._starting.discard(task)

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from asyncbench.cluster.cluster_worker import StaleOrdersError
-from asyncbench.cluster.coordinator import Coordinator, RivalError
+from asyncbench.cluster.coordinator import PATIENCE_S, Coordinator, RivalError
 from asyncbench.cluster.messages import JournalSummary, WorkerReport
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Ended, History, Limits, Model, Reply, Request, Result, RetryPolicy, Sent
@@ -54,6 +54,12 @@ def test_every_trial_is_asked_once_and_written_down_by_its_worker():
         assert not fleet.own.of(event)
     assert {result.trial.trial_id for result in fleet.of(Result)} == ids
     assert [lane.clients[0].counters.done for lane in fleet.lanes] == [100, 100]
+
+
+def test_a_worker_that_does_not_start_is_not_waited_for():
+    desk = Desk()
+    played(SmallFleet(ask=desk.ask, workers=2, absent=1), asked("a", 10, Limits(rpm=600)))
+    assert desk.calls[0][0] < PATIENCE_S
 
 
 @pytest.mark.long

@@ -40,6 +40,7 @@ class SmallFleet:
 
     ask: Answer
     workers: int = 2
+    absent: int = 0  # of the workers: they do not start
     journals: dict[str, list[Event]] = field(default_factory=dict)
     own: Night = field(default_factory=Night)  # of the coordinator's own process
     lanes: list[Any] = field(default_factory=list)
@@ -78,8 +79,10 @@ class SmallFleet:
         """Run to the end, and do something beside it."""
         self.scheduler = scheduler = Scheduler(lanes=self.lanes, lag=LoopLag(interval_s=60.0))
         async with self._tasks as tasks:
-            for _ in range(self.workers):
+            for _ in range(self.workers - self.absent):
                 self._start()
+            for _ in range(self.absent):
+                self.coordinator.expect_fewer()
             other = tasks.create_task(beside(self)) if beside is not None else None
             await scheduler.run()
             self.coordinator.end()
