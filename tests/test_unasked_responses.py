@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench import run_sweep
+from asyncbench.engine import same_failures
 from asyncbench.providers import unasked
 from asyncbench.store.catalog import read_attempts, read_trials
 from tests.providers.raw_server import _read, chunk, events, head, stream_of
@@ -293,7 +294,8 @@ async def test_a_server_that_says_what_it_should_keeps_its_connections(
     assert (server.connections, server.requests) == (unasked.LISTENED_TO, 72)
 
 
-async def test_a_server_that_speaks_before_it_is_asked_has_answered_nothing(tmp_path):
+async def test_a_server_that_speaks_before_it_is_asked_has_answered_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(same_failures, "MINUTE_S", 1.0)
     foreign = head(200, content_length=2) + b"{}"
     async with echoing(lambda answer: (answer,), greeting=foreign) as server:
         pairs = await questions_and_replies(server, tmp_path, "simulated-http", retry={"attempts": 1})
