@@ -5,7 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
+from itertools import chain, count, groupby
+from operator import itemgetter
 from typing import Any, Final
 
 from asyncbench.analysis.counting import FolderViews, once
@@ -14,15 +15,22 @@ from asyncbench.providers.wire import SIMULATOR
 from asyncbench.store.manifest import Manifest, planned
 from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
 from asyncbench.suites.nupa.tasks import TASKS
-from asyncbench.tables.screen import safe
+from asyncbench.tables.screen import allotted, safe
 
-LONGEST_NAME: Final = 40  # characters, which axes have room for; a number that tells two apart may follow
+LONGEST_NAME: Final = 40  # characters, which axes have room for
 LONGEST_SHORT: Final = 28  # characters of a name beside a line or a dot
-ROOM_FOR_NUMBER: Final = 5
+ROOM_FOR_NUMBER: Final = 5  # that tells two apart
 LEAST_END: Final = 3  # of the beginning and of the end of a name whose middle tells it apart
 SEPARATORS: Final = "/-_.@ "
+VARIANT: Final = " · "  # between a model and the settings of one of its variants
+BRIEF: Final = {"temperature": "t"}  # settings that names have by a shorter word
 _TELLING: Final = re.compile(r"\W?[^\W\d_].")  # a letter, perhaps in a bracket, and one more
 _IN_BRACKETS: Final = re.compile(r"\([^()]+\)")
+BETWEEN_WORDS: Final = "-/_@:,() ·"
+_BETWEEN: Final = re.compile(f"[{BETWEEN_WORDS}]+")
+_WORDS: Final = re.compile(f"[{BETWEEN_WORDS}]+|[^{BETWEEN_WORDS}]+")
+# `NAME key=value key=value`, as `config.matrix` names the entries of a list; of several folders, `in FOLDER`
+_OF_LIST: Final = re.compile(r"(?P<name>.+?)(?P<settings>(?: [a-zA-Z_][\w.]*=\S*)+)(?P<folder> in .+)?")
 
 Entrant = tuple[str, str, str]  # run, model, condition: who is in a ranking
 Task = tuple[str, str]  # suite, task
@@ -39,20 +47,34 @@ def sort_entrants(entrants: Iterable[Entrant], manifest: Manifest) -> list[Entra
 
 
 def names_of(entrants: Collection[Entrant]) -> dict[Entrant, str]:
-    """Return what to call each: condition and run are named only where a model has several.
+    """Return what to call each, in tables, pages, charts and figures alike: its model, and what differs.
+
+    A condition is named where a model has several, and a run where these do not tell: `m (steps)`, or
+    `m, run r`. Where lists of a sweep made several entries of a model, all that differs stands behind it:
+    `m · t=0 · steps`.
 
     No two have one name: where aliases look like others' names (`a (b)` beside `a` under condition `b`), all
     of these are named whole, in quotes.
     """
+    conditions, runs = defaultdict[str, set[str]](set), defaultdict[tuple[str, str], set[str]](set)
+    for run, model, condition in entrants:
+        conditions[model].add(condition)
+        runs[model, condition].add(run)
+
     # The usual names: of whoever is planned once, the model alone.
-    conditions, runs = defaultdict[tuple[str, str], set[str]](set), defaultdict[str, set[str]](set)
-    for run, model, condition in entrants:
-        runs[model].add(run)
-        conditions[run, model].add(condition)
     usual = dict[Entrant, str]()
+    entries = {model: entry_of(model) for model in conditions}
+    varied = any(settings for _, settings in entries.values())
     for run, model, condition in entrants:
-        name = f"{model} ({condition})" if len(conditions[run, model]) > 1 else model
-        usual[run, model, condition] = f"{name}, run {run}" if len(runs[model]) > 1 else name
+        base, settings = entries[model]
+        asked = condition if len(conditions[model]) > 1 else ""
+        source = f"run {run}" if len(runs[model, condition]) > 1 and run != model else ""
+        bracketed = f"{model} ({asked})" if asked else model
+        usual[run, model, condition] = (
+            VARIANT.join(filter(None, (base, *settings, asked, source)))
+            if varied
+            else ", ".join(filter(None, (bracketed, source)))
+        )
 
     # Those that look alike are named whole, until no two are.
     whole = set[Entrant]()
@@ -69,41 +91,101 @@ def names_of(entrants: Collection[Entrant]) -> dict[Entrant, str]:
         whole |= alike
 
 
+def entry_of(alias: str) -> tuple[str, tuple[str, ...]]:
+    """Return the name that the entries of a list share, and the settings in which this one differs.
+
+    >>> entry_of("groq/llama-3 temperature=0 effort=low in monday")
+    ('groq/llama-3 in monday', ('t=0', 'effort=low'))
+    """
+    match = _OF_LIST.fullmatch(alias)
+    if match is None:
+        return alias, ()
+    settings = (setting.partition("=") for setting in match["settings"].split())
+    words = tuple(f"{BRIEF.get(key, key)}={value}" for key, _, value in settings)
+    return f"{match['name']}{match['folder'] or ''}", words
+
+
 # ── names in charts ──────────────────────────────────────────────────────────────────────────────
 
 
 def distinct_names(names: Iterable[str], *, longest: int = LONGEST_NAME) -> dict[str, str]:
     """Return names as charts show them, by the whole name; all of a chart have to be given together.
 
-    Of a long name the beginning and the end are shown. Where some look alike then, what tells them apart is
-    shown, too: `groq/…8…turbo`, `groq/…70…turbo`. Where that has no room, they are numbered.
+    Of a long name those words lose their middle that most names have: `groq/…-8b-…turbo`. Where some look
+    alike then, what tells them apart is shown whole. Where that has no room, they are numbered.
     """
     shown_as = dict.fromkeys(names, "")  # in the order in which they are given
-    taken: set[str] = set()
-    usual = {name: shortened(name, longest=longest) for name in shown_as}
+    words = {name: _WORDS.findall(safe(name, most=len(name))) for name in shown_as}
+    times = Counter(word for its_words in words.values() for word in set(its_words))
+    usual = {name: _cut_where_equal(words[name], times, longest=longest) for name in shown_as}
     alike = defaultdict[str, list[str]](list)
     for name, short in usual.items():
         alike[short].append(name)
+    taken: set[str] = set()
     for name in sorted(shown_as, key=lambda name: (len(name) > longest, name)):
         short = usual[name]
         if len(alike[short]) > 1:
             short = _distinguished(name, alike[short], longest=longest) or short
-        numbered = (short if n == 1 else f"{short} ({n})" for n in count(1))
-        shown_as[name] = next(shown for shown in numbered if shown not in taken)
+        numbered = (f"{shortened(short, longest=longest - ROOM_FOR_NUMBER)} ({n})" for n in count(2))
+        shown_as[name] = next(shown for shown in chain([short], numbered) if shown not in taken)
         taken.add(shown_as[name])
     return shown_as
 
 
+def _cut_where_equal(words: Sequence[str], times: Mapping[str, int], *, longest: int) -> str:
+    """Return a name that loses the middle of words that others have, too: first of those that most have.
+
+    Args:
+        words: of the name, with the separators between them.
+        times: how many names have each word.
+        longest: characters of the name, which is cut in its own middle where what differs has no room.
+    """
+    name = "".join(words)
+    if len(name) <= longest:
+        return name
+    for least in sorted({times[word] for word in words if times[word] > 1}, reverse=True):
+        # Words that so many names have, and those in which this one differs, in turn.
+        marked = [(times[word] >= least, word) for word in words]
+        runs = ["".join(word for _, word in run) for _, run in groupby(marked, itemgetter(0))]
+        equal = range(0 if marked[0][0] else 1, len(runs), 2)
+
+        # The fewest gaps: one in the longest run, else one in each of the two longest …
+        by_length = [n for _, n in sorted(((len(runs[n]), n) for n in equal), reverse=True)]
+        for gaps in range(1, len(by_length) + 1):
+            cut = by_length[:gaps]
+            room = longest - gaps - sum(len(run) for n, run in enumerate(runs) if n not in cut)
+            if room >= gaps * LEAST_END:
+                for n, kept in zip(cut, allotted([len(runs[n]) for n in cut], room), strict=True):
+                    runs[n] = _without_middle(runs[n], kept, first=not n, last=n == len(runs) - 1)
+                return "".join(runs)
+    return shortened(name, longest=longest)
+
+
+def _without_middle(text: str, kept: int, *, first: bool, last: bool) -> str:
+    """Return a text of which so many characters are kept, at the ends that stand beside others."""
+    if kept >= len(text):
+        return text
+    head = kept if first and not last else 0 if last and not first else kept - kept // 2
+    return f"{text[:head]}…{text[len(text) - kept + head :]}"
+
+
 def _distinguished(name: str, alike: Sequence[str], *, longest: int) -> str:
     """Return a name with what of it differs from those that look like it; empty: that has no room."""
-    start, end = _shared(alike), _shared([name[::-1] for name in alike])
-    end = min(end, min(map(len, alike)) - start)
-    rest = longest - (len(name) - start - end) - 2  # for both ends
-    telling = name[start : len(name) - end]
-    if not telling or rest < 2 * LEAST_END or not name.isprintable():
+    if not name.isprintable():
         return ""
-    head, tail = rest - rest // 2, rest // 2
-    return f"{name[:head]}…{telling}…{name[len(name) - tail :]}"
+    start, end = _shared(alike), _shared([name[::-1] for name in alike])
+    end = len(name) - min(end, min(map(len, alike)) - start)
+    whole_words = [0, *(match.end() for match in _BETWEEN.finditer(name)), len(name)]
+    words_start = max(place for place in whole_words if place <= start)
+    words_end = min(place for place in whole_words if place >= end)
+    for begin, stop in ((words_start, words_end), (start, end)):
+        telling, rest = name[begin:stop], longest - (stop - begin) - 2  # for both ends
+        if telling and rest >= 2 * LEAST_END:
+            tail = min(len(name) - stop, max(rest // 2, rest - begin))
+            head = min(begin, rest - tail)
+            before, behind = "…" if head < begin else "", "…" if tail < len(name) - stop else ""
+            return f"{name[:head]}{before}{telling}{behind}{name[len(name) - tail :]}"
+    return ""
 
 
 def _shared(names: Sequence[str]) -> int:
@@ -122,31 +204,26 @@ def shortened(name: str, *, longest: int = LONGEST_NAME) -> str:
     return f"{shown[:half]}…{shown[half + 1 - longest :]}"
 
 
-def short_names(names: Iterable[str]) -> dict[str, str]:
-    """Return names without what all of them begin with, `LONGEST_SHORT` characters at most, told apart.
+def shared_beginning(names: Sequence[str]) -> str:
+    """Return what all names begin with, up to a separator behind which each begins with a letter.
 
-    `groq/llama-3`, `groq/qwen-3` → `llama-3`, `qwen-3`. The beginning ends at a separator, and each of the
-    rests begins with a letter: nobody is called `3`.
+    `groq/llama-3`, `groq/qwen-3` → `groq/`. Nobody is called `3`.
     """
-    whole_names = list(names)
+    for length in range(_shared(names) if len(names) > 1 else 0, 0, -1):
+        if names[0][length - 1] in SEPARATORS and all(_TELLING.match(name[length:]) for name in names):
+            return names[0][:length]
+    return ""
 
-    # All names begin alike, up to a separator behind which all can be told.
-    cut = 0
-    for length in range(_shared(whole_names) if len(whole_names) > 1 else 0, 0, -1):
-        rests = [name[length:] for name in whole_names]
-        if whole_names[0][length - 1] in SEPARATORS and all(_TELLING.match(rest) for rest in rests):
-            cut = length
-            break
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """Return names without what all of them begin with, `LONGEST_SHORT` characters at most, told apart."""
+    whole_names = list(names)
+    cut = len(shared_beginning(whole_names))
     shown = {name: name[cut:] for name in whole_names}
     if all(_IN_BRACKETS.fullmatch(short) for short in shown.values()):
         shown = {name: short[1:-1] for name, short in shown.items()}
-    apart = distinct_names(shown.values(), longest=LONGEST_SHORT - ROOM_FOR_NUMBER)
-    whole = distinct_names(shown.values(), longest=LONGEST_SHORT)
-    alike = Counter(shortened(short, longest=LONGEST_SHORT) for short in shown.values())
-    return {
-        name: (apart if alike[shortened(short, longest=LONGEST_SHORT)] > 1 else whole)[short]
-        for name, short in shown.items()
-    }
+    distinct = distinct_names(shown.values(), longest=LONGEST_SHORT)
+    return {name: distinct[short] for name, short in shown.items()}
 
 
 def tasks_shown(tasks: Iterable[Task]) -> dict[Task, str]:
@@ -238,6 +315,16 @@ class Asked:
     def entrant_places(self) -> dict[Entrant, int]:
         """The place of each entrant."""
         return {entrant.key: index for index, entrant in enumerate(self.entrants)}
+
+    @property
+    def names_note(self) -> str:
+        """A note on what all names begin with, which charts leave out; empty: nothing."""
+        shared = shared_beginning([entrant.name for entrant in self.entrants])
+        return (
+            f"Names of models are shown without `{shared.rstrip(VARIANT)}`, as all begin with it."
+            if shared
+            else ""
+        )
 
     @cached_property
     def kind_places(self) -> dict[KindKey, int]:

@@ -131,7 +131,8 @@ def _notes(views: FolderViews) -> Iterator[Values]:
     batches = batch_notes(standings.batches, f"{OTHER_LATENCY} {LEFT_OUT}")
     for words in [*outgraded_in(views), *lost_notes(outcomes_of(standings.rankings))]:
         yield {"words": safe(words, most=len(words)), "grave": True}
-    for words in [*views.chosen.notes(), *([graded_by(graders)] if graders else []), *batches]:
+    graded = [graded_by(graders)] if graders else []
+    for words in [*views.chosen.notes(), *graded, *batches, *filter(None, [asked_in(views).names_note])]:
         yield {"words": safe(words, most=len(words)), "grave": False}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from asyncbench.analysis.entrants import Asked, Entrant, NamedKind, shortened
+from asyncbench.analysis.entrants import Asked, Entrant, NamedKind, distinct_names
 from asyncbench.page.charts.breaks import KindCurve
 from asyncbench.reports.standings.rankings import Ranking, RankingRow
 from asyncbench.reports.standings.report import Standings
@@ -28,10 +28,9 @@ def finding_of(standings: Standings, roster: Asked, curves: Sequence[KindCurve])
 
     Nobody leads who is tied. Each figure is of one model; it is of several tasks only in the standings.
     """
+    longer = distinct_names((entrant.name for entrant in roster.entrants), longest=LONGEST_NAME)
     names = {  # sentences have more room than charts
-        entrant.key: entrant.short
-        if "…" not in entrant.short
-        else shortened(entrant.name, longest=LONGEST_NAME)
+        entrant.key: entrant.short if "…" not in entrant.short else longer[entrant.name]
         for entrant in roster.entrants
     }
     ranked = [ranking for ranking in standings.rankings if not ranking.alone]

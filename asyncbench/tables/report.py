@@ -20,6 +20,7 @@ from asyncbench.tables.headings import PER_CORRECT
 from asyncbench.tables.numbers import MISSING
 from asyncbench.tables.screen import (
     LONGEST_CELL,
+    LONGEST_NOTE,
     NARROWEST,
     Cell,
     fits,
@@ -56,8 +57,12 @@ def _escape_html(text: str) -> str:
     return _ADDRESS.sub("&#58;", _TAG.sub("&lt;", _ENTITY.sub("&amp;", text)))
 
 
-def _markdown_row(row: Sequence[Cell]) -> str:
-    return f"| {' | '.join(safe_markdown(str(cell)) for cell in row)} |"
+def _markdown_row(row: Sequence[Cell], labels: int) -> str:
+    cells = [
+        safe_markdown(str(cell), most=LONGEST_NOTE if n < labels else LONGEST_CELL)
+        for n, cell in enumerate(row)
+    ]
+    return f"| {' | '.join(cells)} |"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,17 +99,23 @@ class Sheet:
         return f"{render(Text(safe(self.title), style='bold'), width=width)}\n{table}"
 
     def as_markdown(self) -> str:
-        """Return it as a Markdown table under a heading."""
+        """Return it as a Markdown table under a heading, its names whole."""
         rule = "|" + "---|" * self.labels + "---:|" * (len(self.head) - self.labels)
-        heading = [f"### {safe_markdown(self.title)}", ""] if self.title else []
-        lines = map(_markdown_row, self.rows)
-        return "\n".join([*heading, _markdown_row(self.head), rule, *lines, ""])
+        heading = [f"### {safe_markdown(self.title, most=LONGEST_NOTE)}", ""] if self.title else []
+        head, *lines = (_markdown_row(row, self.labels) for row in (self.head, *self.rows))
+        return "\n".join([*heading, head, rule, *lines, ""])
 
     def as_latex(self) -> str:
         """Return it as a LaTeX table (booktabs) with a caption."""
-        rows = [[safe(str(cell)) for cell in row] for row in self.rows]
-        head = list(map(safe, self.head))
-        return latex.table(head, rows, labels=self.labels, title=safe(self.title))
+        rows = [
+            [
+                safe(str(cell), most=LONGEST_NOTE if n < self.labels else LONGEST_CELL)
+                for n, cell in enumerate(row)
+            ]
+            for row in self.rows
+        ]
+        head = list(map(safe_note, self.head))
+        return latex.table(head, rows, labels=self.labels, title=safe_note(self.title))
 
 
 def filled(sheet: Sheet) -> Sheet:

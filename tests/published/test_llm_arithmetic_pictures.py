@@ -134,7 +134,7 @@ def test_who_has_no_known_price_is_named_and_not_drawn(drawn, printed):
 
 def test_tokens_and_dollars_that_lack_the_reasoning_are_marked(drawn):
     lacking = {
-        "gemini-2.5-pro (run azure_gemini-2.5-pro_2025-06-20_07-54) *",  # not that of 2026, which has them
+        "gemini-2.5-pro, run azure_gemini-2.5-pro_2025-06-20_07-54 *",  # not that of 2026, which has them
         "grok-3-mini-beta-high *",
         *("gemini-2.5-pro (published) *", "gemini-2.5-pro-preview-03-25 (published) *"),
         *("grok-3-mini-beta-high (published) *", "xai/grok-3-mini-beta (published) *"),
@@ -227,7 +227,7 @@ def test_every_cell_of_the_heatmaps_is_that_of_the_recorded_classes(golden, by_l
     pictures = {picture.name: picture for picture in by_layered.pictures()}
     often = Counter(row.label for row in by_layered.rows)
     models = {
-        row.label if often[row.label] == 1 else f"{row.label} (run {row.run})": row.run
+        row.label if often[row.label] == 1 else f"{row.label}, run {row.run}": row.run
         for row in by_layered.rows
     }
     for name, column, of_class in (

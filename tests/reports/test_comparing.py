@@ -345,3 +345,16 @@ def test_how_many_problems_it_would_take_is_said_only_where_it_is_not_known_yet(
         tmp_path / "close", [Asked(model="a", outcomes="++-+-"), Asked(model="b", outcomes="++-++")]
     )
     assert "To detect the gap seen here, you need" in compare_on("a", "b", close).as_text(width=300)
+
+
+def test_an_alias_with_its_condition_in_brackets_is_understood_however_reports_call_it(tmp_path):
+    folder = folder_of(
+        tmp_path,
+        [
+            Asked(model=f"a temperature={value}", outcomes=outcomes, condition=condition)
+            for value, outcomes in ((0, "++--"), (1, "+-+-"))
+            for condition in ("plain", "steps")
+        ],
+    )
+    found = compare_on("a temperature=0 (steps)", "a · t=1 · steps", folder)
+    assert found.found.whole.found.problems == 4

@@ -6,6 +6,7 @@ from math import ceil, floor, inf, log10
 from typing import Any, Final
 
 from asyncbench.analysis.cells import METRICS, check_metric
+from asyncbench.analysis.entrants import distinct_names
 from asyncbench.errors import ConfigError
 from asyncbench.page.charts.accuracy_charts import ACCURACY_CHARTS
 from asyncbench.page.charts.chart import (
@@ -33,7 +34,7 @@ from asyncbench.page.charts.frontier import FRONTIER_CHARTS
 from asyncbench.page.charts.loads import LOAD_CHARTS
 from asyncbench.page.charts.naming import FAR, HAS_NAME, LEADER, NAMED, name_offsets
 from asyncbench.page.charts.times import CALL_CHARTS
-from asyncbench.published.reports import LACKING, PublishedPicture
+from asyncbench.published.reports import LACKING, MARK, PublishedPicture
 
 COLUMNS: Final = ((4, 2), (12, 3), (inf, 4))  # at most so many panels → how many stand side by side
 ALONE: Final = 640  # pixels of a panel that is the only one
@@ -165,13 +166,14 @@ def published_spec(picture: PublishedPicture) -> Spec:
     return panels(*drawn["layer"], height=drawn["height"], width=drawn["width"], apart=apart)
 
 
+_OF_MODELS: Final = {"model", "example"}  # columns of pictures that name models
 _LACKING: Final[Spec] = {"filter": "isValid(datum.lacking)"}
 _NAMES: Final = field("y:N", sort=None, title=None, axis={"grid": False, "labelLimit": 420})
 
 
 def place_names(picture: PublishedPicture) -> list[dict[str, Any]]:  # Any: as in its rows
     """Return its drawn rows; of points and lines with names also where each name stands."""
-    rows = picture.drawn_rows()
+    rows = _short_named(picture)
     if not picture.text or picture.kind not in ("points", "lines"):
         return rows
     width, height = ALONE, _height(picture)
@@ -186,6 +188,18 @@ def place_names(picture: PublishedPicture) -> list[dict[str, Any]]:  # Any: as i
     names = [str(row["text"]) for row in rows]
     offsets = name_offsets(spots, names, order, always=order, width=width, height=height)
     return [{**row, "offset": offset} for row, offset in zip(rows, offsets, strict=True)]
+
+
+def _short_named(picture: PublishedPicture) -> list[dict[str, Any]]:  # Any: as in its rows
+    """Return its drawn rows, in which long names of models are cut; marks behind them stay."""
+    rows = picture.drawn_rows()
+    for channel in ("x", "y", "series", "panel"):
+        if getattr(picture, channel) in _OF_MODELS:
+            marked = {row[channel]: row[channel].partition(f" {MARK}") for row in rows if channel in row}
+            short = distinct_names(name for name, *_ in marked.values())
+            names = {whole: "".join((short[name], *marks)) for whole, (name, *marks) in marked.items()}
+            rows = [row | {channel: names[row[channel]]} if channel in row else row for row in rows]
+    return rows
 
 
 def _height(picture: PublishedPicture) -> int:

@@ -41,8 +41,6 @@ LONGEST_LINE: Final = 110  # characters of a note under a published picture's ti
 
 # panels side by side over two columns of a paper, of charts that are not in twos
 _MOST_BESIDE: Final[Mapping[str, int]] = {"digit_errors": 1, "length_map": 3, "quota": 3, "latency": 3}
-_SHORTER: Final = {"kinds": 11}  # characters of names that have a count behind them
-_FEW: Final = 8  # models that stand above a map, where there is room for their names
 _NAMED_BESIDE: Final = {"curves"}  # whose names stand between panels
 
 Files = Iterator[tuple[str, bytes]]  # name, content
@@ -125,9 +123,7 @@ def _page_files(picture: Picture, marks: Sequence[str], width: str) -> Files:
     whole = inches * 72 / POINTS_PER_PIXEL
     notes = _folded([*marks, *picture.notes], int(whole / LETTER))
     short = whole < NARROW or picture.chart in _NAMED_BESIDE
-    crowded = len({row.get("model") for row in picture.rows}) > _FEW
-    letters = _SHORTER.get(picture.chart, SHORT) if crowded else SHORT
-    rows = short_named(picture.rows, letters) if short else picture.rows
+    rows = short_named(picture.rows, SHORT) if short else picture.rows
     spec = drawn(picture.chart, rows, metric=picture.metric, notes=notes)
     svg = draw_to_width(spec, rows, whole, _svg, most_columns=_MOST_BESIDE.get(picture.chart, 2))
     yield f"{picture.name}.svg", printed(svg, inches).encode()
@@ -260,7 +256,7 @@ Rows = Sequence[Mapping[str, Any]]  # Any: of the chart
 INCHES: Final[Mapping[str, float]] = {"one": 3.35, "two": 7.0}  # of a paper's columns
 POINTS_PER_PIXEL: Final = 0.65  # a letter of 12 pixels is 7.8 points high
 NARROW: Final = 480.0  # pixels: a narrower drawing has one panel a row, and shorter names
-SHORT: Final = 17  # characters of these, the number that tells two apart beside them
+SHORT: Final = 24  # characters of these, the number that tells two apart beside them
 LEAST: Final = 90.0  # pixels of a panel, whatever the names beside it take
 CLOSE: Final = 1.0  # pixels: a drawing that is so near its width is done
 TRIES: Final = 6

@@ -111,7 +111,8 @@ class _Material:
             best = dict.fromkeys(places[line.run, line.model, line.condition] for line in lines)
             lit = {*[*best][:MOST_LIT]}
         shown = style_rows(rows, self.roster, lit=lit)
-        return Picture(name=name or slug_of(chart), chart=chart, rows=shown, metric=metric, notes=notes)
+        said = [*notes, *filter(None, [self.roster.names_note.replace("`", "")])]
+        return Picture(name=name or slug_of(chart), chart=chart, rows=shown, metric=metric, notes=said)
 
 
 def pictures_of(views: FolderViews) -> Iterator[Picture]:

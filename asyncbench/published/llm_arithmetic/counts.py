@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.entrants import Entrant, sort_entrants
+from asyncbench.analysis.entrants import Entrant, names_of, sort_entrants
 from asyncbench.analysis.graders import Graded
 from asyncbench.analysis.served import note_of_simulated
 from asyncbench.analysis.views import USD_STEPS, counts_by
@@ -135,14 +135,11 @@ class PublishedRow:
     cells: Cells
     began: datetime  # its first call, UTC
     asked: Entrant
+    name: str  # no other row has it
+    label: str  # as tables of the benchmark have it: without its run
     facets: Facets
     planned: Plan | None  # of this row; None: no plan is known
     complete: bool  # over all depths as many trials as planned; without a plan, as the fullest row has
-
-    @property
-    def label(self) -> str:
-        """The name that tables show."""
-        return self.model if self.condition is None else f"{self.model} ({self.condition})"
 
     @property
     def trials(self) -> int:
@@ -257,6 +254,8 @@ def _rows(
     )
     plans, conditions = planned(manifest), Counter(entrant[:2] for entrant in cells)
     fullest = max(total(of_row).trials for of_row in cells.values())
+    names = names_of(cells.keys())
+    labels = names_of({("", model, condition) for _, model, condition in cells})
     rows = []
     for entrant in sort_entrants(cells, manifest):
         run, model, condition = entrant
@@ -270,6 +269,8 @@ def _rows(
                 cells=cells[entrant],
                 began=datetime.fromtimestamp(min(row["began"] for row in by_entrant[entrant]), UTC),
                 asked=entrant,
+                name=names[entrant],
+                label=labels["", model, condition],
                 facets=facets[entrant],
                 planned=plan,
                 complete=total(cells[entrant]).trials >= enough,

@@ -76,13 +76,6 @@ class OverviewEntry:
         return {"low": low, "high": high}
 
 
-def told_apart(rows: Iterable[PublishedRow]) -> list[tuple[PublishedRow, str]]:
-    """Return rows with their names, those of one name with their run."""
-    rows = list(rows)
-    often = Counter(row.label for row in rows)
-    return [(row, row.label if often[row.label] == 1 else f"{row.label} (run {row.run})") for row in rows]
-
-
 def entries_of(
     rows: Iterable[PublishedRow], depths: range, published: Iterable[Mapping[str, Any]] = ()
 ) -> list[OverviewEntry]:
@@ -90,12 +83,12 @@ def entries_of(
     entries = []
     printed_rows = list(published)
     often = Counter(printed["model"] for printed in printed_rows)
-    for row, name in told_apart(rows):
+    for row in rows:
         sums = total(row.cells, depths=depths)
         if sums.trials:
             shares = {"Correct": sums.accuracy, "Dev": sums.share("deviate"), "NaN": sums.share("nan")}
             entry = OverviewEntry(
-                model=name,
+                model=row.name,
                 facets=row.facets,
                 trials=sums.trials,
                 shares={name: share or 0.0 for name, share in shares.items()},
@@ -159,7 +152,7 @@ def pictures_of(
 
 
 def _cell_pictures(rows: Sequence[PublishedRow], depths: range) -> Iterator[PublishedPicture]:
-    panels = {name: row.cells for row, name in told_apart(rows)}
+    panels = {row.name: row.cells for row in rows}
     together, others = merged(rows)
     if len(rows) - len(others) > 1:  # those that have every cell
         panels = {f"overall, {len(rows) - len(others)} of {len(rows)} rows": together} | panels
@@ -203,8 +196,8 @@ def _variant_picture(
         title=title,
         kind="map",
         rows=[
-            {"model": name, "variant": task, "share": share}
-            for row, name in told_apart(rows)
+            {"model": row.name, "variant": task, "share": share}
+            for row in rows
             for task, share in shares(row.cells)
         ],
         x="variant",
@@ -454,8 +447,8 @@ def _remark(entries: Iterable[OverviewEntry]) -> list[str]:
 
 def _error_picture(rows: Sequence[PublishedRow], errors: ErrorSizes) -> PublishedPicture:
     drawn = [
-        {"model": name, "relative error": error, "share of Dev": share, "wrong": errors[row.asked][0]}
-        for row, name in told_apart(rows)
+        {"model": row.name, "relative error": error, "share of Dev": share, "wrong": errors[row.asked][0]}
+        for row in rows
         if row.asked in errors
         for share, error in zip(SHARES, errors[row.asked][1], strict=True)
         if 0 < error < inf

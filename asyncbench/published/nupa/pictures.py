@@ -14,7 +14,7 @@ from typing import Any, Final
 from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.entrants import Entrant, distinct_names, names_of
+from asyncbench.analysis.entrants import Entrant, names_of
 from asyncbench.published.nupa.counts import (
     DIGITS,
     RANGES,
@@ -139,7 +139,7 @@ class Shown:
     """What all pictures are drawn from."""
 
     lines: Sequence[TaskLine]
-    names: Mapping[Entrant, str]  # as charts show them
+    names: Mapping[Entrant, str]
     ranges: Sequence[Row]  # a row for each of S, M, L, XL of each line
     printed: bool  # whether the paper's own figures stand beside
     # counts of the folder that only pictures show; rows have run, model and condition
@@ -463,9 +463,7 @@ def pictures_of(lines: Sequence[TaskLine], folder: Folders, *, printed: bool) ->
         folder: of which they are. Raises as `counts_of` does.
         printed: whether the paper's own figures stand beside the folder's.
     """
-    full = names_of(entrant_lines(lines))
-    short = distinct_names(full.values())
-    names = {entrant: short[name] for entrant, name in full.items()}
+    names = names_of(entrant_lines(lines))
     counts = counted_of(folder, [SUITE], _counted)
     shown = Shown(lines=lines, names=names, ranges=range_rows(lines, names), printed=printed, **counts)
     yield from _range_pictures(shown)

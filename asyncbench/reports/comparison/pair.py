@@ -107,7 +107,11 @@ def _names_in(folders: Chosen) -> dict[Entrant, str]:
 
 def _entrants_named(name: str, names: Mapping[Entrant, str]) -> list[Entrant]:
     """Return the entrants that a name may mean."""
-    matching = [entrant for entrant, called in names.items() if called == name]
+    matching = [
+        entrant
+        for entrant, called in names.items()
+        if name in (called, "{} ({})".format(*entrant[1:]))  # as a sweep file has alias and condition
+    ]
     return matching or [entrant for entrant in names if name in entrant[:2]]
 
 
