@@ -8,6 +8,7 @@ import pytest
 
 from asyncbench import published_table
 from asyncbench.published.llm_arithmetic.names import facets_of, words_of
+from asyncbench.published.llm_arithmetic.pictures import entries_of
 from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
 from asyncbench.records import Condition, Usage
 from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
@@ -128,7 +129,7 @@ def test_who_has_no_known_price_is_named_and_not_drawn(drawn, printed):
     assert min(row["cost, USD"] for row in rows) == float(
         min(row["cost_usd"] for row in printed.values() if row["cost_usd"])
     )
-    note, _ = drawn["l-5-cost"].notes
+    note, *_ = drawn["l-5-cost"].notes
     assert "o1-2024-12-17 (published)" in note
 
 
@@ -139,7 +140,7 @@ def test_tokens_and_dollars_that_lack_the_reasoning_are_marked(drawn):
         *("gemini-2.5-pro (published) *", "gemini-2.5-pro-preview-03-25 (published) *"),
         *("grok-3-mini-beta-high (published) *", "xai/grok-3-mini-beta (published) *"),
     }
-    for name in ("l-5-cost", "l-6-tokens"):
+    for name in ("l-5-cost", "l-6-tokens", "l-8-classes"):
         marked = [row for row in drawn[name].rows if row["model"].endswith("*")]
         assert {row["model"] for row in marked} == lacking
         assert "* Its tokens and dollars are too low: they lack the reasoning." in drawn[name].notes
@@ -169,6 +170,40 @@ def test_own_points_and_those_that_nobody_beats_are_named(tmp_path):
     assert {row["name"] for row in others} == {*map(plain, front), ""}
     placed = place_names(picture)
     assert {row["text"] for row in placed if row["offset"]} == {row["name"] for row in rows} - {""}
+
+
+def test_an_incomplete_run_is_marked_everywhere_and_takes_no_name_from_complete_ones(tmp_path):
+    """It was asked less, so it is cheaper and better than a complete run that nobody beats."""
+    partial = asked(["2"] * 3 + ["9"], alias="p")
+    folder = results_folder(tmp_path, *partial, *asked(["2"] * 5 + ["9"] * 3, alias="c"))
+    pictures = pictures_of(folder)
+    for name in ("l-5-cost", "l-6-tokens", "l-6-truncated", "l-7-errors", "l-8-classes"):
+        assert {row["model"] for row in pictures[name].rows} == {"c", "p †"}, name
+        assert any(note.startswith("† Incomplete") for note in pictures[name].notes), name
+    entries = entries_of(llm_arithmetic_report_on(folder).rows, range(11))
+    assert [(entry.model, entry.comparable) for entry in entries] == [("c", True), ("p", False)]
+
+
+@pytest.mark.long
+def test_no_incomplete_run_stands_on_the_line_of_those_that_nobody_beats(drawn, recorded_runs):
+    incomplete = {
+        row.name for row in llm_arithmetic_report_on(recorded_runs / "results").rows if not row.complete
+    }
+    rows = drawn["l-5-cost"].rows
+    assert {row["model"] for row in rows if row["model"].endswith(" †")} <= {
+        f"{name} †" for name in incomplete
+    }
+    compared = [row for row in rows if not row["model"].endswith(("*", "†"))]
+    beaten = [
+        any(
+            one["cost, USD"] <= row["cost, USD"]
+            and one["accuracy"] >= row["accuracy"]
+            and (one["cost, USD"], one["accuracy"]) != (row["cost, USD"], row["accuracy"])
+            for one in compared
+        )
+        for row in compared
+    ]
+    assert all(row["name"] for row, is_beaten in zip(compared, beaten, strict=True) if not is_beaten)
 
 
 def test_too_many_own_points_leave_their_names_to_those_that_nobody_beats(drawn):

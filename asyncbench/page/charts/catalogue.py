@@ -1,6 +1,7 @@
 """The catalogue of charts, and specifications: for the page, and whole ones for pictures."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil, floor, inf, log10
 from typing import Any, Final
@@ -167,6 +168,7 @@ def published_spec(picture: PublishedPicture) -> Spec:
 
 
 _OF_MODELS: Final = {"model", "example"}  # columns of pictures that name models
+_MARKS: Final = re.compile(rf"( {re.escape(MARK)}| \*| †)+$")  # behind a name
 _LACKING: Final[Spec] = {"filter": "isValid(datum.lacking)"}
 _NAMES: Final = field("y:N", sort=None, title=None, axis={"grid": False, "labelLimit": 420})
 
@@ -195,9 +197,9 @@ def _short_named(picture: PublishedPicture) -> list[dict[str, Any]]:  # Any: as 
     rows = picture.drawn_rows()
     for channel in ("x", "y", "series", "panel"):
         if getattr(picture, channel) in _OF_MODELS:
-            marked = {row[channel]: row[channel].partition(f" {MARK}") for row in rows if channel in row}
-            short = distinct_names(name for name, *_ in marked.values())
-            names = {whole: "".join((short[name], *marks)) for whole, (name, *marks) in marked.items()}
+            bare = {row[channel]: _MARKS.sub("", row[channel]) for row in rows if channel in row}
+            short = distinct_names(bare.values())
+            names = {name: short[unmarked] + name[len(unmarked) :] for name, unmarked in bare.items()}
             rows = [row | {channel: names[row[channel]]} if channel in row else row for row in rows]
     return rows
 

@@ -34,7 +34,8 @@ WITHOUT_REASONING: Final = frozenset(  # recorded and published with the tokens 
     ("gemini-2.5-pro", "gemini-2.5-pro-preview-03-25", "grok-3-mini-beta-high", "xai/grok-3-mini-beta")
 )
 MOST_OF_TEXT: Final = 20  # tokens a reply that are its text alone
-MARKED: Final = "* Its tokens and dollars are too low: they lack the reasoning."
+LACKING_REASONING: Final = "* Its tokens and dollars are too low: they lack the reasoning."
+INCOMPLETE: Final = "† Incomplete: not all of its trials are done, so its figures are of other problems."
 ENDS: Final = ("low", "high")  # of an interval
 INTERVALS: Final = (
     "With 95 % CI, on the same problems where both were asked the same ones; else unpaired (Newcombe)."
@@ -54,6 +55,7 @@ class OverviewEntry:
     sums: TrialSums | None = None  # None: published
     asked: Entrant | None = None
     named: str = ""  # as it is recorded
+    complete: bool = True  # as every published row is
 
     @property
     def lacking(self) -> bool:
@@ -62,8 +64,13 @@ class OverviewEntry:
 
     @property
     def marked(self) -> str:
-        """Its name beside tokens and dollars."""
-        return f"{self.model} *" if self.lacking else self.model
+        """Its name, and what keeps it from being compared: `*` lacks its reasoning, `†` is incomplete."""
+        return f"{self.model}{' *' * self.lacking}{' †' * (not self.complete)}"
+
+    @property
+    def comparable(self) -> bool:
+        """True if its trials are all there, and their dollars all told."""
+        return self.complete and not self.lacking
 
     @property
     def correct(self) -> float:
@@ -97,6 +104,7 @@ def entries_of(
                 sums=sums,
                 asked=row.asked,
                 named=row.model,
+                complete=row.complete,
             )
             entries.append((not row.complete, -entry.correct, entry))
     for printed in printed_rows:
@@ -132,19 +140,20 @@ def pictures_of(
     yield _cost_picture(entries)
     yield _token_picture(entries)
     yield _truncated_picture(entries)
-    yield _error_picture(rows, errors)
+    yield _error_picture(entries, errors)
     yield PublishedPicture(
         name="l-8-classes",
         title="Correct, Dev and NaN, by model",
         kind="stack",
         rows=[
-            {"model": entry.model, "class": name, "share of trials": share}
+            {"model": entry.marked, "class": name, "share of trials": share}
             for entry in entries
             for name, share in entry.shares.items()
         ],
         y="model",
         value="share of trials",
         series="class",
+        notes=_remarks(entries),
     )
 
 
@@ -386,7 +395,7 @@ def _cost_picture(entries: Sequence[OverviewEntry]) -> PublishedPicture:
         value="accuracy",
         series="of",
         text="name",
-        notes=left_out + _remark(priced),
+        notes=left_out + _remarks(priced),
     )
 
 
@@ -406,7 +415,7 @@ def _token_picture(entries: Sequence[OverviewEntry]) -> PublishedPicture:
         y="model",
         value="tokens per right answer",
         scale="log",
-        notes=_remark(entries),
+        notes=_remarks(entries),
     )
 
 
@@ -416,12 +425,13 @@ def _truncated_picture(entries: Sequence[OverviewEntry]) -> PublishedPicture:
         title="Trials whose reply was cut",
         kind="dots",
         rows=[
-            {"model": entry.model, "share truncated": entry.sums.share("truncated")}
+            {"model": entry.marked, "share truncated": entry.sums.share("truncated")}
             for entry in entries
             if entry.sums is not None
         ],
         y="model",
         value="share truncated",
+        notes=_remarks(entry for entry in entries if entry.sums is not None),
     )
 
 
@@ -431,26 +441,29 @@ def _named(entries: Sequence[OverviewEntry]) -> set[str]:
     The folder's have room before published ones.
     """
     priced = [entry for entry in entries if entry.cost_usd]
-    certain = [entry for entry in priced if not entry.lacking]
-    front = undominated([(entry.cost_usd or 0.0, entry.correct) for entry in certain])
-    shown = {entry.model for entry, ahead in zip(certain, front, strict=True) if ahead}
-    shown |= {entry.model for entry in priced if entry.lacking}
+    compared = [entry for entry in priced if entry.comparable]
+    front = undominated([(entry.cost_usd or 0.0, entry.correct) for entry in compared])
+    shown = {entry.model for entry, ahead in zip(compared, front, strict=True) if ahead}
+    shown |= {entry.model for entry in priced if not entry.comparable}
     for group in (priced, [entry for entry in priced if entry.sums]):
         if len(group) <= MOST_NAMED:
             shown |= {entry.model for entry in group}
     return shown
 
 
-def _remark(entries: Iterable[OverviewEntry]) -> list[str]:
-    return [MARKED] if any(entry.lacking for entry in entries) else []
+def _remarks(entries: Iterable[OverviewEntry]) -> list[str]:
+    """Return what the marks of these entries mean."""
+    shown = list(entries)
+    lacking, incomplete = any(entry.lacking for entry in shown), not all(entry.complete for entry in shown)
+    return [LACKING_REASONING] * lacking + [INCOMPLETE] * incomplete
 
 
-def _error_picture(rows: Sequence[PublishedRow], errors: ErrorSizes) -> PublishedPicture:
+def _error_picture(entries: Sequence[OverviewEntry], errors: ErrorSizes) -> PublishedPicture:
+    examined = [(entry, errors[entry.asked]) for entry in entries if entry.asked and entry.asked in errors]
     drawn = [
-        {"model": row.name, "relative error": error, "share of Dev": share, "wrong": errors[row.asked][0]}
-        for row in rows
-        if row.asked in errors
-        for share, error in zip(SHARES, errors[row.asked][1], strict=True)
+        {"model": entry.marked, "relative error": error, "share of Dev": share, "wrong": wrong}
+        for entry, (wrong, sizes) in examined
+        for share, error in zip(SHARES, sizes, strict=True)
         if 0 < error < inf
     ]
     return PublishedPicture(
@@ -462,5 +475,8 @@ def _error_picture(rows: Sequence[PublishedRow], errors: ErrorSizes) -> Publishe
         x_scale="log",
         value="share of Dev",
         series="model",
-        notes=["Where a line is at 50 % is the median. One reply can make the mean."],
+        notes=[
+            "Where a line is at 50 % is the median. One reply can make the mean.",
+            *_remarks(entry for entry, _ in examined),
+        ],
     )
