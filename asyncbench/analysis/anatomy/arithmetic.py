@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from asyncbench.analysis.anatomy.edits import missing_end, same_at_end, same_at_start, slip, wrong_run
 from asyncbench.analysis.anatomy.numbers import Columns, NumberPair
 
-_MOST_FLOAT = 300  # digits: beyond, no binary float holds the number
 _ESTIMATED = 1000  # an estimate is less than one part in so many off
-_SURE_FLOAT = 15  # digits that every binary float holds
+_SURE_FLOAT = 15  # digits that every binary float holds; of so few an answer is one by chance
 _REVERSED = 3  # digits; of fewer they are neighbours that are swapped, or a moved point
 
 
@@ -46,12 +45,12 @@ def _value_flags(pair: NumberPair) -> Iterator[str]:
 
 
 def _is_float_noise(pair: NumberPair) -> bool:
-    """Whether a binary float stands behind the answer: that of the truth, or a neighbour with its tail."""
-    if len(pair.true_digits) > _MOST_FLOAT or len(pair.read_digits) <= _SURE_FLOAT or not pair.read:
+    """Whether it is exactly what binary floats compute, in the shortest form or with all digits."""
+    value = pair.as_floats
+    if value is None or len(pair.read_digits) <= _SURE_FLOAT:
         return False
-    if pair.places <= 0:
-        return int(float(pair.true)) == pair.read
-    return abs(pair.true - pair.read) * 10**14 < abs(pair.true)
+    forms = [repr(value), str(int(value))] if value.is_integer() else [repr(value)]
+    return any(pair.units_of(form) == pair.read for form in forms)
 
 
 def _is_rounded(true: int, read: int) -> bool:
@@ -131,10 +130,14 @@ def _digit_flags(pair: NumberPair) -> Iterator[str]:
     true, read = pair.true_digits, pair.read_digits
     if _is_reversed(true, read):
         yield "reversed"
+    beyond = len(str(pair.last_place)) - 1  # decimals that the truth does not have
     kind = slip(true, read)
-    if kind is None and pair.places > 0:
+    if kind == "one_replaced" and true[: len(true) - beyond] == read[: len(read) - beyond]:
+        kind = None  # no digit of the truth is another one: 0.3 and 0.30000000000000004
+    decimals = pair.places if pair.places > 0 else beyond
+    if kind is None and decimals:
         # With their points and without zeros at the end: 12.34 and 12.4 differ by one digit.
-        cut = -pair.places
+        cut = -decimals
         kind = slip(
             f"{true[:cut]}.{true[cut:].rstrip('0')}",
             f"{read[:cut]}.{read[cut:].rstrip('0')}",

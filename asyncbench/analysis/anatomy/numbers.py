@@ -4,9 +4,11 @@ Sums are done as by hand: digits stand with the units first, as one writes them 
 smaller number from the larger; its borrows are counted as carries are.
 """
 
+import math
+import operator
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
@@ -114,6 +116,14 @@ _SIGNS: Final[dict[str, Sign]] = {
     "floordiv": "//",
     "mod": "%",
 }
+_FLOAT_OPERATIONS: Final[Mapping[Sign, Callable[[float, float], float]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "×": operator.mul,
+    "÷": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
 
 
 @lru_cache(maxsize=1000)
@@ -139,6 +149,12 @@ class NumberPair(NamedTuple):
     read_point: int
     sign: Sign | None
     operands: tuple[int, int] | None  # in the same units, where there are two and the units can express them
+    as_floats: float | None  # what binary floats make of the operands, or of the truth; None: nothing finite
+
+    def units_of(self, text: str) -> int | None:
+        """Return another number in the same units; None: they cannot express it."""
+        term = _term(text)
+        return term.scaled(self.places) if term is not None and term.needed <= self.places else None
 
     @property
     def columns(self) -> Columns | None:
@@ -176,7 +192,20 @@ def pair_of(expected: str, answer: str, *, sign: Sign | None, operands: Sequence
         read_point=len(read_digits) - max(places, 0),
         sign=sign,
         operands=_operand_units(terms, places),
+        as_floats=_float_result(expected, sign, operands),
     )
+
+
+def _float_result(expected: str, sign: Sign | None, operands: Sequence[str]) -> float | None:
+    """Return what float64 makes of two operands; without an operation, the float nearest to the truth."""
+    try:
+        if sign is not None and len(operands) == 2:
+            result = _FLOAT_OPERATIONS[sign](float(operands[0]), float(operands[1]))
+        else:
+            result = float(expected)
+    except (ArithmeticError, ValueError):  # divided by zero, beyond the largest float, or no number
+        return None
+    return result if math.isfinite(result) else None
 
 
 class Term(NamedTuple):

@@ -42,6 +42,9 @@ def of_integers(expected, answer, *, task="int_add", operands=(), reply=None):
             "90000270000037000111",
             "90000270000037003264",
         ),
+        ("float_noise", "float_add", ("0.1", "0.2"), "0.3", "0.30000000000000004"),
+        ("float_noise", "float_sub", ("0.3", "0.1"), "0.2", "0.19999999999999998"),
+        ("float_noise", "float_mul", ("4.35", "100"), "435.00", "434.99999999999994"),
         ("operand_echoed", "int_sub", ("4976", "6682"), "-1706", "-6682"),
         ("other_operation", "int_add", ("5214", "1203"), "6417", "4011"),
         ("other_operation", "float_add", ("52.14", "12.03"), "64.17", "40.1100"),
@@ -93,6 +96,64 @@ def test_an_error_is_called_what_it_is(kind, task, operands, expected, answer):
     answer_type = "decimal" if "." in expected else "integer"
     error = anatomy(expected, answer, answer, answer_type=answer_type, task=task, operands=operands)
     assert error.kind == kind
+
+
+LONG = ("159293790155765784.2748", "0.0000")
+
+
+@each_row(
+    ("task", "operands", "expected", "answer", "kind", "is_noise"),
+    [
+        # a digit of 22, though the two are less than a part in 10**14 apart
+        ("add", LONG, LONG[0], "159293790155765984.2748", "one_replaced", False),
+        ("add", LONG, LONG[0], "159293790155765874.2748", "neighbours_swapped", False),
+        ("add", LONG, LONG[0], "159293790155765782.1", "last_digits_wrong", False),
+        ("max", LONG, LONG[0], "159293790155765984.2748", "one_replaced", False),
+        ("float_mul", ("645.37", "1203.31"), "287199203615080.5568", "287199203615080.56", "rounded", False),
+        # what a float gives, which is rounded or another digit as well
+        ("max", ("287199203615080.5568", "2"), "287199203615080.5568", "287199203615080.56", "rounded", True),
+        ("max", ("12345678901234561", "2"), "12345678901234561", "12345678901234560", "off_by_one", True),
+        ("max", ("12345678901234563", "2"), "12345678901234563", "12345678901234564", "off_by_one", True),
+        # what a float gives, in both of its forms; without two operands that of the truth
+        ("max", ("1234567890123456789", "2"), "1234567890123456789", "1234567890123456800", "rounded", True),
+        (
+            "max",
+            ("90071992547409931235", "2"),
+            "90071992547409931235",
+            "90071992547409936384",
+            "float_noise",
+            True,
+        ),
+        ("int_add", (), "90071992547409931235", "90071992547409936384", "float_noise", True),
+        # sixteen digits, but those of no float
+        ("float_add", ("0.1", "0.2"), "0.3", "0.30000000000000009", "column_wrong", False),
+        # operands that no float holds, or whose result none does
+        ("max", ("9" * 400, "1"), "9" * 400, "8" + "9" * 399, "one_replaced", False),
+        ("float_div", ("1.5", "0"), "0.1234567890123456", "0.1234567890123459", "one_replaced", False),
+    ],
+)
+def test_float_noise_is_what_a_float_computes_and_rounding_and_slips_of_digits_come_first(
+    task, operands, expected, answer, kind, is_noise
+):
+    answer_type = "decimal" if "." in expected else "integer"
+    error = anatomy(expected, answer, answer_type=answer_type, task=task, operands=operands)
+    assert (error.kind, "float_noise" in error.flags) == (kind, is_noise)
+
+
+@each_row(
+    ("expected", "answer", "kind"),
+    [
+        ("2.134", "2.1344", "one_doubled"),
+        ("147.8", "147.83", "one_added"),
+        ("12.34", "12.4", "one_dropped"),
+        ("12.34", "12.3401", "last_digits_wrong"),
+        ("9.99e10", "9.992e10", "one_added"),
+    ],
+)
+def test_a_decimal_that_the_answer_alone_has_is_no_digit_replaced(expected, answer, kind):
+    error = anatomy(expected, answer, answer_type="scientific" if "e" in expected else "decimal")
+    assert error.kind == kind
+    assert "one_replaced" not in error.flags
 
 
 @pytest.mark.parametrize(
