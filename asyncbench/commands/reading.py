@@ -1,7 +1,7 @@
 """Commands that read results: view, report, compare, sql, reconcile."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from ctypes import CDLL
 from inspect import cleandoc
@@ -13,9 +13,12 @@ import typer
 from asyncbench.commands.terminal import Folder, Json, Markdown, aliases_typed, awaited, show
 from asyncbench.errors import ConfigError
 from asyncbench.reports.styles import DRAWN_OPTIONS, NAMES, described
+from asyncbench.store.manifest import is_results_folder
 
 if TYPE_CHECKING:
     from asyncbench.analysis.choosing import Chosen
+    from asyncbench.reports.comparison.baseline import BaselineGate
+    from asyncbench.reports.gates import GateResult
     from asyncbench.reports.thresholds import ReportThreshold
 
 _M_MMAP_THRESHOLD, _LARGE = -3, 1 << 20  # a setting of glibc, and from how many bytes on it holds
@@ -31,6 +34,12 @@ Where = Annotated[
     str | None,
     typer.Option(
         metavar="SQL", help="Count only trials that meet this condition over columns of trials: length > 5."
+    ),
+]
+Junit = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Also write the answers of the gates to this file, in the form of JUnit."
     ),
 ]
 
@@ -156,6 +165,7 @@ def report(
         list[str] | None,
         typer.Option(metavar="THRESHOLD", help="Exit with 4 unless this is so. Repeatable."),
     ] = None,
+    junit: Junit = None,
 ) -> None:
     """Show accuracy, cost and latency of all models.
 
@@ -173,6 +183,8 @@ def report(
 
     chosen = choose(folders, suite=suite, task=task, models=aliases_typed(models), where=where)
     thresholds = _parse_thresholds(fail_under)
+    if junit and not thresholds:
+        raise ConfigError("--junit is for --fail-under. Add --fail-under, or leave --junit out")
     options: dict[str, Any] = {"by": by, "min_depth": min_depth, "grader": grader, "metric": metric}
     options |= {"published": published}  # Any: of the style
     if figures or width:
@@ -185,7 +197,11 @@ def report(
 
         show(report_of(chosen, style, **options), as_json=as_json, markdown=markdown, latex=latex)
     if thresholds:
-        _check_thresholds(chosen, thresholds)
+        from asyncbench.analysis.served import simulated_note_of
+        from asyncbench.reports.thresholds import threshold_results
+
+        simulated = simulated_note_of(chosen, simulated=False)
+        _end_with(threshold_results(chosen, thresholds), junit, [simulated] if simulated else [])
 
 
 # The styles stand once, in their table.
@@ -200,16 +216,16 @@ def _parse_thresholds(typed: list[str] | None) -> "list[ReportThreshold]":
     return [ReportThreshold.parse(text) for text in typed]
 
 
-def _check_thresholds(chosen: "Chosen", thresholds: "list[ReportThreshold]") -> None:
-    """Exit with 4 where a figure misses a threshold, and say which."""
-    from asyncbench.reports.thresholds import failures
+def _end_with(results: "list[GateResult]", junit: Path | None, notes: Sequence[str]) -> None:
+    """Say what the gates answered, write it to a file if one is named, and exit unless all passed."""
+    from asyncbench.reports.gates import exit_code, write_junit
 
-    failed = failures(chosen, thresholds)
-    for sentence in failed:
-        typer.echo(f"failed: {sentence}", err=True)
-    if failed:
-        raise typer.Exit(4)
-    typer.echo(f"passed: {', '.join(threshold.text for threshold in thresholds)}", err=True)
+    if junit is not None:
+        write_junit(junit, results, notes=notes)
+    for result in results:
+        typer.echo(result.line, err=True)
+    if code := exit_code(results):
+        raise typer.Exit(code)
 
 
 def _write_figures(
@@ -251,7 +267,9 @@ def compare_two(
     a: Annotated[
         str, typer.Argument(metavar="A", help="The first model: its alias, run, or name in reports.")
     ],
-    b: Annotated[str, typer.Argument(metavar="B", help="The second model.")],
+    b: Annotated[
+        str, typer.Argument(metavar="B", help="The second model. Left out: A, in the second of two folders.")
+    ],
     folders: Annotated[
         list[Path],
         typer.Argument(
@@ -270,6 +288,15 @@ def compare_two(
         typer.Option(metavar="N", min=0, help="Show N questions that only A, and N that only B got right."),
     ] = 5,
     unpaired: Annotated[bool, typer.Option("--unpaired", help="Also show the unpaired test.")] = False,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GATE", help="Exit with 4 if B is worse than A, 3 if undecided. Repeatable."),
+    ] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(metavar="N", help="With --fail-if: accept a loss of up to N points, or percent."),
+    ] = None,
+    junit: Junit = None,
     as_json: Json = False,
     markdown: Markdown = False,
 ) -> None:
@@ -279,7 +306,9 @@ def compare_two(
 
     asyncbench compare "mini (zero-shot)" "mini (5-shot)" results/nupa
 
-    asyncbench compare gpt-5-mini gpt-5-mini results/last-week results/overnight
+    asyncbench compare gpt-5-mini results/last-week results/overnight
+
+    asyncbench compare mini results/main results/pr --fail-if worse --margin 2
 
     asyncbench compare "mini in a" "mini in b" results/a results/b results/c
 
@@ -287,8 +316,16 @@ def compare_two(
     --unpaired is for models that were asked different problems.
 
     --json has all questions on which the two differ.
+
+    --fail-if worse is a gate for accuracy, --fail-if "latency_p95_s worse by 10 %" one for another figure:
+    cost_usd, latency_p50_s, latency_p95_s, ttft_p50_s or ttft_p95_s. It passes only where the 95 % interval
+    rules out a loss as large as the margin.
     """
     from asyncbench.reports.comparison.report import compare_on
+
+    if len(folders) == 1 and is_results_folder(Path(b)):
+        b, folders = a, [Path(b), *folders]
+    gates = _parse_gates(fail_if, margin, junit)
 
     comparison = compare_on(
         a,
@@ -302,6 +339,20 @@ def compare_two(
         every=as_json,
     )
     show(comparison, as_json=as_json, markdown=markdown)
+    if gates:
+        from asyncbench.reports.comparison.baseline import gate_results
+
+        results = gate_results(a, b, folders, gates, suite=suite, task=task, where=where)
+        _end_with(results, junit, comparison.found.simulated_notes)
+
+
+def _parse_gates(typed: list[str] | None, margin: float | None, junit: Path | None) -> "list[BaselineGate]":
+    from asyncbench.reports.comparison.baseline import BaselineGate
+
+    for option, value in (("--margin", margin), ("--junit", junit)):
+        if value is not None and not typed:
+            raise ConfigError(f"{option} is for --fail-if. Add --fail-if worse, or leave {option} out")
+    return [BaselineGate.parse(text, margin) for text in typed or ()]
 
 
 def reconcile(

@@ -2,10 +2,12 @@
 
 PUBLIC = (
     "anatomy",
+    "comparison.baseline",
     "comparison.report",
     "cost.counts",
     "cost.report",
     "endpoints.report",
+    "gates",
     "heatmap",
     "load.accuracy",
     "load.report",

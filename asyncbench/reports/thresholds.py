@@ -10,6 +10,7 @@ from typing import Final
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import counted
 from asyncbench.errors import ConfigError
+from asyncbench.reports.gates import GateResult, GateStatus
 from asyncbench.reports.overview import OverviewLine, overview_of
 
 Number = float | None  # None: unknown
@@ -67,8 +68,8 @@ class ReportThreshold:
             raise ConfigError(f"--fail-under {text!r}: {form['limit']}: write a number, and 0.9 for 90 %")
         return cls(text=text, model=form["model"], metric=form["metric"], sign=form["sign"], limit=limit)
 
-    def failures(self, lines: Sequence[OverviewLine]) -> Iterator[str]:
-        """Yield a sentence for each line that misses the threshold.
+    def results(self, lines: Sequence[OverviewLine]) -> Iterator[GateResult]:
+        """Yield for each line whether it keeps the threshold.
 
         Raises:
             ConfigError: no line is of the threshold's model.
@@ -79,13 +80,20 @@ class ReportThreshold:
             raise ConfigError(f"--fail-under {self.text!r}: no trials of this model. There is {names}")
         for line in matching:
             value = METRICS[self.metric](line)
-            if value is None or not _SIGNS[self.sign](value, self.limit):
-                figure = "unknown" if value is None else f"{value:.6g}"
-                yield f"{line.name}, {line.suite}: {self.metric} is {figure}, not {self.sign} {self.limit:g}"
+            kept = value is not None and _SIGNS[self.sign](value, self.limit)
+            figure = "unknown" if value is None else f"{value:.6g}"
+            subject = f"{line.name}, {line.suite}"
+            form = self.sign if kept else f"not {self.sign}"
+            yield GateResult(
+                gate=self.text,
+                subject=subject,
+                status=GateStatus.PASSED if kept else GateStatus.FAILED,
+                sentence=f"{subject}: {self.metric} is {figure}, {form} {self.limit:g}",
+            )
 
 
-def failures(folder: Folders, thresholds: Sequence[ReportThreshold]) -> list[str]:
-    """Return a sentence for each figure of a folder that misses a threshold.
+def threshold_results(folder: Folders, thresholds: Sequence[ReportThreshold]) -> list[GateResult]:
+    """Return for each figure of a folder whether it keeps its thresholds.
 
     Args:
         folder: the results folder, or several, or some of their trials.
@@ -96,4 +104,4 @@ def failures(folder: Folders, thresholds: Sequence[ReportThreshold]) -> list[str
         StoreError: the folder cannot be read.
     """
     lines = counted(folder, overview_of).suites
-    return [sentence for threshold in thresholds for sentence in threshold.failures(lines)]
+    return [result for threshold in thresholds for result in threshold.results(lines)]

@@ -3,6 +3,7 @@
 PUBLIC = (
     "always_valid",
     "logistic",
+    "noninferiority",
     "paired",
     "percentiles",
     "proportions",

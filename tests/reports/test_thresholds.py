@@ -28,7 +28,8 @@ def test_a_missed_threshold_ends_with_4_and_says_what_the_figure_is(folder, thre
         "report", folder, "--json", "--fail-under", "accuracy < 1", "--fail-under", threshold
     )
     assert done.returncode == (4 if failed else 0)
-    assert (failed or f"passed: accuracy < 1, {threshold}") in done.stderr
+    assert "passed: m, nupa: accuracy is 0.7, < 1" in done.stderr
+    assert (failed or "passed: m, nupa: accuracy is 0.7, >= 0.7") in done.stderr
     assert done.stdout.startswith("{")
 
 

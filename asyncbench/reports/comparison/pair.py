@@ -271,7 +271,7 @@ def compared(
     # Each side's trials become those of one entrant, and each condition and repeat becomes a repeat of it.
     tables = list[pa.Table]()
     for entrant, side in zip((A, B), sides, strict=True):
-        trials = _trials(side, numbers, COLUMNS)
+        trials = trials_of_side(side, numbers, COLUMNS)
         columns: dict[str, Any] = {name: trials[name] for name in COLUMNS}
         for name, value in zip(ENTRANT, entrant, strict=True):
             columns[name] = pa.array([value]).take(pa.repeat(0, len(trials)))
@@ -338,7 +338,7 @@ def _compared(
 _MOST_REPEATS: Final = 10_000  # more repeats of a problem than anybody pays for
 
 
-def _trials(
+def trials_of_side(
     side: ComparedSide,
     numbers: Mapping[str, int],
     columns: Sequence[str],
@@ -439,7 +439,7 @@ def _questions(
     texts = [read_problems(path, ["problem_id", "question"], wanted) for path in sorted(folders)]
     views.put("texts", pa.concat_tables(texts))
     for who, side in zip((A, B), sides, strict=True):
-        views.put(f"asked_{who[0]}", _trials(side, numbers, DETAILS, both))
+        views.put(f"asked_{who[0]}", trials_of_side(side, numbers, DETAILS, both))
     for who, problems in zip((A, B), chosen, strict=True):
         order = {"problem_id": pa.array(problems, pa.string()), "place": range(len(problems))}
         views.put("wanted", pa.table(order))
