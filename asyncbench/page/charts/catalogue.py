@@ -22,7 +22,6 @@ from asyncbench.page.charts.chart import (
     Spec,
     calculated,
     field,
-    grouped,
     legible,
     mark,
     panels,
@@ -150,7 +149,7 @@ DOUBLINGS: Final = [2**n - 1 for n in range(60)]  # 0, 1, 3, 7 …: whole steps 
 
 _SCALES: Final[Mapping[str, tuple[Spec, Spec]]] = {  # → options of a scale, options of its axis
     "share": ({"domain": [0, 1]}, {"format": PERCENT, "values": QUARTERS}),
-    "digits": ({"type": "symlog", "constant": 1, "domainMin": 0}, {"format": ",~r"}),
+    "digits": ({"type": "symlog", "constant": 1, "domainMin": 0}, {"format": ",d"}),
     "number": ({"zero": True, "nice": True}, {"format": ",~r", "tickCount": 5}),
     "difference": ({"zero": True, "nice": True}, {"format": "+.0%", "tickCount": 5}),
     "log": ({"type": "log", "nice": True}, {"format": ",~g", "tickCount": 6}),
@@ -300,25 +299,32 @@ def _map(picture: PublishedPicture) -> Spec:
     x = field("x:N", sort=[*picture.x_order] or None, title=title, axis=across)
     axes = {"x": x, "y": {**_NAMES, "sort": [*picture.y_order] or None}}
     options, ticks = _scaled(picture.scale, picture, picture.value)
-    values: Spec = {name: ticks[name] for name in ("format", "values") if name in ticks}
-    legend = {"title": _words(picture.value), "titleLimit": 300, "gradientLength": 160, **values}
+
+    # All panels share one scale. Colours of cells and of their texts are by the same place on it.
+    values = [row[picture.value] for row in picture.rows if row[picture.value] is not None]
+    share, doubling = picture.scale == "share", picture.scale == "digits"
+    top = options["domainMax"] if doubling else 1 if share else max(values, default=0) or 1
+    strength = f"log(1 + datum.value) / log(1 + {top})" if doubling else f"datum.value / {top}"
+    scale = {name: options[name] for name in ("type", "constant") if name in options}
+    shown: Spec = {name: ticks[name] for name in ("format", "values") if name in ticks}
+    legend = {"title": _words(picture.value), "titleLimit": 300, "gradientLength": 160, **shown}
+    colour = field("value:Q", scale={**scale, "domain": [0, top]}, legend=legend)
+
+    # A column is as wide as the longest text of a cell.
     has_value = {"filter": "isValid(datum.value)"}
-    colour = field("value:Q", scale=options, legend=legend)
+    percent, precision = (100, ".0f") if share else (1, ".3g")
+    texts = [format(percent * value, precision) for value in values]
+    if picture.text:
+        texts = [str(row[picture.text]) for row in picture.rows if row[picture.text] is not None]
+    form = f"format({percent} * datum.value, '{precision.replace('g', '~g')}')"
+    said = f"isValid(datum.text) ? datum.text : {form}" if picture.text else form
+    written = (has_value, *calculated(said=said, strength=strength))
+    width = max(CELL, 8 + 7 * max(map(len, texts), default=0))
+
     cells = mark("rect", {"cornerRadius": 1}, has_value, color=colour, **axes)
-    share = picture.scale == "share"
-    form = f"format({'100 * ' * share}datum.value, '{'.0f' if share else '.3~g'}')"
-    written = (
-        grouped(("panel",) if picture.panel else (), most="max(value)"),
-        has_value,
-        *calculated(
-            said=f"isValid(datum.text) ? datum.text : {form}" if picture.text else form,
-            strength=f"abs(datum.value) / {'1' if share else 'max(datum.most, 1e-12)'}",
-        ),
-    )
-    texts = legible(*written, text=field("said:N"), room={}, **axes)
     dashes = mark("text", {"style": "note"}, _LACKING, text=field("lacking:N"), **axes)
-    longest = max((len(str(row.get(picture.text, "100"))) for row in picture.rows), default=0)  # characters
-    return view(cells, dashes, *texts, width={"step": max(CELL, 8 + 7 * longest)}, height={"step": CELL})
+    named = legible(*written, text=field("said:N"), room={}, **axes)
+    return view(cells, dashes, *named, width={"step": width}, height={"step": CELL})
 
 
 def _points(picture: PublishedPicture) -> Spec:

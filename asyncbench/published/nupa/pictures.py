@@ -39,6 +39,7 @@ Row = dict[str, Any]  # Any: text, number or None, by column
 SCALES: Final[Mapping[str, str]] = {"exact_match": "share", "digit_match": "share", "dlength": "digits"}
 GUESSED: Final[Mapping[str, float]] = {"get_digit": 0.1, "max": 0.5, "min": 0.5}  # exact match of guessing
 POOLED: Final = "Means over the answers of a range, graded by `strict`."
+SHADED: Final = "Cells hold the mean dlength, and are shaded by log2(dlength + 1)."
 PRINTED_NOTE: Final = f"Models marked {MARK} are as the paper prints them."
 
 TRACE_TOKENS: Final = 2000  # of prompt and reply together: the context of the paper's rule-following model
@@ -488,10 +489,10 @@ def _range_pictures(shown: Shown) -> Iterator[PublishedPicture]:
         title = f"{names.get(figure, 'log2(dlength + 1)')} by task and range"
         for group, tasks in PARTS.items():
             yield _bars(f"{name}-{group}", title, [row for row in rows if row["kind"][0] in tasks], figure)
+        title = f"{names.get(figure, figure)} by task and range"  # cells hold the figure itself
+        notes = (POOLED, SHADED) if SCALES[figure] == "digits" else (POOLED,)
         places = {"x": "range", "y": "task", "panel": "model", "y_order": order}
-        yield picture(
-            f"{name}-map", title, "map", rows, figure, scale=SCALES[figure], notes=(POOLED,), **places
-        )
+        yield picture(f"{name}-map", title, "map", rows, figure, scale=SCALES[figure], notes=notes, **places)
     both = {row["model"] for row in shown.shots if row["shots"]}  # imported files are a run each
     with_examples = [row for row in chosen if row["asked"][1] in both]
     yield _bars("figure-8", "With and without examples: exact match by range", with_examples, "exact_match")

@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 import vl_convert
 from altair.vegalite.v6.schema.core import Root
+from hypothesis import given, settings, strategies as st
 
 from asyncbench import write_figures
 from asyncbench.errors import ConfigError
 from asyncbench.page.charts.catalogue import published_drawn
+from asyncbench.page.charts.chart import THEMES
 from asyncbench.published.reports import PublishedPicture
 from asyncbench.tables.report import SIMULATED
 from tests.commands import asyncbench_here, succeeded
+from tests.page.charts.test_breaks import luminance
 from tests.published.test_nupa_report import SUM, keep, problems, result, right
 
 pytestmark = pytest.mark.long
@@ -118,6 +121,47 @@ def test_an_axis_of_wrong_lengths_says_what_was_done():
     shown = published_drawn(picture("bars", scale="digits"))
     title = shown["spec"]["layer"][0]["encoding"]["y"]["title"]
     assert title == ["log2(dlength + 1);", "ticks: dlength"]
+
+
+@given(
+    shares=st.lists(st.floats(0, 1), min_size=1, max_size=5),
+    top=st.sampled_from((0.2, 1, 9, 70, 900)),
+    scale=st.sampled_from(("share", "digits", "number")),
+    theme=st.sampled_from(tuple(THEMES)),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_text_of_a_cell_can_be_read_on_its_own_colour(shares, top, scale, theme):
+    """Panels share a scale: the largest value of one may be pale."""
+    largest = 1 if scale == "share" else top
+    rows = [
+        {"model": f"m{n}", "task": "add", "range": "S", "score": share * largest}
+        for n, share in enumerate([*shares, 1.0])
+    ]
+    svg = vl_convert.vegalite_to_svg(published_drawn(picture("map", rows=rows, scale=scale), theme=theme))
+    grounds, inks = (
+        re.findall(rf'<{tag}[^>]*aria-roledescription="{kind} mark"[^>]*fill="(?!url)([^"]*)"', svg)
+        for tag, kind in (("path", "rect"), ("text", "text"))
+    )
+    assert len(grounds) == len(inks) == len(rows)
+    for ground, ink in zip(map(hexadecimal, grounds), inks, strict=True):
+        low, high = sorted((luminance(ground), luminance(ink)))
+        assert (high + 0.05) / (low + 0.05) >= 3.5, (ground, ink)
+
+
+def hexadecimal(colour):
+    """A colour of a drawing, which writes those between two others as `rgb(1, 2, 3)`."""
+    return "#" + "".join(f"{int(n):02x}" for n in re.findall(r"\d+", colour)) if "(" in colour else colour
+
+
+def test_a_map_of_wrong_lengths_prints_the_ticks_that_it_has_and_gives_each_figure_room():
+    rows = [
+        {"task": "add", "range": of, "model": "a", "score": score}
+        for of, score in (("S", 0.0123), ("M", 1.23), ("L", 63.0))
+    ]
+    shown = published_drawn(picture("map", rows=rows, scale="digits"))
+    labels = re.findall(r">([\d.]+)</text>", vl_convert.vegalite_to_svg(shown))
+    assert [*labels[-7:]] == ["0", "1", "3", "7", "15", "31", "63"]
+    assert shown["spec"]["width"]["step"] > 5.5 * len("0.0123")
 
 
 def test_rows_are_a_table_with_their_notes():
