@@ -201,6 +201,12 @@ class WhomEntry(Entry):
     thinking: Literal["adaptive"] | None = Field(
         default=None, description="Only for Anthropic. `adaptive`: the model decides how much it thinks."
     )
+    prompt_cache: Literal["5m", "1h"] | None = Field(
+        default=None,
+        description="Only for Anthropic, which caches nothing unasked: how long it keeps what all questions "
+        "begin with (`system`, `context`, `shots`). A write costs 1.25 times the price of input (`1h`: "
+        "twice), a read a tenth. Less than 512 to 4,096 tokens, by model, are not cached.",
+    )
     stream: Streaming | None = Field(
         default=None,
         description="Whether replies are streamed. Without it, the `stream` of the sweep applies.",
@@ -487,6 +493,7 @@ _COPIED = (  # from the entry to the record, unchanged
     "effort",
     "thinking_tokens",
     "thinking",
+    "prompt_cache",
     "budget_usd",
     "max_reply_mb",
     "replay",

@@ -6,7 +6,7 @@ from datetime import datetime
 from asyncbench.config.run_entries import Batching
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.planning.draws import Drawing
-from asyncbench.planning.guesses import UNSEEN_LATENCY_S, UNSEEN_TOKENS_PER_S, assumption
+from asyncbench.planning.guesses import UNSEEN_LATENCY_S, UNSEEN_TOKENS_PER_S, assumption, cached_prefix
 from asyncbench.planning.modes import why_in_real_time
 from asyncbench.planning.records import ModelPlan
 from asyncbench.planning.remaining_trials import Remainder
@@ -38,7 +38,8 @@ def assumptions_of(
         yield f"latency: {UNSEEN_LATENCY_S:g} s, then {UNSEEN_TOKENS_PER_S} output tokens per second"
 
     # what every plan takes for granted
-    yield "every trial succeeds at its first attempt, and no input comes from a cache"
+    yield "every trial succeeds at its first attempt"
+    yield from _cache_assumptions(rest)
     aliases_by_limit: dict[str, list[str]] = {}
     for model in rest.models:
         if model.limits.group is not None:
@@ -53,6 +54,27 @@ def assumptions_of(
     yield from _batch_assumptions(rest, plans)
     if any(model.alias in rest.sweep.max_tokens_demanded for model in rest.models):
         yield "*: the model's longest reply: Anthropic requires max_tokens, and the sweep sets none"
+
+
+def _cache_assumptions(rest: Remainder) -> Iterator[str]:
+    """Yield what a plan takes for granted of caches: they are used where a sweep asks for it."""
+    read = False
+    for model in rest.models:
+        conditions = rest.conditions_of(model)
+        for condition in conditions.values():
+            prefix = cached_prefix(model, condition)
+            if prefix is None:
+                continue
+            asked = f"{model.alias}, {condition.name}" if len(conditions) > 1 else model.alias
+            read = read or bool(prefix.read)
+            yield (
+                f"{asked}: about {prefix.read:,} tokens of each question are read from a cache that was "
+                "written before (`prompt_cache`)"
+                if prefix.read
+                else f"{asked}: `prompt_cache` has no effect: what all questions begin with is about "
+                f"{prefix.tokens:,} tokens, and less than about {prefix.least:,} are not cached"
+            )
+    yield "no other input comes from a cache" if read else "no input comes from a cache"
 
 
 def _batch_assumptions(rest: Remainder, plans: Sequence[ModelPlan]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.planning.finished import SeenUse, StraightLine, TrialGroup
-from asyncbench.planning.guesses import batch_rates_of, rates_asked
+from asyncbench.planning.guesses import batch_rates_of, cached_prefix, rates_asked
 from asyncbench.planning.modes import pace_of
 from asyncbench.planning.records import Forecast, Needs, Range, TokensAndCost, total
 from asyncbench.planning.remaining_trials import Remainder
@@ -44,6 +44,7 @@ class RemainingTrials:
     rates: Rates | None
     batch_rates: Rates | None  # of the same calls in a batch
     longest_reply: int | None  # tokens; None: nothing limits them
+    cached_tokens: int = 0  # of each prompt: they are probably read from a cache
 
 
 def draws_for(works: Sequence[int], *, quick: bool) -> list[int]:
@@ -117,19 +118,20 @@ def _priced_prompts(rest: RemainingTrials, line: StraightLine) -> dict[PricedGro
             tokens = line.first * characters + line.second
         else:  # as those of its cell, and more or fewer as its characters are
             tokens = max(1.0, use.input_tokens + line.first * (characters - sent))
-        prompt_usd, token_usd = _prices(tokens, rest.rates)
-        batch_prompt_usd, batch_token_usd = _prices(tokens, rest.batch_rates)
+        prompt_usd, token_usd = _prices(tokens, rest.cached_tokens, rest.rates)
+        batch_prompt_usd, batch_token_usd = _prices(tokens, rest.cached_tokens, rest.batch_rates)
         group = PricedGroup(cell, token_usd, batch_token_usd)
         sums = count * np.array([1, tokens, prompt_usd, batch_prompt_usd])
         groups[group] = groups.get(group, 0) + sums
     return groups
 
 
-def _prices(input_tokens: float, rates: Rates | None) -> tuple[float, float | None]:
+def _prices(input_tokens: float, cached_tokens: int, rates: Rates | None) -> tuple[float, float | None]:
     """Return the USD of a prompt and of each token of its reply; the latter None where that is unknown."""
     sent = round(input_tokens)
-    prompt_usd = cost_usd(Usage(input_tokens=sent, output_tokens=0), rates)
-    usd = cost_usd(Usage(input_tokens=sent, output_tokens=MANY_TOKENS), rates)
+    usage = Usage(input_tokens=sent, cached_input_tokens=min(sent, cached_tokens), output_tokens=0)
+    prompt_usd = cost_usd(usage, rates)
+    usd = cost_usd(replace(usage, output_tokens=MANY_TOKENS), rates)
     if prompt_usd is None or usd is None:
         return 0.0, None
     return prompt_usd, (usd - prompt_usd) / MANY_TOKENS
@@ -203,7 +205,7 @@ def drawing_of(rest: Remainder, model: Model, *, draws: int) -> Drawing | None:
 def _remaining(rest: Remainder, model: Model, group: TrialGroup) -> RemainingTrials:
     """Return the trials of a group that are left."""
     remaining, condition = rest.remaining[model.alias], rest.conditions_of(model)[group.condition]
-    before = characters_before_question(model, condition)
+    before, prefix = characters_before_question(model, condition), cached_prefix(model, condition)
     prompts = Counter[Prompt]()
     for shape, count in remaining.shapes.items():
         if (shape.condition, shape.cell.suite) == (group.condition, group.suite):
@@ -218,6 +220,7 @@ def _remaining(rest: Remainder, model: Model, group: TrialGroup) -> RemainingTri
         },
         rates=rates_asked(model, condition, rest.at_s),
         batch_rates=batch_rates_of(model, rest.at_s),
+        cached_tokens=0 if prefix is None else prefix.read,
         longest_reply=longest_reply_of(model, condition),
     )
 

@@ -48,6 +48,37 @@ _THINKS_UNASKED: Final = re.compile(
 )
 
 
+# The least tokens that Claude caches, by model; all others 1,024. Less is not cached, and nothing says so.
+# platform.claude.com/docs, "Prompt caching", and anthropic-sdk-python#1194 (2026).
+LEAST_CACHED: Final = 1024
+_LEAST_CACHED: Final[Mapping[re.Pattern[str], int]] = {
+    re.compile(r"(opus|fable|mythos)-5"): 512,
+    re.compile(r"sonnet-4-6|opus-4-7|haiku-3|3-5-haiku"): 2048,
+    re.compile(r"opus-4-[56]|haiku-4-5"): 4096,
+}
+
+
+class CachedPrefix(NamedTuple):
+    """The tokens that all questions begin with, and how many of them a cache must be given at least."""
+
+    tokens: int
+    least: int
+
+    @property
+    def read(self) -> int:
+        """The tokens that are probably read from the cache."""
+        return self.tokens if self.tokens >= self.least else 0
+
+
+def cached_prefix(model: Model, condition: Condition) -> CachedPrefix | None:
+    """Return what a model is asked to cache (`prompt_cache`), about; None: nothing."""
+    if model.prompt_cache is None:
+        return None
+    least = (tokens for name, tokens in _LEAST_CACHED.items() if name.search(model.model_id))
+    tokens = int(characters_before_question(model, condition) / CHARACTERS_PER_TOKEN)
+    return CachedPrefix(tokens, next(least, LEAST_CACHED))
+
+
 class Tokens(NamedTuple):
     """The tokens that one trial will use."""
 

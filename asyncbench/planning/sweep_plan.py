@@ -15,7 +15,14 @@ from asyncbench.planning.budget_bounds import most_for
 from asyncbench.planning.cuts import cuts_of
 from asyncbench.planning.draws import Drawing, drawing_of, draws_for, sum_of
 from asyncbench.planning.finished import TrialGroup, seen_in
-from asyncbench.planning.guesses import batch_rates_of, latency_of, prices_of, rates_asked, tokens_of
+from asyncbench.planning.guesses import (
+    batch_rates_of,
+    cached_prefix,
+    latency_of,
+    prices_of,
+    rates_asked,
+    tokens_of,
+)
 from asyncbench.planning.modes import (
     BATCHES,
     batch_plan_of,
@@ -290,7 +297,12 @@ def _guesses(rest: Remainder, model: Model, rates: Mapping[str, Rates | None]) -
         name = shape.condition
         like = rest.seen.get(TrialGroup(model.alias, name, shape.cell.suite))
         tokens = tokens_of(model, conditions[name], question=shape.question, answer=shape.answer, seen=like)
-        usage = Usage(input_tokens=tokens.input, output_tokens=tokens.output)
+        prefix = cached_prefix(model, conditions[name])
+        usage = Usage(
+            input_tokens=tokens.input,
+            cached_input_tokens=None if prefix is None else min(prefix.read, tokens.input),
+            output_tokens=tokens.output,
+        )
         call_s = latency_of(tokens.output)
         if like is not None and like.latency is not None:
             call_s = like.latency.first + like.latency.second * tokens.output

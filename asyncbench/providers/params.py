@@ -250,11 +250,11 @@ def batch_complaint(model: Model, endpoint: KnownEndpoint) -> str | None:
 
 # Keys of a model entry that a wire format cannot say, whoever speaks it.
 _NO_WORDS_FOR: Final[Mapping[str, frozenset[str]]] = {
-    "chat": frozenset({"thinking"}),
-    "completions": frozenset({"effort", "thinking_tokens", "thinking"}),
-    "responses": frozenset({"seed", "thinking_tokens", "thinking"}),
+    "chat": frozenset({"thinking", "prompt_cache"}),
+    "completions": frozenset({"effort", "thinking_tokens", "thinking", "prompt_cache"}),
+    "responses": frozenset({"seed", "thinking_tokens", "thinking", "prompt_cache"}),
     "messages": frozenset({"seed"}),
-    "contents": frozenset({"thinking"}),
+    "contents": frozenset({"thinking", "prompt_cache"}),
 }
 
 

@@ -167,6 +167,7 @@ class Model:
     effort: str | None = None  # how hard to think, in the provider's words: none, low, high, max …
     thinking_tokens: int | None = None  # the most tokens to think with
     thinking: str | None = None  # adaptive: the model decides how much
+    prompt_cache: str | None = None  # 5m or 1h: how long the shared beginning is kept; changes no reply
     stream: bool = False  # answers arrive piece by piece; changes no reply
     params: Mapping[str, object] = field(default_factory=dict)  # merged into the body last, as given
     budget_params: Mapping[str, object] = field(default_factory=dict)  # merged before them, by a budget

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from asyncbench.simulator.asked import asked_of
 from asyncbench.simulator.limits import ToldAllowance
+from asyncbench.simulator.prompt_cache import marked_prefix
 from asyncbench.simulator.wire import (
     HOLE,
     Exchange,
@@ -54,9 +56,10 @@ def read(body: Json) -> WireRequest:
     """Read a request, in which `max_tokens` is required."""
     if "max_tokens" not in body:
         raise RefusedError(Why.BAD_REQUEST, "max_tokens: Field required.")
-    return asked_of(
+    request = asked_of(
         body, messages=body.get("messages"), system=body.get("system"), max_tokens=body["max_tokens"]
     )
+    return replace(request, prefix=marked_prefix(body))
 
 
 def reply(exchange: Exchange) -> Json:
@@ -130,11 +133,16 @@ def _stop(answer: WireAnswer) -> str:
 
 def _usage(answer: WireAnswer, *, output_tokens: int | None = None) -> Json:
     """Write usage; at the start of a stream its output is not known yet."""
+    written = answer.written_tokens
+    written_1h = written if answer.written_for_an_hour else 0
     return {
-        "input_tokens": answer.input_tokens,
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": 0,
-        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+        "input_tokens": answer.input_tokens - answer.cached_tokens - written,
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": answer.cached_tokens,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": written - written_1h,
+            "ephemeral_1h_input_tokens": written_1h,
+        },
         "output_tokens": answer.output_tokens if output_tokens is None else output_tokens,
         "output_tokens_details": {"thinking_tokens": answer.reasoning_tokens if output_tokens is None else 0},
         "server_tool_use": None,

@@ -23,6 +23,7 @@ from asyncbench.simulator.limits import (
     ServiceLine,
 )
 from asyncbench.simulator.openai_wire import CHAT, COMPLETIONS, RESPONSES
+from asyncbench.simulator.prompt_cache import PromptCache
 from asyncbench.simulator.questions import Questions
 from asyncbench.simulator.settings import AnswerPace, FaultStream, Settings
 from asyncbench.simulator.vendors import OWN, VENDORS, split
@@ -138,6 +139,7 @@ class Served:
         self._lines: dict[tuple[int | None, float, float], ServiceLine] = {}
         self._storm = Storm()
         self._worsening = Worsening()
+        self._prompt_cache = PromptCache()
         self.latency = Latency(self._pace, seed=settings.seed, model=name)
         burst_s = BURST_S if settings.burst_s is None else settings.burst_s
         limits = {
@@ -167,7 +169,10 @@ class Served:
         pace = self._pace.but(request.pace)
         self._storm.check(pace.storm_s, at_s)
         worse = self._worsening.share(pace, self.tally["in_flight"], at_s)
-        return self.source.take(request, worse)
+        taken = self.source.take(request, worse)
+        if request.prefix is None:
+            return taken
+        return replace(taken, answer=self._prompt_cache.use(taken.answer, request.prefix, at_s))
 
     def line(self, wanted: PaceAsked) -> ServiceLine | None:
         """Return the queue in which a call waits, the same for all that ask alike; None: it waits in none."""
@@ -188,7 +193,7 @@ class Served:
         cost = {
             "requests": 1.0,
             "tokens": answer.input_tokens + answer.output_tokens,
-            "input-tokens": answer.input_tokens,
+            "input-tokens": answer.input_tokens - answer.cached_tokens,
             "output-tokens": answer.output_tokens,
         }
         if self._demanded:

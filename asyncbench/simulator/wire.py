@@ -56,6 +56,15 @@ PaceAsked = Mapping[str, float | str]  # the fields of AnswerPace that a request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedPrefix:
+    """The beginning of a request that is to be cached, up to its last mark."""
+
+    digest: bytes
+    tokens: int
+    hour: bool  # kept for an hour, not for five minutes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WireRequest:
     """A request, whatever its wire format."""
 
@@ -70,6 +79,7 @@ class WireRequest:
     summary: bool = False  # of the thinking: OpenAI's `reasoning.summary`
     digits: tuple[str, ...] = ()  # the forms of its numbers, where the request itself says
     pace: PaceAsked = field(default_factory=dict)
+    prefix: MarkedPrefix | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +90,10 @@ class WireAnswer:
     text: str
     reasoning: str = ""
     cut: bool  # ended by max_tokens
-    input_tokens: int
+    input_tokens: int  # those of a cache among them
+    cached_tokens: int = 0  # read from a cache
+    written_tokens: int = 0  # written to a cache
+    written_for_an_hour: bool = False  # not for five minutes
     output_tokens: int  # those of the reasoning among them
     reasoning_tokens: int = 0
 

@@ -21,6 +21,7 @@ from asyncbench.records import Reply, Request
 
 # A block of content by its type → where its words stand, in the whole block and in the pieces of it.
 _WORDS: Final = {"text": "text", "thinking": "thinking"}
+USUAL_TTL: Final = "5m"  # of a cached beginning: what a mark without `ttl` means
 _DELTAS: Final[Mapping[object, str]] = {"text_delta": "text", "thinking_delta": "thinking"}
 
 
@@ -40,8 +41,7 @@ class MessagesWire:
             thinking = {"type": "enabled", "budget_tokens": model.thinking_tokens}
         body = {
             "model": model.model_id,
-            "messages": [{"role": turn.role, "content": turn.content} for turn in request.messages],
-            "system": request.system,
+            **_marked_texts(request),
             "temperature": model.temperature,
             "top_p": model.top_p,
             "max_tokens": model.max_tokens,
@@ -72,6 +72,26 @@ class MessagesWire:
 
     def stream(self, response: Response) -> "_MessageEvents":
         return _MessageEvents(self, response)
+
+
+def _marked_texts(request: Request) -> dict[str, object]:
+    """Return the system prompt and the messages, whose shared beginning ends in a mark if it is to be cached.
+
+    The question is the last message. What stands before it is the same for every question of a task.
+    """
+    system: object = request.system
+    messages: list[dict[str, object]] = [
+        {"role": turn.role, "content": turn.content} for turn in request.messages
+    ]
+    if (kept := request.trial.model.prompt_cache) is not None:
+        mark = {"type": "ephemeral"} if kept == USUAL_TTL else {"type": "ephemeral", "ttl": kept}
+        if len(messages) > 1:
+            messages[-2]["content"] = [
+                {"type": "text", "text": request.messages[-2].content, "cache_control": mark}
+            ]
+        elif system:
+            system = [{"type": "text", "text": system, "cache_control": mark}]
+    return {"messages": messages, "system": system}
 
 
 class _MessageEvents:

@@ -169,7 +169,15 @@ def _part(usd: str) -> str:
     return f"CASE WHEN cost_usd IS NOT NULL THEN {amount} END"
 
 
-# The calls with `usd_…` of each kind of token, `usd_reasoning` (of output) and `usd_not_split`.
+# What reading from a cache saved, less what writing to it cost more than plain input.
+_SAVED: Final = (
+    "tokens_cached_input * (rates.uncached_input - rates.cached_input)"
+    " - tokens_cache_write_5m * (rates.cache_write_5m - rates.uncached_input)"
+    " - tokens_cache_write_1h * (rates.cache_write_1h - rates.uncached_input)"
+)
+
+# The calls with `usd_…` of each kind of token, `usd_reasoning` (of output) and `usd_not_split`, and
+# `usd_saved` by caches.
 # What a call costs is what was written down when it was made. It is split where today's price table, at the
 # call's own day and tier, comes to the same; else all of it is `usd_not_split`: a provider's own bill, a
 # recorded cost, another version of the table. NULL where the cost is unknown.
@@ -178,6 +186,7 @@ SELECT calls.*,
     coalesce(abs({_BY_RATES} - cost_usd) <= abs(cost_usd) * {NEAR}, false) OR cost_usd = 0 AS split,
     {", ".join(f"{_part(f'tokens_{kind} * rates.{kind}')} AS usd_{kind}" for kind in TOKEN_KINDS)},
     {_part("reasoning_tokens * rates.output")} AS usd_reasoning,
+    {_part(_SAVED)} AS usd_saved,
     CASE WHEN cost_usd IS NOT NULL THEN CASE WHEN split THEN 0 ELSE cost_usd END END AS usd_not_split
 FROM calls JOIN rates ON {_ALIKE} AND {_INPUT} > rates.above AND {_INPUT} <= rates.up_to
 """  # noqa: S608  made of our own words alone
@@ -204,7 +213,7 @@ SELECT {", ".join(_KEYS)}, count(*) AS calls,
     count(*) FILTER (untold) AS unbilled_tokens,
     sum_usd(CASE WHEN untold THEN bound_usd END) AS unbilled_reserved_usd,
     count(*) FILTER (untold AND bound_usd IS NULL) AS unbilled_unbounded,
-    sum_usd(cost_usd) AS usd,
+    sum_usd(cost_usd) AS usd, sum_usd(usd_saved) AS usd_saved,
     {", ".join(f"sum_usd(usd_{kind}) AS usd_{kind}" for kind in _USD)},
     {", ".join(f"sum(tokens_{kind})::BIGINT AS tokens_{kind}" for kind in _TOKENS)},
     sum(told)::BIGINT AS tokens, (sum(told) FILTER (cost_usd IS NOT NULL))::BIGINT AS priced_tokens,
@@ -231,6 +240,7 @@ class CallCosts:
     unbilled_reserved_usd: float  # the most that these can have cost, of those that have an upper limit
     unbilled_unbounded: int  # the number of these that have no upper limit
     usd: float
+    usd_saved: float  # by caches, where the cost is split by kind; negative: writing cost more than it saved
     usd_by_kind: Mapping[str, float]  # with `reasoning`, which is included in the output
     tokens_by_kind: Mapping[str, int]
     tokens: int  # input and output

@@ -311,8 +311,11 @@ class CostReport(FolderReport):
         costs = [spending.known_usd for spending in failed]
         usd = fsum(cost for cost in costs if cost is not None)
         unknown = calls and all(cost is None for cost in costs)
+        saved = f" Caches saved {fine(spent.usd_saved)}." if spent.usd_saved > 0 else ""
+        if spent.usd_saved < 0:
+            saved = f" Writing to caches cost {fine(-spent.usd_saved)} more than reading saved."
         notes = {
-            f"Input read from caches: {percent(spent.cached_share)}.": spent.cached_share,
+            f"Input read from caches: {percent(spent.cached_share)}.{saved}": spent.cached_share or saved,
             f"Failed or lost calls: {_share(calls, spent.calls)} of the calls, "
             f"{_share_of_cost(_share(None if unknown else usd, spent.usd))}.": calls,
             f"Retries: {_share(spent.calls_again, spent.calls)} of the calls, "
