@@ -189,7 +189,7 @@ def _address(endpoint: KnownEndpoint) -> str:
 
 # The pages of a sweep file: the key that names each → the keys whose levels it explains.
 SWEEP_PAGES: Mapping[str, Collection[str]] = {
-    "problems": ("problems",),
+    "problems": ("problems", "sample"),
     "models": ("models", "price", "client_cert"),
     "limits": ("limits", "retry", "timeouts", "stop_when"),
     "conditions": ("conditions",),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asyncbench.commands.sweep_flags import fill_for_load, sweep_of, way_to_budget
+from asyncbench.commands.sweep_flags import fill_for_load, sample_typed, sweep_of, way_to_budget
 from asyncbench.commands.sweep_options import Extend, flag, flags_typed, steps_typed
 from asyncbench.commands.terminal import (
     Budget,
@@ -21,6 +21,8 @@ from asyncbench.commands.terminal import (
     Json,
     Limit,
     Models,
+    SampledBy,
+    SampleSize,
     SweepFile,
     Workers,
     aliases_typed,
@@ -38,6 +40,7 @@ from asyncbench.files import quoted
 if TYPE_CHECKING:
     from asyncbench.config.sweep import Sweep
     from asyncbench.planning.report import Plan
+    from asyncbench.problems.samples import Sample
     from asyncbench.records import Outcome
     from asyncbench.run.options import RunOptions
     from asyncbench.run.summary import Summary
@@ -47,6 +50,8 @@ def plan(
     context: typer.Context,
     sweep_file: SweepFile = None,
     limit: Limit = None,
+    sample: SampleSize = None,
+    by: SampledBy = None,
     models: Models = None,
     pilot: Annotated[
         int | None,
@@ -84,6 +89,7 @@ def plan(
     from asyncbench.config.overriding import replace_mode
     from asyncbench.planning.sweep_plan import bounded_plan, plan as plan_sweep
 
+    drawn = sample_typed(context, sample, by)
     sweep = loaded_sweep(context, sweep_file, combinable=["mode", "out"], extend=extend, quiet=as_json)
     sweep = replace_mode(
         sweep, flags_typed(context).get("mode"), models=aliases_typed(models), given_as="--mode"
@@ -95,7 +101,8 @@ def plan(
     piloted = None
     if pilot:
         without_budget = bounded_plan(sweep, None, deadline)
-        piloted = _run_pilot(without_budget, pilot, limit, models, budget, env_file, quiet=as_json)
+        typed = drawn if sweep_file is not None else None
+        piloted = _run_pilot(without_budget, pilot, limit, typed, models, budget, env_file, quiet=as_json)
     forecast = plan_sweep(bounded, limit=limit, models=aliases_typed(models))
     if piloted is not None:
         forecast = _keep_forecast(forecast, piloted, sweep.out, quiet=as_json)
@@ -107,6 +114,7 @@ def _run_pilot(
     sweep: "Sweep",
     pilot: int,
     limit: int | None,
+    sample: "Sample | None",
     models: str | None,
     budget: float | None,
     env_file: Path | None,
@@ -120,6 +128,7 @@ def _run_pilot(
     options = RunOptions(
         pilot=pilot,
         limit=limit,
+        sample=sample,
         models=aliases_typed(models),
         budget_usd=budget if is_lower else None,
         typed=True,
@@ -171,6 +180,8 @@ def run(
     context: typer.Context,
     sweep_file: SweepFile = None,
     limit: Limit = None,
+    sample: SampleSize = None,
+    by: SampledBy = None,
     models: Models = None,
     budget: Budget = None,
     retry: Annotated[
@@ -242,6 +253,7 @@ def run(
     """
     from asyncbench.run.options import RunOptions
 
+    drawn = sample_typed(context, sample, by)
     sweep = sweep_of(
         context, sweep_file, combinable=["mode", "out", *["max_tokens"] * bool(retry)], extend=extend
     )
@@ -249,6 +261,7 @@ def run(
         _check_typed_budget(sweep, budget, context)
     options = RunOptions(
         limit=limit,
+        sample=drawn if sweep_file is not None else None,
         models=aliases_typed(models),
         mode=flags_typed(context).get("mode") if sweep_file is not None else None,
         detach=detach,

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,7 @@ from asyncbench.files import quoted
 
 if TYPE_CHECKING:
     from asyncbench.config.sweep import Sweep
+    from asyncbench.problems.samples import Sample
 
 Flags = Mapping[str, Any]  # those that were typed: name → text or number, or a list of texts
 
@@ -46,10 +48,13 @@ def sweep_of(
     Raises:
         ConfigError: there is neither or both, or the sweep is wrong.
     """
-    from asyncbench.config.overriding import replace_out
+    from asyncbench.config.overriding import replace_out, replace_sample
     from asyncbench.config.sweep import load_sweep
 
     flags = flags_typed(context)
+    sample = flags.get("sample")
+    if sample is not None:
+        combinable = [*combinable, "sample", "seed"]
     if sweep_file is not None and (odd := [flag(name) for name in flags if name not in combinable]):
         raise ConfigError(
             f"give either {sweep_file} or {', '.join(odd)}, not both. Keys of the sweep stand in the file"
@@ -57,6 +62,8 @@ def sweep_of(
     read = read or load_sweep
     env_file = context.params.get("env_file") or Path(".env")
     sweep = _sweep_typed(flags, read, env_file) if sweep_file is None else read(sweep_file)
+    if sweep_file is not None:
+        sweep = replace_sample(sweep, sample)
     if sweep_file is not None and "out" in flags:
         sweep = replace_out(sweep, flags["out"])
     if not extend:
@@ -64,6 +71,26 @@ def sweep_of(
     from asyncbench.planning.belonging import extended
 
     return extended(sweep)
+
+
+def sample_typed(context: typer.Context, size: int | None, by: str | None) -> "Sample | None":
+    """Return the sample that was typed, and put it beside the other flags; None: none was.
+
+    Raises:
+        ConfigError: it is none, or --by stands without it.
+    """
+    from asyncbench.config.entry import Place
+    from asyncbench.config.questions import sample_from
+
+    if size is None:
+        if by is not None:
+            raise ConfigError(f"--by {by}: how a sample is drawn. Add --sample, such as --sample 200")
+        return None
+    flags = flags_typed(context)
+    options = {"size": size, "seed": flags.get("seed", 0), "by": by}
+    names = {"size": "--sample"} | {name: flag(name) for name in options}
+    sample = flags["sample"] = sample_from(options, place=Place(source="command line", flags=names))
+    return sample
 
 
 def fill_for_load(context: typer.Context) -> str:
@@ -189,11 +216,15 @@ def _problem_sets(flags: Flags) -> Iterator[object]:
     if is_custom and "grader" not in flags:
         hint = f"`asyncbench problems inspect {quoted(files[0])}` shows which one fits"
         raise ConfigError(f"--suite custom: your own problems need a --grader. {hint}")
-    if "seed" in flags and (suite is None or is_custom):
-        raise ConfigError("--seed: only the problems of a suite are generated. Leave it out")
+    if "seed" in flags and not flags.get("sample") and (suite is None or is_custom):
+        raise ConfigError(
+            "--seed: only the problems of a suite are generated. To draw some from this seed, add --sample. "
+            "Or leave it out"
+        )
     if not is_custom and (odd := [flag(name) for name in ("grader", "columns", "decimal") if name in flags]):
         raise ConfigError(f"{odd[0]}: only your own problems take one. Add --suite custom, or leave it out")
 
+    sample = {"sample": asdict(flags["sample"])} if "sample" in flags else {}
     if suite is not None and not is_custom:
         parameters = dict[str, object]()
         for name in suite.parameters.keys() & flags.keys():
@@ -204,13 +235,16 @@ def _problem_sets(flags: Flags) -> Iterator[object]:
             parameters[name] = value if isinstance(value, int) else flags[name]
         suite.parsed(parameters, place=f"--suite {suite.name}")
         in_order = {name: parameters[name] for name in suite.parameters if name in parameters}
-        yield {"suite": suite.name, "seed": flags.get("seed", 0), **in_order}
+        yield {"suite": suite.name, "seed": flags.get("seed", 0), **in_order, **sample}
 
     columns = {"columns": columns_typed(flags["columns"])} if "columns" in flags else {}
     decimal = {"decimal": flags["decimal"]} if "decimal" in flags else {}
     custom = {"suite": flags.get("suite"), "grader": flags.get("grader"), **columns, **decimal}
     for file in files:
-        yield {"path": file, **custom} if is_custom else file
+        if is_custom:
+            yield {"path": file, **custom, **sample}
+        else:
+            yield {"path": file, **sample} if sample else file
 
 
 def way_to_budget(sweep: "Sweep", context: typer.Context) -> str:

@@ -94,6 +94,13 @@ Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The results fold
 Limit = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Ask at most N problems per model. Default: all.")
 ]
+SampleSize = Annotated[
+    int | None,
+    typer.Option("--sample", metavar="N", min=1, help="Ask N problems of each set, drawn by --seed."),
+]
+SampledBy = Annotated[
+    str | None, typer.Option("--by", metavar="task", help="With --sample: draw of each task in proportion.")
+]
 Models = Annotated[
     str | None, typer.Option(metavar="ALIAS,…", help="Ask only the models with these aliases. Default: all.")
 ]

@@ -1,4 +1,4 @@
-"""Options of commands over those of a sweep: budget, mode, journal and number of workers."""
+"""Options of commands over those of a sweep: sample, budget, mode, journal and number of workers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,10 +9,12 @@ from typing import Final, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from asyncbench.config.entry import Dollars, Mode, quoted
+from asyncbench.config.questions import ProblemSource
 from asyncbench.config.run_entries import WorkersWanted, workers_from
 from asyncbench.config.sweep import Sweep, results_place
 from asyncbench.errors import ConfigError
 from asyncbench.files import local
+from asyncbench.problems.samples import Sample
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.params import batch_complaint
 
@@ -88,6 +90,21 @@ def replace_out(sweep: Sweep, out: PathLike[str] | str) -> Sweep:
     """Return a sweep whose results go to another folder, or to an address in a bucket."""
     folder, copied_to = results_place(out)
     return replace(sweep, out=folder, copied_to=copied_to)
+
+
+def replace_sample(sweep: Sweep, sample: Sample | None) -> Sweep:
+    """Return a sweep that asks such a sample of each of its sets, whatever it says; None: as it says."""
+    if sample is None:
+        return sweep
+    return replace(
+        sweep,
+        problems=_sampled(sweep.problems, sample),
+        own_problems={alias: _sampled(sources, sample) for alias, sources in sweep.own_problems.items()},
+    )
+
+
+def _sampled(sources: tuple[ProblemSource, ...], sample: Sample) -> tuple[ProblemSource, ...]:
+    return tuple(replace(source, sample=sample) for source in sources)
 
 
 def replace_workers(sweep: Sweep, workers: WorkersWanted | None, *, given_as: str = "workers") -> Sweep:

@@ -3,20 +3,31 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import orjson
-from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, NonNegativeFloat, Tag, ValidationError
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    NonNegativeFloat,
+    PositiveInt,
+    Tag,
+    ValidationError,
+)
 
-from asyncbench.config.entry import Entry, Keys, Name, Place, params_from, quoted, suggestion
+from asyncbench.config.entry import Entry, Keys, Name, Place, params_from, quoted, read_entry, suggestion
+from asyncbench.contents import set_name
 from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
 from asyncbench.problems.choices import FORMS, WORDING, AnswerForm
 from asyncbench.problems.hub import remote_address
+from asyncbench.problems.samples import Sample, Strata
 from asyncbench.records import OF_CONDITIONS, Condition, Message
 from asyncbench.suites.custom import CUSTOM_GRADERS
 from asyncbench.suites.number_reading import Mark
@@ -47,6 +58,45 @@ class ProblemSource:
     wording: str | None = None  # custom: how a row is asked
     answer_form: AnswerForm | None = None  # custom, with a column `choices`
     run: str | None = None  # of a file of recorded answers: whose problems are meant
+    sample: Sample | None = None  # the problems of it that are asked; None: all
+
+    @property
+    def name(self) -> str:
+        """The name of its problem set in trials."""
+        return str(self.suite) if self.path is None else set_name(self.path)
+
+
+class SampleEntry(Entry):
+    """A random sample of the problems: its size alone, or a mapping with these keys."""
+
+    size: PositiveInt = Field(description="How many problems to draw.")
+    seed: int = Field(default=0, description="The seed. The same seed draws the same problems everywhere.")
+    by: Strata | None = Field(
+        default=None, description="`task`: draw of each task in proportion. Without it: of all alike."
+    )
+
+
+def _size_mapping(raw: object) -> object:
+    return {"size": raw} if isinstance(raw, int) else raw
+
+
+def sample_from(raw: int | Mapping[str, object], *, place: Place) -> Sample:
+    """Return a sample as a sweep file has it: its size, or a mapping.
+
+    Raises:
+        ConfigError: it is wrong.
+    """
+    return Sample(**read_entry(SampleEntry, _size_mapping(raw), place=place).model_dump())
+
+
+SampleWanted = Annotated[
+    SampleEntry, BeforeValidator(_size_mapping, json_schema_input_type=PositiveInt | SampleEntry)
+]
+SAMPLE: Final = Field(
+    default=None,
+    description="Ask a random sample instead of all problems: its size, such as `200`, or "
+    "`{size: 200, seed: 7, by: task}`. It is the same for every model, and on every machine.",
+)
 
 
 class ProblemsEntry(Entry):
@@ -108,6 +158,7 @@ class ProblemsEntry(Entry):
         default=None,
         description="Only for a file of recorded answers: the run whose problems are asked.",
     )
+    sample: SampleWanted | None = SAMPLE
 
 
 def _add_suite_parameters(schema: dict[str, Any]) -> None:
@@ -130,6 +181,7 @@ class GeneratedEntry(Entry):
 
     suite: str = Field(description="The suite to generate. `asyncbench suites` lists them.")
     seed: int = Field(default=0, description="The seed. The same seed gives the same problems.")
+    sample: SampleWanted | None = SAMPLE
 
 
 def _path_mapping(raw: object) -> object:
@@ -160,6 +212,7 @@ def sources_from(
 def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSource:
     """Return the problem set that an entry names."""
     full_place = f"{place}, {place.name}" if place.root else str(place)  # a line may hold several
+    sample = None if entry.sample is None else Sample(**entry.sample.model_dump())
     if isinstance(entry, GeneratedEntry):
         suite, parameters = SUITES.get(entry.suite), entry.model_extra or {}
         if suite is None or suite.generate is None:
@@ -169,7 +222,9 @@ def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSo
                 f"{suggestion(entry.suite, makeable)}"
             )
         suite.parsed(parameters, place=full_place)
-        return ProblemSource(place=full_place, suite=suite.name, seed=entry.seed, parameters=parameters)
+        return ProblemSource(
+            place=full_place, suite=suite.name, seed=entry.seed, parameters=parameters, sample=sample
+        )
 
     options = entry.pattern or entry.decimal or entry.json_schema or entry.wording or entry.answer_form
     if entry.suite is None and (entry.columns or entry.grader or options):
@@ -191,18 +246,21 @@ def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSo
         wording=entry.wording,
         answer_form=entry.answer_form,
         run=entry.run,
+        sample=sample,
     )
 
 
 def source_mapping(source: ProblemSource, near: Path | None = None) -> dict[str, object] | str:
     """Return the entry that `sources_from` reads back; `near`: the sweep file that names it."""
+    drawn = {} if source.sample is None else asdict(source.sample)
+    sample = {"sample": {key: value for key, value in drawn.items() if value is not None}} if drawn else {}
     if source.path is None:
-        return {"suite": source.suite, "seed": source.seed, **source.parameters}
+        return {"suite": source.suite, "seed": source.seed, **source.parameters, **sample}
     path = remote_address(source.path) or str(input_path(source.path, near))
     if source.run is not None:
-        return {"path": path, "run": source.run}
+        return {"path": path, "run": source.run, **sample}
     if source.suite is None:
-        return path
+        return {"path": path, **sample} if sample else path
     grader = source.grader
     if grader is not None and is_in_file(grader):
         grader = file_named(grader, near)
@@ -217,7 +275,7 @@ def source_mapping(source: ProblemSource, near: Path | None = None) -> dict[str,
         "answer_form": source.answer_form,
     }
     settings = {name: value for name, value in custom.items() if value}
-    return {"path": path, "suite": source.suite, **settings}
+    return {"path": path, "suite": source.suite, **settings, **sample}
 
 
 # ── conditions: the ways to ask

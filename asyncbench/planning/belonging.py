@@ -148,11 +148,35 @@ def check_one_sweep(sweep: Sweep, sets: Iterable[ProblemSet]) -> None:
     if not is_results_folder(sweep.out):
         return
     with suppress(StoreError):
-        if (file := kept_sweep_file(sweep.out)) is not None and (lacking := _lacking(sweep, [*sets], file)):
+        if (file := kept_sweep_file(sweep.out)) is None:
+            return
+        _check_samples(sweep, file)
+        if lacking := _lacking(sweep, [*sets], file):
             raise ConfigError(
                 f"{sweep.out} holds answers to problems of {', '.join(lacking)} that this sweep does not "
                 "ask. A folder is for one sweep: name another with `out` (--out); --reuse takes over what "
                 "both ask. Or add --extend (in Python `extend=True`): then the folder's sweep asks both."
+            )
+
+
+def _check_samples(sweep: Sweep, file: Path) -> None:
+    """Refuse a sweep whose samples lack problems that its folder's sweep file asks; raises ConfigError."""
+    try:
+        before = load_sweep(file)
+    except ConfigError:  # edited, or of another version: what it drew is not known
+        return
+    for earlier in all_sources(before):
+        now = [source.sample for source in all_sources(sweep) if source.name == earlier.name]
+        if now and not any(sample is None or sample.includes(earlier.sample) for sample in now):
+            asked, wanted = (
+                "all problems" if sample is None else f"a sample of {sample.said}"
+                for sample in (earlier.sample, now[0])
+            )
+            raise ConfigError(
+                f"{sweep.out} is for {asked} of {earlier.name}, and this sweep asks {wanted}, which may lack "
+                "some of them. A folder is for one sweep: name another with `out` (--out); --reuse takes "
+                "over what both ask. Or ask what the folder is for: --limit asks the first problems of it, "
+                "and a larger sample of the same seed adds to it."
             )
 
 
@@ -338,6 +362,8 @@ def questions_of_steps(sweep: Sweep, load: Load, model: Model, sets: Sequence[Tr
         digest.update(way_of_asking(model, condition))
     for source in sets:
         digest.update(source.problems.digest.encode())
+        if (sample := source.problems.sample) is not None:
+            digest.update(repr((sample.size, sample.seed, sample.by)).encode())
     how = (load.drain, load.think, load.max_in_flight, load.same_problems)
     digest.update(repr((how, None)).encode())  # None: ids of steps in results folders stay
     return digest.hexdigest()

@@ -161,7 +161,7 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
         address, pinned = remote_address(source.path), None
         if address is not None and is_results_folder(sweep.out):
             pinned = read_manifest(sweep.out).get(HUB, {}).get(address)
-        opened[source.place] = open_set(
+        problems = open_set(
             address
             or found_input(
                 source.path,
@@ -182,6 +182,7 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
             near=sweep.file,
             pinned=pinned,
         )
+        opened[source.place] = replace(problems, sample=source.sample)
     return opened
 
 

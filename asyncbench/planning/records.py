@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Generic, NamedTuple, Self, TypeVar
 
+from asyncbench.problems.samples import Sample
+
 Number = TypeVar("Number", float, "Range")
 
 
@@ -104,6 +106,7 @@ class PlannedSet:
 
     name: str
     rows: int
+    sample: Sample | None = None  # the problems of it that are asked; None: all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

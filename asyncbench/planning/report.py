@@ -85,6 +85,9 @@ class Plan(Report):
         if any(model.guessed for model in self.models):
             yield self._guess_warning()
         yield sheet_of("Problems", PROBLEM_COLUMNS, self.problem_sets)
+        for problems in self.problem_sets:
+            if problems.sample is not None:
+                yield f"{problems.name}: {problems.sample.text(problems.rows)}."
         yield from _matrix_sheets(self.models)
 
         # what it takes

@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from asyncbench.config.overriding import replace_budget, replace_mode
+from asyncbench.config.entry import Place
+from asyncbench.config.overriding import replace_budget, replace_mode, replace_sample
+from asyncbench.config.questions import sample_from
 from asyncbench.config.run_entries import deadline_from
 from asyncbench.config.sweep import AnySweep, Sweep, load_sweep
 from asyncbench.planning.assumptions import assumptions_of, warnings_of
@@ -48,6 +50,7 @@ def plan(
     sweep: AnySweep,
     *,
     limit: int | None = None,
+    sample: int | Mapping[str, object] | None = None,
     models: Sequence[str] | None = None,
     mode: str | None = None,
     budget_usd: float | None = None,
@@ -63,7 +66,9 @@ def plan(
 
     Args:
         sweep: the path of a sweep file, a dict with its keys, or a `Sweep`.
-        limit: ask each model at most this many problems. [all]
+        limit: ask each model at most this many problems; of a sample, its first ones. [all]
+        sample: ask so many problems of each set, drawn at random: 200, or a mapping such as
+            `{"size": 200, "seed": 7, "by": "task"}`. The same for every model. [as the sweep says]
         models: the aliases of the models to ask. [all]
         mode: how these models are asked: `realtime`, `batch` or `auto`. [as the sweep says of each]
         budget_usd: the most that the whole sweep may cost, in USD. [the sweep's own]
@@ -79,6 +84,8 @@ def plan(
         StoreError: The results folder cannot be read.
     """
     sweep = extended(load_sweep(sweep)) if extend else load_sweep(sweep)
+    if sample is not None:
+        sweep = replace_sample(sweep, sample_from(sample, place=Place(source="sample")))
     sweep = replace_mode(bounded_plan(sweep, budget_usd, deadline), mode, models=models)
     chosen = resolve_modes(sweep, chosen_models(sweep, models))
     check_replays(sweep, chosen)
@@ -145,14 +152,15 @@ def plan_of(
 
     # several recorded runs are in one file
     used = [source.problems for sources in sets.values() for source in sources]
-    problem_sets = {(problems.path, problems.name): problems for problems in used}
+    problem_sets = {(problems.path, problems.name, problems.sample): problems for problems in used}
     return Plan(
         sweep=sweep.name,
         out=sweep.place,
         simulated=any(model.simulated for model in models),
         limit=limit,
         problem_sets=tuple(
-            PlannedSet(name=problems.name, rows=problems.rows) for problems in problem_sets.values()
+            PlannedSet(name=problems.name, rows=problems.rows, sample=problems.sample)
+            for problems in problem_sets.values()
         ),
         models=plans,
         forecast_left=together[0],

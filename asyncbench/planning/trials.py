@@ -3,7 +3,7 @@
 import heapq
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
 from math import gcd
 from typing import Any, Final, NamedTuple, cast
@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.config.sweep import Sweep
-from asyncbench.problems.problem_set import ProblemSet
+from asyncbench.problems.problem_set import ProblemSet, counted
+from asyncbench.problems.samples import DRAWN_FROM, drawn_rows
 from asyncbench.problems.schema import PROBLEM_SCHEMA, ProblemRows
 from asyncbench.records import Cell, Condition, Model, Problem, Trial
 from asyncbench.store.catalog import texts
@@ -186,27 +187,48 @@ def trial_sources(sets: Sequence[ProblemSet]) -> tuple[TrialSource, ...]:
     """
     sources: list[TrialSource] = []
     for later in sets:
-        earlier = [source.problems for source in sources if {*source.problems.suites} & {*later.suites}]
+        earlier = [source for source in sources if {*source.problems.suites} & {*later.suites}]
         twice = _repeated_problems(later, earlier) if earlier else {}
         skipped = Counter(twice.values())
         tasks = {
             suite: {task: rows - skipped[suite, task] for task, rows in counts.items()}
             for suite, counts in later.tasks.items()
         }
-        order = balanced_rows(later)
+        if later.sample is None:
+            order = balanced_rows(later)
+        else:
+            order = drawn_rows(later.batches(ROWS, columns=DRAWN_FROM), later.sample)
         if twice:
             batches = later.batches(ROWS, columns=["problem_id"])
             ids = pa.chunked_array([batch["problem_id"] for batch in batches], pa.string())
             included = ~pc.is_in(ids, value_set=pa.array(twice, pa.string())).to_numpy()
             order = order[included[order]]
-        sources.append(TrialSource(problems=later, tasks=tasks, order=order))
+        source = TrialSource(problems=later, tasks=tasks, order=order)
+        sources.append(source if later.sample is None else replace(source, tasks=_tasks_in(source)))
     return tuple(sources)
 
 
-def _repeated_problems(later: ProblemSet, earlier: Sequence[ProblemSet]) -> dict[str, tuple[str, str]]:
-    """Return the problems of a set that earlier ones hold as well: id → suite and task."""
+def _tasks_in(source: TrialSource) -> Tasks:
+    """Return how many problems of each task are asked, by counting them."""
+    tasks = dict[str, Counter[str]]()
+    for batch in source.batches(["suite", "task"]):
+        for row in counted(batch, ("suite", "task")):
+            tasks.setdefault(row["suite"], Counter())[row["task"]] += row["count_all"]
+    return tasks
+
+
+def _repeated_problems(later: ProblemSet, earlier: Sequence[TrialSource]) -> dict[str, tuple[str, str]]:
+    """Return the problems of a set that are asked of earlier ones as well: id → suite and task."""
     columns = ["problem_id", "suite", "task"]
-    batches = (batch for problems in earlier for batch in problems.batches(ROWS, columns=columns))
+    batches = (
+        batch
+        for source in earlier
+        for batch in (
+            source.batches(columns)
+            if source.problems.sample
+            else source.problems.batches(ROWS, columns=columns)
+        )
+    )
     earlier_ids = IdSet(pa.chunked_array([batch["problem_id"] for batch in batches], pa.string()))
     rows = pa.Table.from_batches(later.batches(ROWS, columns=columns))
     twice = rows.filter(earlier_ids.among(rows["problem_id"])).to_pylist()
@@ -221,10 +243,16 @@ def sources_by_model(
     Models with the same problems share one answer.
     """
     sources: dict[tuple[str, ...], tuple[TrialSource, ...]] = {}
-    for places in (places_of(sweep, model) for model in models):
+    by_alias = dict[str, tuple[TrialSource, ...]]()
+    for model in models:
+        places = places_of(sweep, model)
         if places not in sources:
-            sources[places] = trial_sources([placed[name] for name in places])
-    return {model.alias: sources[places_of(sweep, model)] for model in models}
+            named = sweep.problems_of(model)
+            sources[places] = trial_sources(
+                [replace(placed[source.place], sample=source.sample) for source in named]
+            )
+        by_alias[model.alias] = sources[places]
+    return by_alias
 
 
 def places_of(sweep: Sweep, model: Model) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ PUBLIC = (
     "problem_set",
     "recorded",
     "row_graders",
+    "samples",
     "schema",
     "sorted_files",
 )

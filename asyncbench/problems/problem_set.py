@@ -20,6 +20,7 @@ from asyncbench.problems.files import opened_columns
 from asyncbench.problems.hub import HubFile
 from asyncbench.problems.recorded import OneRun, run_drafts
 from asyncbench.problems.repeats import Repeats
+from asyncbench.problems.samples import Sample
 from asyncbench.problems.schema import (
     PROBLEM_FIELDS,
     PROBLEM_SCHEMA,
@@ -162,6 +163,7 @@ class ProblemSet:
     custom: Custom | OneRun | None = None  # how to read a file that is not in the contract's form
     repeats: Repeats | None = None  # questions of such a file that are there more than once
     hub: HubFile | None = None  # where it comes from, if it is of the Hub
+    sample: Sample | None = None  # the problems of it that are asked; None: all
     state: FileState | None = field(default=None, compare=False)  # of the file when it was checked
 
     @property

@@ -35,10 +35,10 @@ class _Kinds:
 def limit_note(problems: ProblemSet, limit: int) -> str | None:
     """Return which kinds of a sorted file its first `limit` rows leave out, in a sentence; None: none.
 
-    Files with several tasks are asked task by task in turn, so they leave none out.
+    Files with several tasks are asked task by task in turn, and samples at random: they leave none out.
     """
     tasks = sum(map(len, problems.tasks.values()))
-    if not isinstance(problems.custom, Custom) or tasks > 1 or limit >= problems.rows:
+    if not isinstance(problems.custom, Custom) or problems.sample or tasks > 1 or limit >= problems.rows:
         return None
     for column, rows in _sorted_columns(problems.path).items():
         starts, end = dict[str, int](), 0

@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Collection, Mapping
+from dataclasses import asdict
 from importlib.metadata import version
 from typing import Final
 
@@ -45,6 +46,7 @@ def describe(run: Run, renamed: Collection[str]) -> None:
                     "digest": problems.digest,
                     "seed": problems.seed,
                 }
+                | ({} if problems.sample is None else {"sample": asdict(problems.sample)})
                 for name, problems in sorted(copies.items())
             },
         },

@@ -7,7 +7,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from asyncbench.cluster.messages import Cluster
-from asyncbench.config.overriding import replace_budget, replace_journal, replace_mode, replace_workers
+from asyncbench.config.overriding import (
+    replace_budget,
+    replace_journal,
+    replace_mode,
+    replace_sample,
+    replace_workers,
+)
 from asyncbench.config.run_entries import seconds_left
 from asyncbench.config.sweep import AnySweep, load_sweep
 from asyncbench.planning.belonging import check_one_sweep
@@ -48,6 +54,7 @@ async def open_run(
     """Check what can be known before anything is spent, then open the folder; raises as `run_sweep` does."""
     # The sweep, with the options in it.
     sweep = load_sweep(sweep)
+    sweep = replace_sample(sweep, options.sample)
     sweep = replace_budget(sweep, options.budget_usd, place="run", given_as=options.budget_name)
     sweep = replace_mode(sweep, options.mode, models=options.models, given_as=options.name_of("mode"))
     sweep = replace_workers(sweep, options.workers, given_as=options.name_of("workers"))

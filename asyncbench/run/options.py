@@ -8,6 +8,7 @@ from pathlib import Path
 from asyncbench.config.run_entries import WorkersWanted
 from asyncbench.config.sweep import Sweep
 from asyncbench.lanes.batches.context import BatchClock
+from asyncbench.problems.samples import Sample
 from asyncbench.records import Outcome
 from asyncbench.store.manifest import SWEEP_FILE
 
@@ -17,6 +18,7 @@ class RunOptions:
     """The options of one run; `run_sweep` says what each means."""
 
     limit: int | None = None  # problems of a model
+    sample: Sample | None = None  # of each problem set; None: as the sweep says
     pilot: int | None = None  # problems of a cell
     models: Sequence[str] | None = None  # aliases
     mode: str | None = None  # of all models
@@ -59,6 +61,9 @@ class RunOptions:
         flags = {
             "--pilot": self.pilot,
             "--limit": self.limit,
+            "--sample": None if self.sample is None else self.sample.size,
+            "--seed": None if self.sample is None else str(self.sample.seed),  # 0 is a number, too
+            "--by": None if self.sample is None else self.sample.by,
             "--models": ",".join(self.models or ()),
             "--mode": self.mode,
             "--budget": more_usd or self.budget_usd,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from asyncbench.cluster.messages import Cluster
 from asyncbench.config.entry import Place
+from asyncbench.config.questions import sample_from
 from asyncbench.config.run_entries import WorkersWanted
 from asyncbench.config.sweep import AnySweep, load_sweep, replace_load
 from asyncbench.engine.awake import deadlines_put_off
@@ -192,6 +193,7 @@ async def run_sweep(
     sweep: AnySweep,
     *,
     limit: int | None = None,
+    sample: int | Mapping[str, object] | None = None,
     pilot: int | None = None,
     models: Sequence[str] | None = None,
     mode: str | None = None,
@@ -220,7 +222,9 @@ async def run_sweep(
 
     Args:
         sweep: the path of a sweep file, a dict with its keys, or a `Sweep`.
-        limit: ask each model at most this many problems. [all]
+        limit: ask each model at most this many problems; of a sample, its first ones. [all]
+        sample: ask so many problems of each set, drawn at random: 200, or a mapping such as
+            `{"size": 200, "seed": 7, "by": "task"}`. The same for every model. [as the sweep says]
         pilot: ask each model at most this many problems of each task and length, once, for `plan`. [none]
         models: the aliases of the models to ask. [all]
         mode: how these models are asked: `realtime`, `batch` or `auto`. [as the sweep says of each]
@@ -253,6 +257,7 @@ async def run_sweep(
     """
     options = RunOptions(
         limit=limit,
+        sample=None if sample is None else sample_from(sample, place=Place(source="sample")),
         pilot=pilot,
         models=models,
         mode=mode,

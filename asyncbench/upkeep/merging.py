@@ -21,7 +21,6 @@ import yaml
 
 from asyncbench.config.questions import ProblemSource
 from asyncbench.config.sweep import Sweep, as_mapping, load_sweep, sweep_from
-from asyncbench.contents import set_name
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import (
     OWNERS,
@@ -40,6 +39,7 @@ from asyncbench.planning.trials import planned_tasks, trial_sources
 from asyncbench.problems.copies import PROBLEMS, copies, copy_files, read_problems, set_apart
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
+from asyncbench.problems.samples import Sample
 from asyncbench.records import Condition
 from asyncbench.store.bucket.fetching import display_name, local_folder
 from asyncbench.store.catalog import read_steps
@@ -230,19 +230,11 @@ def _unlike(problems: Iterable[tuple[Source, ProblemSource]]) -> tuple[ProblemSo
     by_content: dict[str, ProblemSource] = {}
     for source, problem in problems:
         sets = source.manifest.get("problem_sets", {}).values()
-        digests = sorted(str(each["digest"]) for each in sets if each["name"] == _name(problem))
-        name = problem.path if problem.path is not None and not digests else _name(problem)
-        drawn = (problem.suite, problem.seed, dict(problem.parameters), dict(problem.columns))
-        content = repr(
-            (name, digests, *drawn, problem.grader, problem.pattern, problem.json_schema, problem.wording)
-        )
+        digests = sorted(str(each["digest"]) for each in sets if each["name"] == problem.name)
+        name = problem.path if problem.path is not None and not digests else problem.name
+        content = repr((name, digests, replace(problem, place="", path=None)))
         by_content.setdefault(content, problem)
     return tuple(by_content.values())
-
-
-def _name(problem: ProblemSource) -> str:
-    """Return what trials call the set."""
-    return str(problem.suite) if problem.path is None else set_name(problem.path)
 
 
 # ── the plan ─────────────────────────────────────────────────────────────────────────────────
@@ -276,14 +268,16 @@ def _keep_larger(plan: dict[str, dict[str, int]], added: Mapping[str, Mapping[st
 
 def _sets(alias: str, folders: Sequence[Source], opened: dict[str, ProblemSet]) -> list[ProblemSet]:
     """Return the copies that a model is asked, each once."""
-    sets: dict[str, ProblemSet] = {}
+    sets: dict[tuple[str, Sample | None], ProblemSet] = {}
     for source in folders:
-        wanted = {_name(problem) for problem in _problems(alias, [source])}
         used = source.manifest.get("problem_sets", {})
-        for copy in copies(source.folder):
-            name = copy.path.name
-            if name in used and copy.problem_set in wanted:
-                sets[name] = opened.setdefault(name, open_set(copy.path, name=copy.problem_set))
+        copied = [copy for copy in copies(source.folder) if copy.path.name in used]
+        for problem in _problems(alias, [source]):
+            for copy in copied:
+                if copy.problem_set == problem.name:
+                    name = copy.path.name
+                    problems = opened.setdefault(name, open_set(copy.path, name=copy.problem_set))
+                    sets[name, problem.sample] = replace(problems, sample=problem.sample)
     return list(sets.values())
 
 
