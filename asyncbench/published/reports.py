@@ -86,6 +86,16 @@ MOST_SERIES: Final = 8  # colours that people tell apart
 MOST_CELLS: Final = 432  # of a map, so that each of its files stays under 2 MB
 MOST_ROWS: Final = 36  # names below each other
 LACKING: Final = "–"  # in the place of a figure that was not asked for
+UNPRINTED: Final = "has no figure in the paper"
+MISPRINTED: Final = "the paper prints the digits of other tasks here, by mistake"
+NO_ROOM: Final = "exceeds the context, as the paper says"
+UNANSWERED: Final = "was asked, and has no graded answer"
+GAPS: Final[Mapping[str, str]] = {  # why a figure is missing, when it was asked for → the sign in its place
+    UNPRINTED: "/",
+    MISPRINTED: "?",
+    NO_ROOM: "×",
+    UNANSWERED: "*",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +105,7 @@ class PublishedPicture(Report):
     Kinds: `bars` and `lines` show `value` over `x`, a colour a `series`; `stack` has a bar for each `y`, cut
     into series; `map` shades the cells `x` × `y`; `points` sets `value` against the number `x`; `dots` has a
     line for each `y`, with a point at each `value`. Columns `low` and `high`, where rows have them, are drawn
-    as an interval.
+    as an interval. A row without a value may have a `gap`: its reason, of `GAPS`.
 
     Scales: category, share, digits (of the wrong length: log2(digits + 1)), number, log, usd (a log, too),
     difference (of shares).
@@ -138,6 +148,7 @@ class PublishedPicture(Report):
         channels = {"x": self.x, "y": self.y, "series": self.series, "panel": self.panel}
         channels |= {"value": self.value, "text": self.text, "guide": self.guide}
         channels |= {"low": "low", "high": "high"}
+        channels |= {"gap": "gap"}
         rows = [
             {channel: row[column] for channel, column in channels.items() if column in row}
             for row in self.rows
@@ -154,13 +165,26 @@ class PublishedPicture(Report):
                 x for x_panel, x, _ in drawn if self.kind == "map" or x_panel == panel
             )
             rows += [
-                {"panel": panel, "x": x, across: y, "value": None}
+                {"panel": panel, "x": x, across: y, "value": None, "gap": UNPRINTED if printed else None}
                 for x, y in product(columns, lines)
                 if (panel, x, y) not in drawn
+                for printed in [any(MARK in str(name) for name in (panel, x, y))]
             ]
         return [
-            row | {"lacking": row.get("text") or LACKING} if row["value"] is None else row for row in rows
+            row | {"lacking": GAPS.get(row.get("gap") or "") or row.get("text") or LACKING}
+            if row["value"] is None
+            else row
+            for row in rows
         ]
+
+    def signs(self) -> dict[str, str]:
+        """Return what each sign says that stands in the place of a figure, in the order of `GAPS`."""
+        lacking = {row.get("lacking") for row in self.drawn_rows()}
+        return {
+            sign: words
+            for sign, words in ((LACKING, self.dash), *((sign, words) for words, sign in GAPS.items()))
+            if sign in lacking
+        }
 
     def parted(self) -> Iterator["PublishedPicture"]:
         """Yield it, or several with a name each, where it has more than one page has room for."""

@@ -387,7 +387,7 @@ def printed_rows(picture, *columns):
     return {
         tuple(row[column] for column in columns)
         for row in picture.rows
-        if row["model"].endswith(" (published)")
+        if row["model"].endswith(" (published)") and row[picture.value] is not None
     }
 
 
@@ -404,6 +404,57 @@ def test_every_printed_cell_of_the_tables_of_digits_stands_beside(beside, number
         if row.get("repeats_block_1") != "yes"
     }
     assert printed_rows(beside[f"table-{number}"], "model", "task", "digits") == expected
+
+
+def gaps(picture, model):
+    """The places of a model without a figure, by the sign that stands there."""
+    drawn = [row for row in picture.drawn_rows() if row["value"] is None and model in str(row.values())]
+    across = "series" if picture.kind == "bars" else "x" if picture.x != "model" else "y"
+    return {
+        sign: {(row.get("panel"), row[across], row["x"]) for row in drawn if row["lacking"] == sign}
+        for sign in {row["lacking"] for row in drawn}
+    }
+
+
+def test_each_place_without_a_figure_says_its_own_reason(beside, made):
+    sevens = gaps(beside["table-7"], "(published)")
+    misprints = {
+        (row["model"], row["task"], row["variant"], row["representation"])
+        for row in published_table("nupa_table_7").to_pylist()
+        if row["repeats_block_1"] == "yes"
+    }
+    assert len(sevens["?"]) <= len(misprints) == 315
+    assert "–" not in sevens
+    said = beside["table-7"].signs()
+    assert said["?"] == "the paper prints the digits of other tasks here, by mistake"
+
+    # Table 3: what the paper's model could not hold; the folder was asked one of the lengths
+    assert gaps(beside["table-3"], "RF CoT (published)")["×"] == {
+        ("add, float", "RF CoT (published)", 7),
+        ("multiply, fraction", "RF CoT (published)", 4),
+        ("mod, integer", "RF CoT (published)", 8),
+    }
+    assert beside["table-3"].signs()["×"] == "exceeds the context, as the paper says"
+
+    # Table 10 has four ranges a task and no digits; all of what it has is printed
+    columns = beside["table-10"].x_order
+    assert len(columns) == 12
+    assert not any("learned" in column or "preserving" in column for column in columns)
+    assert not gaps(beside["table-10"], "(published)")
+    assert made["table-10"].signs() == {"–": "was not asked"}
+
+
+def test_who_was_asked_and_has_no_answer_is_not_called_unasked(tmp_path):
+    asked, failed = problems(SUM, {3: 1, 9: 1})
+    results = [result(asked, right(asked)), result(failed, None)]
+    shown = pictures_of(kept(tmp_path / "night", results, [1.0, 1.0]))
+    drawn = {row["x"]: row["lacking"] for row in shown["table-10"].drawn_rows() if row["value"] is None}
+    assert {column.split()[-1]: sign for column, sign in drawn.items() if column.startswith("add")} == {
+        "M": "–",
+        "L": "*",
+        "XL": "–",
+    }
+    assert shown["table-10"].signs()["*"] == "was asked, and has no graded answer"
 
 
 def test_every_printed_cell_of_table_10_stands_beside(beside):

@@ -34,7 +34,7 @@ from asyncbench.page.charts.frontier import FRONTIER_CHARTS
 from asyncbench.page.charts.loads import LOAD_CHARTS
 from asyncbench.page.charts.naming import FAR, HAS_NAME, LEADER, NAMED, name_offsets
 from asyncbench.page.charts.times import CALL_CHARTS
-from asyncbench.published.reports import LACKING, MARK, PublishedPicture
+from asyncbench.published.reports import MARK, PublishedPicture
 
 COLUMNS: Final = ((4, 2), (12, 3), (inf, 4))  # at most so many panels → how many stand side by side
 ALONE: Final = 640  # pixels of a panel that is the only one
@@ -110,9 +110,9 @@ def drawn(
 def published_drawn(picture: PublishedPicture, *, theme: str = "light", notes: Sequence[str] = ()) -> Spec:
     """Return a picture of a published benchmark that stands alone, as `drawn` does a chart."""
     rows = place_names(picture)
-    dashes = [f"{LACKING} {picture.dash}."] if any(row.get("lacking") == LACKING for row in rows) else []
+    signs = [" ".join(f"{sign} {words}." for sign, words in picture.signs().items())]
     spec = _copied_spec(published_spec(picture))
-    return _self_contained(spec, rows, picture.title, [*notes, *dashes], theme=theme)
+    return _self_contained(spec, rows, picture.title, [*notes, *filter(None, signs)], theme=theme)
 
 
 def _self_contained(

@@ -73,6 +73,7 @@ class TaskLine:
     trials: int
     failed: int  # without a reply
     ungraded: int  # with a reply that a grader stumbled over
+    lengths: frozenset[int]  # that were asked
     by_grader: Mapping[str, Mapping[str, Figure]]  # by the name of the figure
 
     @property
@@ -158,8 +159,10 @@ def _lines(
                 earlier = by_length.get(row["of_length"], Sum())
                 by_length[row["of_length"]] = earlier.plus(Sum(totals[name], row["trials"]))
     trials, failed, unread = (Counter[tuple[str, ...]]() for _ in range(3))
+    lengths = defaultdict[tuple[str, ...], set[int]](set)
     for row in headline:
         trials[_key(row)] += row["trials"]
+        lengths[_key(row)].add(row["of_length"])
         failed[_key(row)] += 0 if row["replied"] else row["trials"]
         unread[_key(row)] += row["trials"] if row["replied"] and row["digits_total"] is None else 0
     entrants = sort_entrants({(run, model, condition) for run, model, condition, *_ in trials}, manifest)
@@ -177,6 +180,7 @@ def _lines(
                 trials=count,
                 failed=failed[key],
                 ungraded=unread[key],
+                lengths=frozenset(lengths[key]),
                 by_grader={
                     grader: {
                         name: _figure(name, by_length, task.length_class)
@@ -237,6 +241,11 @@ DIGITS: Final[Mapping[str, tuple[str, str]]] = {  # table → a figure, and what
 }
 
 
+def is_misprint(row: Mapping[str, Any]) -> bool:  # Any: text or number, by column
+    """Whether a row of a table of digits has those of other tasks, which the paper prints by mistake."""
+    return row.get("repeats_block_1") == "yes"
+
+
 def printed_digits(table: pa.Table) -> dict[str, dict[Kind, tuple[int, int]]]:
     """Return the well-learned and the preserved digits that a table prints, by model and task.
 
@@ -245,7 +254,7 @@ def printed_digits(table: pa.Table) -> dict[str, dict[Kind, tuple[int, int]]]:
     printed: dict[str, dict[Kind, tuple[int, int]]] = {}
     for row in table.to_pylist():
         of_model = printed.setdefault(row["model"], {})
-        if row.get("repeats_block_1") != "yes":
+        if not is_misprint(row):
             digits = (row["well_learned_digits"], row["performance_preserving_digits"])
             of_model[row["task"], row["variant"], row["representation"]] = digits
     return printed

@@ -21,10 +21,21 @@ from asyncbench.published.nupa.counts import (
     SUITE,
     TaskLine,
     entrant_lines,
-    printed_digits,
+    is_misprint,
     task_name,
 )
-from asyncbench.published.reports import LACKING, MARK, PublishedPicture, counted_of, picture, published_table
+from asyncbench.published.reports import (
+    LACKING,
+    MARK,
+    MISPRINTED,
+    NO_ROOM,
+    UNANSWERED,
+    UNPRINTED,
+    PublishedPicture,
+    counted_of,
+    picture,
+    published_table,
+)
 from asyncbench.store.schema import ENTRANT
 from asyncbench.suites.numbers import FORMS, parts
 from asyncbench.suites.nupa.tasks import REPRESENTATIONS, TASKS, NupaTask, range_of, task_of
@@ -171,6 +182,7 @@ def range_rows(lines: Iterable[TaskLine], names: Mapping[Entrant, str]) -> list[
                 if range_of(length, task.length_class) == of_range
             )
             means = {figure: float_or_none(figures[figure].ranges[of_range]) for figure in SCALES}
+            was_asked = any(range_of(length, task.length_class) == of_range for length in line.lengths)
             rows.append(
                 {
                     "task": task_name(task),
@@ -181,6 +193,7 @@ def range_rows(lines: Iterable[TaskLine], names: Mapping[Entrant, str]) -> list[
                     "kind": task.kind,
                     "answers": answers,
                     **means,
+                    **({"gap": UNANSWERED} if was_asked and not answers else {}),
                     "guess": GUESSED.get(task.task),
                 }
             )
@@ -220,7 +233,7 @@ def table_pictures(shown: Shown) -> Iterator[PublishedPicture]:
             "map",
             _digit_rows(shown, table, figure),
             "share_of_longest",
-            *("well_learned", "preserving"),
+            *("well_learned", "preserving", "gap"),
             x="model",
             y="task",
             y_order=_paper_order(task_name(line.task) for line in shown.lines),
@@ -262,10 +275,16 @@ def _digit_rows(shown: Shown, table: str, figure: str) -> Iterator[Row]:
         learned = line.by_grader["strict"][figure].digits
         if learned is not None and learned.well_learned is not None and learned.preserving is not None:
             yield _digit_row(shown.names[line.asked], line.task, learned.well_learned, learned.preserving)
-    for model, by_kind in printed_digits(published_table(table)).items() if shown.printed else ():
-        for kind, (well_learned, preserving) in by_kind.items():
-            if kind in kinds:
-                yield _digit_row(f"{model} {MARK}", kinds[kind], well_learned, preserving)
+        else:
+            yield _digit_gap(shown.names[line.asked], line.task, UNANSWERED)
+    for row in published_table(table).to_pylist() if shown.printed else ():
+        if task := kinds.get((row["task"], row["variant"], row["representation"])):
+            model = f"{row['model']} {MARK}"
+            if is_misprint(row):
+                yield _digit_gap(model, task, MISPRINTED)
+            else:
+                digits = row["well_learned_digits"], row["performance_preserving_digits"]
+                yield _digit_row(model, task, *digits)
 
 
 def _digit_row(model: str, task: NupaTask, well_learned: int, preserving: int) -> Row:
@@ -279,15 +298,19 @@ def _digit_row(model: str, task: NupaTask, well_learned: int, preserving: int) -
     }
 
 
+def _digit_gap(model: str, task: NupaTask, reason: str) -> Row:
+    return {"task": task_name(task), "model": model, "share_of_longest": None, "gap": reason}
+
+
 def _cells(
     shown: Shown, name: str, title: str, kinds: Sequence[Kind], printed: Iterable[tuple[str, Kind, str, Any]]
 ) -> PublishedPicture:  # Any: a printed number
     """Return models × (task, range), and the digits of each task where the printed table has them."""
     with_digits = any(column_range not in RANGES for _, _, column_range, _ in printed)
     rows = [
-        _cell(row["model"], row["kind"], row["range"], row["exact_match"])
+        _cell(row["model"], row["kind"], row["range"], row["exact_match"], row.get("gap"))
         for row in shown.ranges
-        if row["kind"] in kinds and row["exact_match"] is not None
+        if row["kind"] in kinds and (row["exact_match"] is not None or "gap" in row)
     ]
     for line in shown.lines if with_digits else ():
         learned = line.by_grader["strict"]["exact_match"].digits
@@ -304,32 +327,34 @@ def _cells(
             for model, kind, column_range, value in printed
         ]
     models = list(dict.fromkeys(row["model"] for row in rows))
-    order = [*RANGES, "well learned", "preserving"]
+    order = [*RANGES, *(("well learned", "preserving") if with_digits else ())]
     rows.sort(
         key=lambda row: (models.index(row["model"]), kinds.index(row["kind"]), order.index(row["range"]))
     )
     columns = [_column(kind, column_range) for kind in kinds for column_range in order]
     places = {"x": "column", "y": "model", "text": "figure"}
-    return picture(name, title, "map", rows, "share", x_order=columns, notes=shown.notes(POOLED), **places)
+    notes = shown.notes(POOLED)
+    return picture(name, title, "map", rows, "share", "gap", x_order=columns, notes=notes, **places)
 
 
 def _column(kind: Kind, column_range: str) -> str:
     return f"{task_name(task_of(*kind))} {column_range}"
 
 
-def _cell(model: str, kind: Kind, column_range: str, value: Any) -> Row:  # Any: a number
+def _cell(model: str, kind: Kind, column_range: str, value: Any, gap: str | None = None) -> Row:
+    """Return a cell of `value`, a number; None: the figure is missing, and `gap` says why."""
     task = task_of(*kind)
-    digits = column_range not in RANGES
-    share = float(value) / task.length_class if digits else float(value)
-    text = f"{value}" if digits else f"{float(value):.2f}"
-    return {
+    row = {
         "model": model,
         "kind": kind,
         "range": column_range,
         "column": _column(kind, column_range),
-        "share": share,
-        "figure": text,
     }
+    if value is None:
+        return {**row, "share": None, "gap": gap}
+    if column_range in RANGES:
+        return {**row, "share": float(value), "figure": f"{float(value):.2f}"}
+    return {**row, "share": float(value) / task.length_class, "figure": f"{value}"}
 
 
 # ── the paper's frame: representations × tasks ───────────────────────────────────────────────
@@ -385,14 +410,9 @@ def frame_pictures(shown: Shown) -> Iterator[PublishedPicture]:
     if shown.printed and traces:
         for row in published_table("nupa_table_19").to_pylist():
             longest = row["max_digits"]
-            traces.append(
-                {
-                    **row,
-                    "model": f"RF CoT {MARK}",
-                    "longest": longest,
-                    "digits": str(longest or LACKING),
-                }
-            )
+            figures = {"longest": longest, "digits": str(longest or LACKING)}
+            gap = {} if longest else {"gap": UNPRINTED}
+            traces.append({**row, "model": f"RF CoT {MARK}", **figures, **gap})
     title = f"Longest problem whose rule and reply fit in {TRACE_TOKENS:,} tokens"
     note = "The digits of the longest problem, answered under a condition with `style: rules`."
     yield picture(
@@ -401,11 +421,12 @@ def frame_pictures(shown: Shown) -> Iterator[PublishedPicture]:
         "map",
         _frame_rows(traces),
         "longest",
+        "gap",
         scale="number",
         panel="model",
         text="digits",
         notes=shown.notes(note),
-        **{**places, "dash": "was not asked, or is not covered"},
+        **{**places, "dash": "was not asked"},
     )
 
 
@@ -492,7 +513,9 @@ def _range_pictures(shown: Shown) -> Iterator[PublishedPicture]:
         title = f"{names.get(figure, figure)} by task and range"  # cells hold the figure itself
         notes = (POOLED, SHADED) if SCALES[figure] == "digits" else (POOLED,)
         places = {"x": "range", "y": "task", "panel": "model", "y_order": order}
-        yield picture(f"{name}-map", title, "map", rows, figure, scale=SCALES[figure], notes=notes, **places)
+        yield picture(
+            f"{name}-map", title, "map", rows, figure, "gap", scale=SCALES[figure], notes=notes, **places
+        )
     both = {row["model"] for row in shown.shots if row["shots"]}  # imported files are a run each
     with_examples = [row for row in chosen if row["asked"][1] in both]
     yield _bars("figure-8", "With and without examples: exact match by range", with_examples, "exact_match")
@@ -506,7 +529,7 @@ def _bars(name: str, title: str, rows: Iterable[Row], figure: str) -> PublishedP
     order = {name: rank for rank, name in enumerate(_paper_order(row["task"] for row in rows))}
     rows.sort(key=lambda row: order[row["task"]])
     return picture(
-        name, title, "bars", rows, figure, "answers", scale=SCALES[figure], notes=(POOLED,), **places
+        name, title, "bars", rows, figure, "answers", "gap", scale=SCALES[figure], notes=(POOLED,), **places
     )
 
 
@@ -608,21 +631,36 @@ def _single(shown: Shown) -> PublishedPicture:
         error = stdev(means) / sqrt(len(means)) if len(means) > 1 else None
         counts = {"repeats": len(means), "truncated": sum(row["truncated"] for row in repeat_rows)}
         rows.append(_length_row(model, kind, length, fmean(means), error) | counts)
+    rows += _unanswered_lengths(shown, {(row["model"], row["kind"], row["length"]) for row in rows})
     for row in published_table("nupa_table_3").to_pylist() if shown.printed and rows else ():
-        if row["exact_match"] is not None:
-            error = None if row["standard_error"] is None else float(row["standard_error"])
-            bar = (f"{row['model']} {MARK}", (row["task"], row["representation"]), row["digits"])
-            rows.append(_length_row(*bar, float(row["exact_match"]), error))
+        error = float_or_none(row["standard_error"])
+        bar = (f"{row['model']} {MARK}", (row["task"], row["representation"]), row["digits"])
+        gap = {"gap": NO_ROOM} if row["exact_match"] is None else {}
+        rows.append(_length_row(*bar, float_or_none(row["exact_match"]), error) | gap)
     order = list(SINGLE)
     rows.sort(key=lambda row: (order.index(row["kind"]), row["length"]))
     places = {"x": "length", "series": "model", "panel": "task"}
     note = "Means over the repeats, with their standard error where there are several."
-    also = ("standard_error", "low", "high", "repeats", "truncated")
+    also = ("standard_error", "low", "high", "repeats", "truncated", "gap")
     title = "Exact match at single lengths"
     return picture("table-3", title, "bars", rows, "exact_match", *also, notes=shown.notes(note), **places)
 
 
-def _length_row(model: str, kind: Sequence[str], length: int, mean: float, error: float | None) -> Row:
-    ends = {"low": None, "high": None} if error is None else {"low": mean - error, "high": mean + error}
+def _unanswered_lengths(shown: Shown, answered: Collection[tuple[Any, ...]]) -> Iterator[Row]:
+    """Yield a row without a figure for each length of Table 3 that was asked and has no graded answer."""
+    for line in shown.lines:
+        task, model = line.task, shown.names[line.asked]
+        kind = task.task, task.representation
+        if task.variant == "easy" or (task.task == "max" and task.variant):
+            continue
+        for length in sorted(line.lengths.intersection(SINGLE.get(kind, ()))):
+            if (model, kind, length) not in answered:
+                yield _length_row(model, kind, length, None, None) | {"gap": UNANSWERED}
+
+
+def _length_row(model: str, kind: Sequence[str], length: int, mean: float | None, error: float | None) -> Row:
+    ends = dict[str, float | None](low=None, high=None)
+    if mean is not None and error is not None:
+        ends = {"low": mean - error, "high": mean + error}
     figures = {"exact_match": mean, "standard_error": error, **ends}
     return {"task": ", ".join(kind), "kind": tuple(kind), "length": length, "model": model, **figures}
