@@ -55,6 +55,7 @@ class Load:
     order: str
     same_problems: bool
     max_in_flight: int
+    max_lag: float | None  # None: the usual one
     past_limits: bool
     seed: int
 
@@ -162,6 +163,12 @@ class LoadEntry(Entry):
         default=5_000,
         description="The most calls in flight to a model. A call that is due beyond them is dropped and "
         "counted, never delayed.",
+    )
+    max_lag: Length | None = Field(
+        default=None,
+        description="How late this computer's event loop may be, at the 99th percentile, before a step is "
+        "`client_bound`. Default: 0.02 s. Calls may be sent a quarter of it late, or 5 % of the gap between "
+        "them. Raise it on a busy machine, for instance to `0.1`: times are then only as exact as that.",
     )
     past_limits: bool = Field(
         default=False,

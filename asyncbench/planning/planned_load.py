@@ -12,7 +12,7 @@ from asyncbench.config.loading import Find, Load
 from asyncbench.config.sweep import Sweep
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.load.earlier_steps import refuse_beyond_limits, steps_before
-from asyncbench.lanes.load.searching import RateSearch, most_calls, probe_s
+from asyncbench.lanes.load.searching import RateSearch, all_good_needed, most_calls, probe_s
 from asyncbench.lanes.load.steps import LoadStep, StepsBefore, base_of, few_problems, steps_to_measure
 from asyncbench.planning.belonging import check_one_sweep, folder_begun, questions_of_steps
 from asyncbench.planning.budget_bounds import check_budget
@@ -235,6 +235,18 @@ def _assumptions(
         yield (
             f"A step counts {counted:,} calls at least: too few for {', '.join(lacking)}. Such a percentile "
             "stays NULL. Raise `duration` or the rate."
+        )
+    needed = 0 if load.slo is None or load.find is not None else all_good_needed(load.slo.share)
+    undecided = dict.fromkeys(
+        f"{step.step} ({step.counted * step.times:,})"
+        for step in steps
+        if step.counted * step.times < needed and not load.closed
+    )
+    if undecided:
+        share = f"{100 * (load.slo.share if load.slo else 0):.4g} %"
+        yield (
+            f"Too few calls for a verdict: {', '.join(undecided)}. To be sure that {share} keep the SLO "
+            f"takes {needed:,} calls, even if all keep it. Raise `duration` or `repeats`."
         )
     if load.find is not None:
         yield (

@@ -50,6 +50,17 @@ def test_it_says_which_percentiles_it_has_too_few_calls_for(tmp_path, problems):
     assert "too few for" not in planned(tmp_path, problems, STEPS | {"duration": 300}).as_text()
 
 
+def test_it_says_which_steps_have_too_few_calls_for_a_verdict(tmp_path, problems):
+    promised = {"arrivals": "constant", "rates": [1, 2], "duration": 51, "slo": {"latency": 2}}
+    text = planned(tmp_path, problems, promised).as_text(width=300)
+    assert (
+        "Too few calls for a verdict: constant 1/s (51). To be sure that 95 % keep the SLO takes 84" in text
+    )
+    for enough in ({"duration": 85}, {"slo": {"latency": 2, "share": 0.9}}, {"slo": None}):
+        assert "for a verdict" not in planned(tmp_path, problems, promised | enough).as_text()
+    assert "for a verdict" not in planned(tmp_path, problems, promised, repeats=2).as_text()
+
+
 def test_it_says_that_few_problems_are_asked_over_and_over(tmp_path):
     few = problem_set(tmp_path / "sets", trials=1)
     text = planned(tmp_path, few, STEPS).as_text(width=300)

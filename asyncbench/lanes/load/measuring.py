@@ -35,9 +35,9 @@ from asyncbench.stats.percentiles import histogram_text, rank_of
 WARMUP, MEASURED = "warmup", "measured"
 UNFINISHED: Final = "unfinished"  # the status of a call for which the step waited no longer
 SAMPLE_S: Final = 0.05  # between two samples of calls in flight and of our own event loop
-LATE_S: Final = 0.005  # at the 99th percentile: then this computer is the bottleneck, ...
+LAG_S: Final = 0.02  # of the event loop at the 99th percentile: then this computer is the bottleneck, ...
+LATE_OF_LAG: Final = 0.25  # ... or calls are sent so much of this late, ...
 LATE_SHARE: Final = 0.05  # ... or so much of the mean gap, whichever is more
-LAG_S: Final = 0.02  # the same of the event loop's lag
 SLICES: Final = 20  # of a step, whose means tell whether calls in flight grow
 T_95: Final = 2.10  # Student's t with 18 degrees of freedom, two-sided
 FIRST: Final = 20  # calls of a step, whose latency tells how long calls in flight must mount up
@@ -103,6 +103,35 @@ def keeps(slo: Slo, attempt: Attempt) -> bool:
     )
 
 
+def excess_s(slo: Slo, attempt: Attempt, own_late_s: float, waited_s: float) -> float:
+    """Return by how many seconds a call missed what was promised, without our own delay in sending it.
+
+    Args:
+        slo: the promise.
+        attempt: a call that did not keep it.
+        own_late_s: how late this computer sent it.
+        waited_s: from when it was due until it ended, or until nobody waited any longer.
+
+    Returns:
+        The seconds; inf: the server refused or failed, or something is not known.
+    """
+    longest_s = max((slo.ttft or 0.0, slo.ttfo or 0.0, slo.latency or 0.0))
+    if attempt.status in (UNFINISHED, LOST, ErrorKind.TIMEOUT.value):
+        return waited_s - own_late_s - longest_s
+    if attempt.status != "ok" or attempt.late_s is None or attempt.latency_s is None:
+        return inf
+    times_s = ((slo.ttft, attempt.ttft_s), (slo.ttfo, attempt.ttfo_s), (slo.latency, attempt.latency_s))
+    excesses = [
+        inf if time_s is None else attempt.late_s - own_late_s + time_s - promised_s
+        for promised_s, time_s in times_s
+        if promised_s is not None
+    ]
+    if slo.tpot is not None:
+        tpot_s, tokens = _tpot_s(attempt), 0 if attempt.usage is None else attempt.usage.output_tokens or 0
+        excesses.append(inf if tpot_s is None else (tpot_s - slo.tpot) * max(1, tokens - 1))
+    return max(excesses, default=0.0)
+
+
 def _tpot_s(attempt: Attempt) -> float | None:
     """Return the seconds of an output token after the first; of a single token: 0, for it waited for none."""
     tokens = None if attempt.usage is None else attempt.usage.output_tokens
@@ -128,6 +157,7 @@ class Measuring:
         self._offered = self._dropped = 0
         self._counts = {"answered": 0, "refused": 0, "failed": 0, UNFINISHED: 0}
         self._met = self._lost = 0  # calls that kept the SLO, and that did not
+        self._excess_s: list[float] = []  # of calls that did not keep the SLO, see `excess_s`
         self._due_s: list[float] = []  # of the measured calls, those that were dropped, too
         self._answers: list[tuple[float, float]] = []  # due time and end of all calls
         self._late: list[float] = []
@@ -190,6 +220,9 @@ class Measuring:
         kept = slo is None or keeps(slo, attempt)
         self._met += kept
         self._lost += not kept
+        if slo is not None and not kept:
+            own_late_s = 0.0 if attempt.late_s is None else attempt.late_s - (attempt.connect_s or 0.0)
+            self._excess_s.append(excess_s(slo, attempt, own_late_s, at_s - call.due_s))
 
     @property
     def unreached(self) -> str | None:
@@ -242,7 +275,8 @@ class Measuring:
         poisson = load.arrivals == POISSON
         sent_s = sorted(self._sent_s)
         rate = None if load.closed else step.rate
-        bound = why_client_bound(rate, late_p99_s=late_p99_s, lag_p99_s=lag_p99_s) is not None
+        most_s = load.max_lag or LAG_S
+        why = why_client_bound(rate, late_p99_s=late_p99_s, lag_p99_s=lag_p99_s, max_lag_s=most_s)
         return StepResult(
             load=step.name,
             model=self._alias,
@@ -264,22 +298,26 @@ class Measuring:
             in_flight_slope=slope,
             ks_p=ks_p(sent_s, step.rate) if poisson else None,
             dispersion_p=dispersion_p(sent_s, step.rate, self._from_s, self.until_s) if poisson else None,
-            client_bound=bound,
+            client_bound=why is not None,
             saturated=None if grows is None else grows and not kept_up,
             met=None if load.slo is None else self._met,
             slo=slo_of(load),
-            verdict=self._verdict(bound),
+            verdict=self._verdict(bound=why is not None),
             asked=step.questions_digest,
         )
 
-    def _verdict(self, bound: bool) -> str | None:
+    def _verdict(self, *, bound: bool) -> str | None:
         slo = self.step.load.slo
         if self._stopped:
             return INCOMPLETE
-        if bound:
-            return CLIENT_BOUND
         if slo is None:
-            return None
+            return CLIENT_BOUND if bound else None
+        if bound:
+            # Would it miss if no call and no event loop were late? Dropped calls may be our fault.
+            lag_s = max(self._lags, default=0.0)
+            unexplained = sum(excess > lag_s for excess in self._excess_s)
+            kept = always_valid_interval(self._offered - unexplained, self._offered)
+            return MISSED if kept.high < slo.share else CLIENT_BOUND
         low, high = always_valid_interval(self._met, self._offered)
         return MET if low >= slo.share else MISSED if high < slo.share else UNRESOLVED
 
@@ -300,13 +338,23 @@ class Measuring:
         return slope / (size * SAMPLE_S), slope > T_95 * error
 
 
-def why_client_bound(rate: float | None, *, late_p99_s: float | None, lag_p99_s: float | None) -> str | None:
-    """Return what says that this computer was the bottleneck of a step; `rate`: None, of callers."""
-    most_s = LATE_S if rate is None else max(LATE_S, LATE_SHARE / rate)
+def why_client_bound(
+    rate: float | None, *, late_p99_s: float | None, lag_p99_s: float | None, max_lag_s: float = LAG_S
+) -> str | None:
+    """Return what says that this computer was the bottleneck of a step; None: it was not.
+
+    Args:
+        rate: calls a second; None: of callers.
+        late_p99_s: how late it sent calls.
+        lag_p99_s: how late its event loop was.
+        max_lag_s: how late the event loop may be, `max_lag` of the load.
+    """
+    late_s = LATE_OF_LAG * max_lag_s
+    most_s = late_s if rate is None else max(late_s, LATE_SHARE / rate)
     if late_p99_s is not None and late_p99_s > most_s:
         return f"late p99 {late_p99_s:.3g} s is more than {most_s:.2g} s"
-    if lag_p99_s is not None and lag_p99_s > LAG_S:
-        return f"the event loop's lag p99 {lag_p99_s:.3g} s is more than {LAG_S:g} s"
+    if lag_p99_s is not None and lag_p99_s > max_lag_s:
+        return f"the event loop's lag p99 {lag_p99_s:.3g} s is more than {max_lag_s:g} s"
     return None
 
 

@@ -112,7 +112,10 @@ class LoadLane:
     @property
     def complete(self) -> bool:
         """Whether every step was measured, and none has to be measured again."""
-        return self._all_measured and not any(result.verdict == CLIENT_BOUND for result in self.results)
+        verdicts = [result.verdict for result in self.results]
+        if self.load.find is not None:  # a search has measured such a step again
+            verdicts = [*{result.rate: result.verdict for result in self.results}.values()]
+        return self._all_measured and CLIENT_BOUND not in verdicts
 
     @property
     def _is_over(self) -> bool:

@@ -30,6 +30,7 @@ from asyncbench.tables.numbers import percent
 
 MOST_STEPS: Final = 40  # of a server whose answers contradict each other
 MOST_OF_A_RATE: Final = 3  # steps, until a rate is left unresolved
+MOST_BOUND: Final = 3  # steps of a rate in which this computer is the bottleneck, until a search ends
 DIGITS: Final = 4  # of a rate
 SPARE: Final = 1.3  # times the calls that a verdict needs: fewer may be due, by chance, and some may be bad
 DEFAULT_SHARE: Final = 0.95
@@ -126,7 +127,10 @@ class RateSearch:
         for rate in sorted({rate for rate in (self.failed, self.missed) if rate is not None}):
             sentences.append(f"{rate:g}/s {self._tried[rate].text}")
         if self.bound_at is not None:
-            sentences.append(f"The search ended at {self.bound_at:g}/s: this computer was the bottleneck")
+            sentences.append(
+                f"The search ended at {self.bound_at:g}/s: "
+                f"this computer was the bottleneck {MOST_BOUND} times"
+            )
         elif self._lost_its_way:
             sentences.append(f"The search ended after {MOST_STEPS} steps, which contradict each other")
         elif not self.finished:
@@ -168,9 +172,8 @@ class RateSearch:
     def _keeps(self, rate: float, *, again: bool = False) -> Generator[LoadStep, StepResult, bool]:
         """Measure a rate until it is certain whether it keeps the SLO, but not for ever; return whether."""
         tried = self._tried.setdefault(rate, RateTried(share_of(self.load)))
-        seconds = probe_s(self.load, rate)
+        seconds, bound = probe_s(self.load, rate), 0
         while again or not tried.steps or (tried.verdict == UNRESOLVED and len(tried.steps) < MOST_OF_A_RATE):
-            again = False
             # A step of earlier runs counts, if it was measured as it would be now.
             measured = self.before.measured_as_now(self.load, rate, seconds)
             if len(tried.steps) < len(measured):
@@ -186,10 +189,12 @@ class RateSearch:
                     questions_digest=self.before.questions_digest,
                 )
                 row = asdict((yield from measured_whole(step, self.before)))
-            if row["verdict"] == CLIENT_BOUND:
+            if row["verdict"] != CLIENT_BOUND:
+                tried.steps.append(row)
+                again = False
+            elif (bound := bound + 1) == MOST_BOUND:  # a busy moment passes, a slow computer does not
                 self.bound_at = rate
                 raise _ClientBoundError
-            tried.steps.append(row)
         return tried.verdict == MET
 
 

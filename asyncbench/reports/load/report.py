@@ -13,7 +13,7 @@ from asyncbench.analysis.served import note_of_simulated
 from asyncbench.config.loading import CLOSED
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.load.measuring import MEASURED
-from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, base_in, few_problems
+from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, MISSED, base_in, few_problems
 from asyncbench.reports.cost.report import budgets_in, fine
 from asyncbench.reports.load.accuracy import StepAnswers, answers_by_step, notes_under_load
 from asyncbench.reports.load.steps import PERCENTILES, HighestRate, StepFigures, highest_rates, steps_in
@@ -142,6 +142,10 @@ class LoadReport(FolderReport):
             yield (
                 f"This computer was the bottleneck at {_named(bound)}: the figures are its own, and there is "
                 "no verdict. The next run measures these steps again, and pays for them."
+            )
+        if late := [step for step in self.steps if step.bound_by and step.verdict == MISSED]:
+            yield (
+                f"This computer was late, too, at {_named(late)}, but not by as much as calls missed the SLO."
             )
         if stopped := [step for step in self.steps if step.verdict == INCOMPLETE]:
             yield (

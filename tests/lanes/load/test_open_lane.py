@@ -5,6 +5,7 @@ import time
 from collections import Counter, defaultdict
 from dataclasses import replace
 from itertools import pairwise
+from math import inf
 
 import pytest
 
@@ -12,7 +13,7 @@ from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.lanes.load import open_lane
-from asyncbench.lanes.load.measuring import Measuring, keeps
+from asyncbench.lanes.load.measuring import Measuring, excess_s, keeps
 from asyncbench.lanes.load.steps import (
     CLIENT_BOUND,
     INCOMPLETE,
@@ -24,6 +25,8 @@ from asyncbench.lanes.load.steps import (
 from asyncbench.pricing import picodollars
 from asyncbench.records import Attempt, Limits, Outcome, Usage
 from asyncbench.run.picture import step_lines
+from tests.rows import each_row
+from tests.store.made import ended, reply, trial
 from tests.world.clock import ProcessLoop, virtually
 from tests.world.load import LOADED, Loaded, Queue, due_s, latency_s, load_of
 from tests.world.night import RIGHT, pausing
@@ -363,6 +366,47 @@ def test_a_slow_client_is_told_and_gives_no_verdict(most_behind_s, monkeypatch):
     assert (step.client_bound, step.verdict) == (True, CLIENT_BOUND)
     assert step.offered == 300 == step.answered + step.dropped
     assert (step.dropped > 0) == (most_behind_s < 1)  # it has no time for all, and does not go on for ever
+
+
+@pytest.mark.parametrize(
+    ("latency_s", "lag_s", "verdict"),
+    [
+        (9.6, 0.05, MISSED),  # a late computer is no reason for 7.6 s
+        (2.04, 0.05, CLIENT_BOUND),
+        (2.04, 0.03, MISSED),
+        (1.9, 0.05, CLIENT_BOUND),  # what a late computer measured as kept is no verdict
+    ],
+)
+def test_what_lateness_cannot_explain_is_missed(latency_s, lag_s, verdict):
+    (step,) = steps_to_measure(load_of(rates=[4], slo={"latency": 2}), 1, StepsBefore())
+    measuring = Measuring(step, "m", epoch_s=0.0)
+    measuring.begin(0.0)
+    for n in range(100):
+        measuring.sample(n / 10, 1, lag_s=lag_s)
+        call = measuring.due(n / 10, 1)
+        attempt = replace(ended(trial(n), reply(n)).attempt, late_s=0.0, latency_s=latency_s, ttft_s=None)
+        measuring.ended(call, attempt, n / 10 + latency_s)
+    measuring.end(measuring.until_s, stopped=False)
+    result = measuring.result()
+    assert (result.client_bound, result.verdict) == (True, verdict)
+
+
+@each_row(
+    ("changes", "slo", "excess"),
+    [
+        ({"late_s": 0.5}, {"latency": 2.0}, 1.0),  # 3 s and 0.5 s of lateness
+        ({"status": "rate_limited"}, {"latency": 2.0}, inf),
+        ({"status": "unfinished"}, {"latency": 2.0}, 7.5),
+        ({"ttft_s": None}, {"ttft": 1.0}, inf),
+        ({"ttft_s": 1.25}, {"ttft": 1.0, "latency": 4.0}, 0.25),
+        ({"ttft_s": 1.0, "usage": Usage(output_tokens=11)}, {"tpot": 0.1}, 1.0),
+    ],
+)
+def test_an_excess_leaves_out_our_own_lateness(changes, slo, excess):
+    load = load_of(rates=[4], slo=slo)
+    attempt = replace(ended(trial(0), reply(0)).attempt, **{"late_s": 0.5, "latency_s": 3.0} | changes)
+    assert load.slo is not None
+    assert excess_s(load.slo, attempt, 0.5, 10.0) == pytest.approx(excess)
 
 
 def test_callers_of_a_closed_loop_wait_for_their_answers_and_think():

@@ -163,12 +163,19 @@ def test_a_search_that_its_models_limit_ends_says_so():
     assert finding.text == "Kept the SLO up to 2/s, the highest rate that was tried, which is its `rpm`."
 
 
-def test_a_search_ends_where_this_computer_is_the_bottleneck():
-    finding, asked = played({"lowest": 1, "highest": 8}, {1.0: ["met"], 2.0: ["client_bound"]})
-    assert asked == [1.0, 2.0]
+def test_a_search_measures_a_client_bound_step_again_and_ends_at_the_third():
+    finding, asked = played({"lowest": 1, "highest": 8}, {1.0: ["met"], 2.0: ["client_bound"] * 3})
+    assert asked == [1.0, 2.0, 2.0, 2.0]
     assert finding.text == (
-        "Kept the SLO up to 1/s. The search ended at 2/s: this computer was the bottleneck."
+        "Kept the SLO up to 1/s. The search ended at 2/s: this computer was the bottleneck 3 times."
     )
+    verdicts = {
+        1.0: ["client_bound", "met"],
+        2.0: ["client_bound", "client_bound", "met", "client_bound", "met"],
+    }
+    finding, asked = played({"lowest": 1, "highest": 2}, verdicts)
+    assert asked == [1.0] * 2 + [2.0] * 5  # the last two confirm it
+    assert finding.text == "Kept the SLO up to 2/s, the highest rate that was tried."
 
 
 def test_a_search_whose_steps_contradict_each_other_ends(monkeypatch):
