@@ -17,9 +17,9 @@ from asyncbench.records import Reply
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.suites import llm_arithmetic
 from asyncbench.suites.integer_addition import STRING_TASKS
-from asyncbench.suites.numbers import MAX_DIGITS
+from asyncbench.suites.numbers import MAX_DIGITS, length_of, parts
 from asyncbench.suites.nupa import operands
-from asyncbench.suites.nupa.tasks import SETS, TASKS
+from asyncbench.suites.nupa.tasks import SETS, TASKS, template
 from asyncbench.suites.table import SUITES
 from tests.docs.blocks import ROOT, WHOLE, Block, check_commands
 from tests.rows import each_row
@@ -55,6 +55,17 @@ def of_lengths(name: str) -> str:
     return f"`{name}` of integers {lengths[0]} to {lengths[-1]}"
 
 
+def half_or_fewer(task: str, variant: str) -> float:
+    """Return the share of a task's pairs whose shorter operand has half of the other's digits or fewer."""
+    pairs = [
+        sorted(
+            length_of(parts(number, draft.representation), draft.representation) for number in draft.operands
+        )
+        for draft in drafts_of("nupa", tasks=task, variants=variant)
+    ]
+    return sum(2 * shorter <= longer for shorter, longer in pairs) / len(pairs)
+
+
 def figures() -> dict[str, list[str]]:
     """Return what the row of each deviation says in figures, from the code."""
     least, most = "min_digits", "max_digits"
@@ -84,6 +95,7 @@ def figures() -> dict[str, list[str]]:
         "difference of exponents, `add`": [f"{gaps}".strip("[]").replace("-", "−").replace(", 4", " and 4")],
         "hard operands, `max` and `min` of floats": [f"{operands._SHARED_WHOLE} pairs in 10"],
         "hard operands, scientific": [f"| {operands._SHARED_EXPONENT * 10} %"],
+        "`multiply_hard`": [f"{100 * half_or_fewer('multiply', 'hard'):.0f} pairs in 100"],
         "`multiply_easy`": [f"| at most {operands.EASY_DIGITS} |"],
     }
 
@@ -127,10 +139,30 @@ def accept(suite, given):
     """Load a sweep with a setting where it belongs."""
     if given.keys() <= {"seed", *SUITES[suite].parameters}:
         sweep_from(WHOLE | {"problems": [{"suite": suite, **given}]})
-    elif "context" in given:
+    elif {"context", "system"} & given.keys():
         sweep_from(WHOLE | {"conditions": [{"name": "own", **given}]})
     else:
         sweep_from(WHOLE | {"models": [{"model": "openai/gpt-5-mini", **given}]})
+
+
+def test_what_the_page_says_of_nupas_words_is_so():
+    (wording,) = [cells for suite, _, cells in rows() if suite == "nupa" and cells[0] == "wording"]
+    ours = {task.task: template(task, "fixed") for task in TASKS.values()}
+    published = {task.task: template(task, "reference") for task in TASKS.values()}
+
+    # ours are the program's but for one word
+    assert {task for task, question in ours.items() if question != published[task]} == {"min"}
+    assert ("mininal" in published["min"], "minimal" in ours["min"]) == (True, True)
+    assert all(question.endswith(" =") for question in ours.values())
+    assert (" * " in ours["multiply"], "occurrence" in ours["count"]) == (True, True)
+
+    # and differ from the paper's in what the page names
+    assert ours["mod"].endswith(" =")
+    assert not ours["sig"].endswith(".")
+    assert "maximal" not in ours["min"]
+    for words in ('"maximal"', "`mod` has no ` =`", "full stop", "`×`", '"occurance"', '"mininal"'):
+        assert words in wording[1]
+    assert wording[2] == 'as the program; "minimal"'
 
 
 EXAMPLES = [(suite, head, cells) for suite, head, cells in rows() if head[0] == "reply"]
