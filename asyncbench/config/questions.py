@@ -57,6 +57,7 @@ class ProblemSource:
     json_schema: str | Mapping[str, Any] | None = None  # custom, grader `json`; a text: the path of its file
     wording: str | None = None  # custom: how a row is asked
     answer_form: AnswerForm | None = None  # custom, with a column `choices`
+    shuffle_choices: int | None = None  # likewise: the seed of their order; None: that of the file
     run: str | None = None  # of a file of recorded answers: whose problems are meant
     sample: Sample | None = None  # the problems of it that are asked; None: all
 
@@ -154,6 +155,11 @@ class ProblemsEntry(Entry):
         + "; ".join(f"`{form}`: {meaning}" for form, meaning in FORMS.items())
         + ". Default: what fits the answers of the file.",
     )
+    shuffle_choices: int | None = Field(
+        default=None,
+        description="Only with a column `choices`: the seed of a random order of the choices of each row. It "
+        "is the same for every model. Default: the order of the file.",
+    )
     run: Name | None = Field(
         default=None,
         description="Only for a file of recorded answers: the run whose problems are asked.",
@@ -227,10 +233,11 @@ def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSo
         )
 
     options = entry.pattern or entry.decimal or entry.json_schema or entry.wording or entry.answer_form
-    if entry.suite is None and (entry.columns or entry.grader or options):
+    shuffled = entry.shuffle_choices is not None
+    if entry.suite is None and (entry.columns or entry.grader or options or shuffled):
         raise ConfigError(
-            f"{place}: columns, grader, pattern, decimal, json_schema, wording and answer_form need "
-            "`suite: custom`. Add it"
+            f"{place}: columns, grader, pattern, decimal, json_schema, wording, answer_form and "
+            "shuffle_choices need `suite: custom`. Add it"
         )
     if entry.run is not None and entry.suite is not None:
         raise ConfigError(f"{place}: `run` names a run of a file of recorded answers. Leave `suite` out.")
@@ -245,6 +252,7 @@ def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSo
         json_schema=entry.json_schema,
         wording=entry.wording,
         answer_form=entry.answer_form,
+        shuffle_choices=entry.shuffle_choices,
         run=entry.run,
         sample=sample,
     )
@@ -273,8 +281,9 @@ def source_mapping(source: ProblemSource, near: Path | None = None) -> dict[str,
         "json_schema": str(input_path(schema, near)) if isinstance(schema, str) else schema,
         "wording": source.wording,
         "answer_form": source.answer_form,
+        "shuffle_choices": source.shuffle_choices,
     }
-    settings = {name: value for name, value in custom.items() if value}
+    settings = {name: value for name, value in custom.items() if value or value == 0}
     return {"path": path, "suite": source.suite, **settings, **sample}
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
+from string import ascii_uppercase
 
 from asyncbench.config.entry import suggestion
 from asyncbench.config.questions import ProblemSource, condition_complaint
@@ -17,11 +18,13 @@ from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.files import found_input, input_path
 from asyncbench.planning.belonging import copy_of_lost, generated_set
 from asyncbench.planning.trials import TrialSource, conditions_of, sources_by_model
+from asyncbench.problems.custom import Custom, unread_choices
 from asyncbench.problems.hub import remote_address
 from asyncbench.problems.making import copy_into
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.recorded import run_called, runs_said
+from asyncbench.problems.schema import ROWS_AT_ONCE
 from asyncbench.problems.sorted_files import limit_note
 from asyncbench.providers.credentials import Credentials, credentials_of
 from asyncbench.providers.endpoints import known_endpoints
@@ -178,6 +181,7 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
             json_schema=source.json_schema,
             wording=source.wording,
             answer_form=source.answer_form,
+            shuffle_choices=source.shuffle_choices,
             run=source.run,
             near=sweep.file,
             pinned=pinned,
@@ -200,6 +204,8 @@ def cautions_on(sets: Collection[ProblemSet], *, limit: int | None = None) -> It
             yield f"{problems.place}: {columns}. To choose others, set `columns`."
         if problems.choices is not None and problems.choices.unsure:
             yield f"{problems.place}: {problems.choices.note}"
+        if isinstance(problems.custom, Custom) and (note := _choices_note(problems, problems.custom)):
+            yield note
         if problems.repeats is not None:
             yield from (f"{problems.place}: {note}" for note in problems.repeats.notes)
         if problems.hub is not None and problems.hub.now is not None:
@@ -207,6 +213,27 @@ def cautions_on(sets: Collection[ProblemSet], *, limit: int | None = None) -> It
                 f"{problems.place} has changed: it is at {problems.hub.now[:12]} now. This folder keeps "
                 f"asking {problems.hub.pinned}. For the new one, set another folder with `out`."
             )
+
+
+def _choices_note(problems: ProblemSet, custom: Custom) -> str | None:
+    """Return that choices of a file are not asked, with the way to ask them; None: it has no more."""
+    if custom.choices is not None:
+        return None
+    unread = unread_choices(problems.path, custom.columns, rows=ROWS_AT_ONCE)
+    if unread is None or unread[1].shown:
+        return None
+    names, used = unread[0], {*custom.columns.values(), *custom.several["wording"]}
+    columns = [names] if isinstance(names, str) else names
+    if used.intersection(columns):
+        return None
+    named, last = (
+        names if isinstance(names, str) else f"[{', '.join(names)}]",
+        ascii_uppercase[unread[1].most - 1],
+    )
+    return (
+        f"{problems.place}: no question shows the choices that {', '.join(map(repr, columns))} seems to "
+        f"hold. To ask them as A-{last}, set `grader: choice` and `columns: {{choices: {named}}}`."
+    )
 
 
 def sources_of(sweep: Sweep, models: Iterable[Model]) -> tuple[ProblemSource, ...]:

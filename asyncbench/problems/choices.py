@@ -6,6 +6,8 @@
     choices: [{"label": "A", "text": "Rome"}, …]                  likewise
     columns: {choices: [opa, opb, opc]}                           a column for each
 
+Shuffled by a seed, the choices of a row stand in another order, and its letters are those of that order.
+
 An answer is a letter or a label (`letter`), a number that counts from 0 (`index`) or from 1 (`position`), or
 the text of a choice (`text`). All answers of a file have one form.
 """
@@ -17,6 +19,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from hashlib import blake2b
 from itertools import combinations
 from string import ascii_uppercase
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -59,6 +62,7 @@ class ChoiceColumns:
     columns: Sequence[str]  # one with all choices, or one for each choice
     form: AnswerForm
     unsure: bool = False  # whether numbers that are taken for `index` may be `position`
+    seed: int | None = None  # of the order in which they are asked; None: that of the file
 
     @property
     def named(self) -> str | list[str]:
@@ -89,6 +93,21 @@ class ChoiceColumns:
                 )
             letters += chosen
         return list(dict.fromkeys(letters))
+
+
+def shuffled(
+    choices: Sequence[Choice], letters: Sequence[str], *, seed: int, question: str
+) -> tuple[list[Choice], list[str]]:
+    """Return choices in an order drawn for this question, and the letters that the right ones then have.
+
+    The seed, the question and the texts of the choices decide, and not their order: it is the same for each
+    model, on each machine and in each run.
+    """
+    key = blake2b(f"{seed}:{question}".encode(), digest_size=32).digest()
+    numbers = [blake2b(choice.text.encode(), key=key).digest() for choice in choices]
+    order = sorted(range(len(choices)), key=numbers.__getitem__)
+    moved = {ascii_uppercase[old]: ascii_uppercase[new] for new, old in enumerate(order)}
+    return [choices[old] for old in order], [moved[letter] for letter in letters]
 
 
 def ways_to_name() -> str:
@@ -222,10 +241,12 @@ class AnswerForms:
         self._fitting = Counter[AnswerForm]()
         self._conflicts = set[frozenset[AnswerForm]]()  # forms that name different choices in a row
         self._shown = 0  # questions that name all of their choices
+        self.most = 0  # choices of a row
 
     def add(self, question: str, answers: Sequence[str], choices: Sequence[Choice]) -> None:
         """Take in a row: its question, its accepted answers and its choices."""
         self._rows += 1
+        self.most = max(self.most, len(choices))
         self._shown += all(choice.text in question for choice in choices)
         letters = {form: [letters_of(answer, form, choices) for answer in answers] for form in FORMS}
         fitting = [form for form in FORMS if all(letters[form])]

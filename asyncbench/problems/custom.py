@@ -14,7 +14,15 @@ import pyarrow as pa
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.accepted import ASSERTED, accepted_in, asserted
-from asyncbench.problems.choices import FORMS, AnswerForms, ChoiceColumns, choices_in, listed
+from asyncbench.problems.choices import (
+    FORMS,
+    AnswerForms,
+    ChoiceColumns,
+    choices_in,
+    likely_columns,
+    listed,
+    shuffled,
+)
 from asyncbench.problems.files import lacking, opened_columns
 from asyncbench.problems.row_graders import RowGraders
 from asyncbench.problems.schema import Column, converted, is_text
@@ -229,6 +237,8 @@ def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[st
             if custom.choices is not None:
                 choices = choices_in(held, custom.choices.columns, place=place)
                 accepted = custom.choices.letters(accepted, choices, place=place)
+                if (seed := custom.choices.seed) is not None:
+                    choices, accepted = shuffled(choices, accepted, seed=seed, question=row[QUESTION])
                 fields[CHOICES] = listed(choices)
             row[QUESTION] = filled(custom.wording, fields)
             for answer in accepted:
@@ -261,7 +271,8 @@ def likely_choices(path: Path, custom: Custom, *, rows: int) -> ChoiceColumns:
             "`answer_form: text`, or type --answer-form."
         )
     unsure = form == "index" and "position" in forms.rivals
-    return ChoiceColumns(columns=custom.several[CHOICES], form=form, unsure=unsure)
+    seed = None if custom.choices is None else custom.choices.seed
+    return ChoiceColumns(columns=custom.several[CHOICES], form=form, unsure=unsure, seed=seed)
 
 
 def answer_forms(path: Path, custom: Custom, *, rows: int) -> AnswerForms:
@@ -274,6 +285,27 @@ def answer_forms(path: Path, custom: Custom, *, rows: int) -> AnswerForms:
                 choices = choices_in(row[CHOICES], custom.several[CHOICES], place=place)
                 forms.add(row[QUESTION], _accepted(row, custom, "choice", place), choices)
     return forms
+
+
+def unread_choices(
+    path: Path, columns: Mapping[str, str], *, rows: int
+) -> tuple[str | list[str], AnswerForms] | None:
+    """Return the columns that seem to hold choices, and what its answers say of them; None: there are none.
+
+    They count only if most answers are one of them. `columns` are those that are read already.
+
+    Raises:
+        ProblemSetError: the file cannot be read.
+    """
+    if (names := likely_columns(columns_in(path), columns.values())) is None:
+        return None
+    custom = Custom(
+        columns=columns,
+        choices=ChoiceColumns(columns=[names] if isinstance(names, str) else names, form="letter"),
+        graders=RowGraders(default="choice"),
+    )
+    forms = answer_forms(path, custom, rows=rows)
+    return None if forms.likely is None else (names, forms)
 
 
 def check_wording(wording: str, path: Path, custom: Custom) -> None:
@@ -293,6 +325,8 @@ def check_wording(wording: str, path: Path, custom: Custom) -> None:
         raise ConfigError(f"{path}: `wording` has an unknown field {{{unknown}}}. Known: {known}. {braces}")
     if QUESTION not in fields:
         raise ConfigError(f"{path}: `wording` does not say where the question goes. Add {{question}}.")
+    if custom.choices is not None and custom.choices.seed is not None and CHOICES not in fields:
+        raise ConfigError(f"{path}: `shuffle_choices` needs the choices in `wording`. Add {{choices}}.")
 
 
 def _accepted(row: Row, custom: Custom, grader: str, place: str) -> list[str]:

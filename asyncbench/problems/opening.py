@@ -83,6 +83,7 @@ def open_set(
     json_schema: str | Mapping[str, Any] | None = None,
     wording: str | None = None,
     answer_form: AnswerForm | None = None,
+    shuffle_choices: int | None = None,
     run: str | None = None,
     near: Path | None = None,
     pinned: str | None = None,
@@ -104,6 +105,7 @@ def open_set(
         json_schema: custom, with the grader `json`: a JSON schema, or the path of a file with one.
         wording: custom: how a row is asked, with `{question}`, `{choices}` and columns of the file as fields.
         answer_form: custom, with a column `choices`: how answers name one; None: in the likeliest way.
+        shuffle_choices: custom, with a column `choices`: the seed of their order; None: that of the file.
         run: the file holds recorded answers: a run or model in it, whose problems are meant.
         near: the sweep file that names the grader: `my_module.py` is looked for beside it first.
         pinned: of a file of the Hub: its address with the commit and file that it led to before.
@@ -124,12 +126,30 @@ def open_set(
         elif suite == SUITE:
             options = {"pattern": pattern, "decimal": decimal}
             problems = _open_custom(
-                file, called, columns, grader, options, json_schema, wording, answer_form, near
+                file,
+                called,
+                columns,
+                grader,
+                options,
+                json_schema,
+                wording,
+                answer_form,
+                shuffle_choices,
+                near,
             )
-        elif columns or grader or pattern or decimal or json_schema or wording or answer_form:
+        elif (
+            columns
+            or grader
+            or pattern
+            or decimal
+            or json_schema
+            or wording
+            or answer_form
+            or shuffle_choices is not None
+        ):
             raise ConfigError(
-                f"{file}: columns, grader, pattern, decimal, json_schema, wording and answer_form need "
-                f"`suite: {SUITE}`. Add that."
+                f"{file}: columns, grader, pattern, decimal, json_schema, wording, answer_form and "
+                f"shuffle_choices need `suite: {SUITE}`. Add that."
             )
         else:
             problems = _open_contract(file, called, suite)
@@ -145,6 +165,7 @@ def _open_custom(
     json_schema: str | Mapping[str, Any] | None,
     wording: str | None,
     answer_form: AnswerForm | None,
+    shuffle_choices: int | None,
     near: Path | None,
 ) -> ProblemSet:
     in_column = "grader" in (columns or {})
@@ -177,12 +198,15 @@ def _open_custom(
         raise ConfigError(f"{path}: unknown answer_form {answer_form!r}. Known: {', '.join(FORMS)}.")
     if (choices := (columns or {}).get(CHOICES)) is not None:
         names = [choices] if isinstance(choices, str) else choices
-        custom = replace(custom, choices=ChoiceColumns(columns=names, form=answer_form or "letter"))
+        custom = replace(
+            custom, choices=ChoiceColumns(columns=names, form=answer_form or "letter", seed=shuffle_choices)
+        )
         if answer_form is None:
             custom = replace(custom, choices=likely_choices(path, custom, rows=ROWS_AT_ONCE))
         wording = wording or WORDING
-    elif answer_form is not None:
-        raise ConfigError(f"{path}: `answer_form` needs choices. Name them: `columns: {{choices: …}}`.")
+    elif answer_form is not None or shuffle_choices is not None:
+        key = "answer_form" if answer_form is not None else "shuffle_choices"
+        raise ConfigError(f"{path}: `{key}` needs choices. Name them: `columns: {{choices: …}}`.")
     if wording is not None:
         check_wording(wording, path, custom)
         custom = replace(custom, wording=wording)

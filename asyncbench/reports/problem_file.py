@@ -11,6 +11,7 @@ from functools import partial
 from itertools import islice
 from os import PathLike
 from pathlib import Path
+from string import ascii_uppercase
 from textwrap import shorten
 from typing import Final, cast
 
@@ -19,12 +20,19 @@ import yaml
 from asyncbench.config.starter import OneLineTexts
 from asyncbench.errors import ProblemSetError
 from asyncbench.problems.accepted import ASSERTED, is_list_of_texts
-from asyncbench.problems.choices import WORDING, AnswerForm, ChoiceColumns, likely_columns
-from asyncbench.problems.custom import Columns, Custom, answer_forms, columns_in, first_row, mapping
+from asyncbench.problems.choices import WORDING, AnswerForm
+from asyncbench.problems.custom import (
+    Columns,
+    Custom,
+    answer_forms,
+    columns_in,
+    first_row,
+    mapping,
+    unread_choices,
+)
 from asyncbench.problems.hub import problem_file, remote_address
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
-from asyncbench.problems.row_graders import RowGraders
 from asyncbench.problems.schema import PROBLEM_SCHEMA, ROWS_AT_ONCE
 from asyncbench.records import Condition, Problem, Reply
 from asyncbench.suites.custom import grader_of, is_number, likely_grader
@@ -74,6 +82,7 @@ class ProblemFile(Report):
     wording: str | None  # how a row is asked; None: its question as it stands
     answer_form: str | None  # how an expected answer names a choice; None: the file has no choices
     choices_note: str | None  # the same as a sentence
+    choices: int | None  # the most choices of a row; None: the file has none
     repeats: tuple[str, ...]  # notes on questions that are there more than once
     sweep: str  # the lines of a sweep file
     examples: tuple[AskedProblem, ...]
@@ -85,7 +94,8 @@ class ProblemFile(Report):
             if ours == "choices":
                 columns = [theirs] if isinstance(theirs, str) else theirs
                 guess = guess.replace("its name", "their names") if len(columns) > 1 else guess
-                yield f"Choices are read from {', '.join(map(repr, columns))}{guess} and asked as A, B, C."
+                letters = f"A-{ascii_uppercase[self.choices - 1]}" if self.choices else "letters"
+                yield f"Choices are read from {', '.join(map(repr, columns))}{guess} and asked as {letters}."
             elif isinstance(theirs, str):
                 yield f"{ours} is read from column {theirs!r}{guess}."
             else:
@@ -264,20 +274,13 @@ def _with_choices(
     columns = columns or {}
     if "choices" in columns or grader not in (None, "choice"):
         return columns, wording
-    mapped = mapping(columns, file)
-    if (names := likely_columns(columns_in(file), mapped.values())) is None:
-        return columns, wording
-    custom = Custom(
-        columns=mapped,
-        choices=ChoiceColumns(columns=[names] if isinstance(names, str) else names, form="letter"),
-        graders=RowGraders(default="choice"),
-    )
     try:
-        forms = answer_forms(file, custom, rows=ROWS_AT_ONCE)
+        unread = unread_choices(file, mapping(columns, file), rows=ROWS_AT_ONCE)
     except ProblemSetError:  # a column is lacking, say: that is told where it is read
         return columns, wording
-    if forms.likely is None:
+    if unread is None:
         return columns, wording
+    names, forms = unread
     as_it_stands = "{question}" if forms.shown else None
     return {**columns, "choices": names}, wording or as_it_stands
 
@@ -314,6 +317,7 @@ def _inspected(
     read = {name for theirs in used.values() for name in ([theirs] if isinstance(theirs, str) else theirs)}
     read.update(fields_in(str(entry.get("wording", ""))))
     by_row = "grader" in used or ASSERTED.fullmatch(str(used.get("expected")))
+    custom = problems.custom if isinstance(problems.custom, Custom) and problems.choices else None
     met = Counter(grader_of(problem.extra) or "" for problem in problems.read()) if by_row else {}
     return ProblemFile(
         file=str(problems.path),
@@ -329,6 +333,7 @@ def _inspected(
         wording=cast("str | None", entry.get("wording")),
         answer_form=problems.choices.form if problems.choices else None,
         choices_note=problems.choices.note if problems.choices else None,
+        choices=None if custom is None else answer_forms(problems.path, custom, rows=ROWS_AT_ONCE).most,
         repeats=tuple(problems.repeats.notes) if problems.repeats else (),
         sweep=yaml.dump(
             {"problems": [dict(entry) if len(entry) > 1 else entry["path"]]},

@@ -1,11 +1,13 @@
 """Choices of a file of one's own: how they are asked, what an answer names, and what is refused."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import asyncbench as ab
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.opening import open_set
 
@@ -114,3 +116,72 @@ def test_what_is_no_choice_is_refused(row, options, complaint, tmp_path):
 def test_options_that_do_not_fit_are_refused(options, complaint, tmp_path):
     with pytest.raises(ConfigError, match=complaint):
         opened(written(tmp_path, FOUR | {"answer": "A"}), **options)
+
+
+# ── the order of choices
+
+HUNDRED: list[dict[str, Any]] = [
+    {"question": f"q{n}?", "choices": ["no", "yes", "perhaps", "never"], "answer": 1} for n in range(100)
+]
+
+
+def test_choices_are_shuffled_by_a_seed_and_the_right_letter_follows(tmp_path):
+    path = written(tmp_path, *HUNDRED)
+    shuffled = opened(path, shuffle_choices=7)
+
+    assert all(f"{letter}. yes" in question for question, letter in shuffled)
+    letters = Counter(letter for _, letter in shuffled)
+    assert sorted(letters) == ["A", "B", "C", "D"]
+    assert min(letters.values()) > 10
+    assert "".join(letter for _, letter in shuffled[:8]) == "ACDAAABD"  # the same everywhere
+    assert opened(path, shuffle_choices=7) == shuffled != opened(path, shuffle_choices=0)
+
+
+def test_the_order_of_the_file_has_no_part_in_that_of_shuffled_choices(tmp_path):
+    rows = [row | {"choices": row["choices"][::-1], "answer": 2} for row in HUNDRED]
+    before = opened(written(tmp_path, *HUNDRED), shuffle_choices=7)
+
+    assert opened(written(tmp_path, *rows), shuffle_choices=7) == before
+
+
+def test_equal_choices_and_several_answers_stay_right_when_they_are_shuffled(tmp_path):
+    path = written(tmp_path, {"question": "q?", "choices": ["x", "y", "x", "z"], "answer": ["x", "z"]})
+    columns = {"choices": "choices"}
+    (problem,) = open_set(path, suite="custom", grader="choice", columns=columns, shuffle_choices=3).read()
+    lines = dict(line.split(". ") for line in problem.question.splitlines() if ". " in line)
+
+    assert sorted(lines[letter] for letter in problem.accepted) == ["x", "x", "z"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "wording", "said"),
+    [
+        ({"choices": "choices"}, "{question}", "`shuffle_choices` needs the choices in `wording`"),
+        (None, None, "`shuffle_choices` needs choices"),
+    ],
+)
+def test_shuffling_needs_choices_that_are_asked(columns, wording, said, tmp_path):
+    path, keys = written(tmp_path, *HUNDRED), {"columns": columns, "wording": wording}
+    with pytest.raises(ConfigError, match=said):
+        open_set(path, suite="custom", grader="choice", shuffle_choices=0, **keys)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"grader": "number"}, True),
+        ({"grader": "choice", "columns": {"choices": "choices"}, "shuffle_choices": 0}, False),
+    ],
+)
+def test_a_plan_tells_of_choices_that_no_question_shows(keys, said, tmp_path):
+    source = {"path": str(written(tmp_path, *HUNDRED)), "suite": "custom", **keys}
+    sweep = {
+        "name": "own",
+        "problems": [source],
+        "models": ["simulated/oracle"],
+        "out": str(tmp_path / "out"),
+    }
+    notes = [note for note in ab.plan(sweep).warnings if "no question shows the choices" in note]
+
+    way_out = "To ask them as A-D, set `grader: choice` and `columns: {choices: choices}`."
+    assert [way_out in note for note in notes] == [True] * said

@@ -274,7 +274,7 @@ def test_the_lines_of_a_file_with_choices_run(tmp_path):
     lines = shown.partition("For your sweep file:")[2]
     sweep.write_text(f"name: mmlu\nmodels: [simulated/oracle]\nout: {tmp_path / 'out'}\n{lines}")
 
-    assert "Choices are read from 'choices' (guessed from its name) and asked as A, B, C." in shown
+    assert "Choices are read from 'choices' (guessed from its name) and asked as A-D." in shown
     assert "An answer is a number from 0." in shown
     succeeded(asyncbench_here("run", sweep))
     assert sorted(
