@@ -15,6 +15,7 @@ from asyncbench.providers.wire import SIMULATOR
 from asyncbench.store.manifest import Manifest, planned
 from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
 from asyncbench.suites.nupa.tasks import TASKS
+from asyncbench.tables.numbers import number_of
 from asyncbench.tables.screen import allotted, safe
 
 LONGEST_NAME: Final = 40  # characters, which axes have room for
@@ -103,6 +104,25 @@ def entry_of(alias: str) -> tuple[str, tuple[str, ...]]:
     settings = (setting.partition("=") for setting in match["settings"].split())
     words = tuple(f"{BRIEF.get(key, key)}={value}" for key, _, value in settings)
     return f"{match['name']}{match['folder'] or ''}", words
+
+
+def count_models(entrants: Collection[Entrant]) -> int:
+    """Return how many models entrants are: variants and conditions are of one, further runs are not."""
+    runs = defaultdict[tuple[str, str], set[str]](set)
+    for run, model, condition in entrants:
+        runs[model, condition].add(run)
+    return len(
+        {
+            (entry_of(model)[0], run if len(runs[model, condition]) > 1 else "")
+            for run, model, condition in entrants
+        }
+    )
+
+
+def models_text(entrants: Collection[Entrant]) -> str:
+    """Return how many models entrants are in words: `18 variants of 3 models`, or `3 models`."""
+    models = number_of(count_models(entrants), "model")
+    return models if len(entrants) == count_models(entrants) else f"{len(entrants):,} variants of {models}"
 
 
 # ── names in charts ──────────────────────────────────────────────────────────────────────────────

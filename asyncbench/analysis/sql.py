@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from asyncbench.analysis.choosing import Folders, check_select, chosen, line_of
 from asyncbench.analysis.counting import open_views
-from asyncbench.analysis.views import VIEWS, Sources
+from asyncbench.analysis.views import VIEWS, Sources, add_parameters
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import replacing, writing
 from asyncbench.store.catalog import patiently
@@ -178,6 +178,7 @@ def asking(folder: Folders, query: str) -> Iterator[Answer]:
             exits.close()
             views = exits.enter_context(open_views(folders, *map(take_snapshot, folders.paths)))
             with _one_line_errors(views.sources):
+                add_parameters(views.connection)
                 views.add_sums()
                 check_select(views.connection, query, VIEWS)
                 return QueryRun(

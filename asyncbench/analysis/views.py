@@ -8,6 +8,7 @@ are no second answer to the same question. `cells`: every count and sum of the f
 DuckDB opens no file. A scan tells its columns and its filter; our own readers fetch just these, checked.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -310,6 +312,42 @@ def add_sums(connection: "duckdb.DuckDBPyConnection", first_column: str = "") ->
     """
     for name in SUMS:
         connection.execute(f"CREATE VIEW {name} AS {sums_query(name, first_column)}")
+
+
+def add_parameters(connection: "duckdb.DuckDBPyConnection") -> None:
+    """Give `trials` a column for each parameter with which models were asked: what its JSON columns hold.
+
+    A condition's value goes before its model's. A parameter that is called as another column, or in a way
+    that needs escaping, stays in JSON alone.
+    """
+    values = defaultdict[str, set[type]](set)
+    for texts in connection.sql("SELECT DISTINCT params, condition_params FROM trials").fetchall():
+        model, condition = (orjson.loads(text or "{}") for text in texts)
+        for name, value in [*model.items(), *condition.pop("params", {}).items(), *condition.items()]:
+            values[name].add(type(value))
+
+    taken = {name.lower() for name in connection.sql("FROM trials LIMIT 0").columns}
+    columns = list[str]()
+    for name, types in values.items():
+        if name.lower() in taken or not name.isprintable() or not {*name}.isdisjoint("\"'\\"):
+            continue
+        path = f"""'$."{name}"'"""
+        sources = ", ".join(
+            f"{source}->>{path}" for source in ("condition_params->'params'", "condition_params", "params")
+        )
+        kind = next((kind for kind, fitting in _KINDS_OF_VALUES.items() if types <= fitting), "VARCHAR")
+        columns.append(f'coalesce({sources})::{kind} AS "{name}"')
+        taken.add(name.lower())
+    if columns:
+        connection.execute("ALTER VIEW trials RENAME TO trials_as_stored")
+        connection.execute(f"CREATE VIEW trials AS SELECT *, {', '.join(columns)} FROM trials_as_stored")  # noqa: S608  quoted names
+
+
+_KINDS_OF_VALUES: Mapping[str, set[type]] = {
+    "BOOLEAN": {bool},
+    "BIGINT": {int},
+    "DOUBLE": {int, float},
+}
 
 
 def sums_query(name: str, first_column: str = "") -> str:

@@ -108,7 +108,7 @@ def report(
         str | None,
         typer.Option(
             metavar="KEY",
-            help="Compare the values of what varied: a parameter such as effort, condition, or folder.",
+            help="Compare what varied: model, a parameter such as effort, condition, or folder.",
         ),
     ] = None,
     suite: OfSuite = None,

@@ -16,7 +16,7 @@ from asyncbench.analysis.batch_use import OTHER_LATENCY, batch_notes, batch_uses
 from asyncbench.analysis.cells import COUNTS, METRICS, cells_in
 from asyncbench.analysis.counting import FolderViews, once, open_views
 from asyncbench.analysis.curves import Hardest
-from asyncbench.analysis.entrants import Entrant, NamedEntrant, asked_in
+from asyncbench.analysis.entrants import Entrant, NamedEntrant, asked_in, count_models
 from asyncbench.analysis.folder_report import NothingToShowError
 from asyncbench.analysis.graders import graded_by, headline_graders
 from asyncbench.analysis.lost_trials import lost_notes
@@ -61,6 +61,7 @@ from asyncbench.reports.standings.report import (
     standings_of,
     unranked,
 )
+from asyncbench.reports.variants import crossed_in, variants_of
 from asyncbench.tables import headings
 from asyncbench.tables.numbers import number_of
 from asyncbench.tables.report import Report, Sheet
@@ -115,6 +116,8 @@ def head_block(views: FolderViews) -> Values:
             if len({(entrant.model, getattr(entrant, attribute)) for entrant in roster.entrants})
             > len({entrant.model for entrant in roster.entrants})
         ],
+        "models": count_models([entrant.key for entrant in roster.entrants]),
+        "crossed": crossed_in(views),
         "printed": BESIDE if any(kind.suite == PAPER for kind in roster.kinds) else "",
         "metrics": _metrics(views),
         "outcomes": list(OUTCOME_COLOURS),
@@ -355,6 +358,7 @@ Rows = Sequence[Values]
 LEFT_OUT: Final = "Throughput and the use of limits leave batches out, too."
 NO_KIND: Final = "none of these"
 PAPER: Final = "nupa"  # the suite whose paper prints figures of models
+OVER_VARIANTS: Final = "Which model, over all its variants"
 BESIDE: Final = "NUPA's metrics beside the paper's"
 
 
@@ -458,6 +462,13 @@ def published_block(views: FolderViews) -> Values:
     return {"tables": []}
 
 
+def variants_block(views: FolderViews) -> Values:
+    """Return the models over all their variants, and what each setting adds."""
+    return {
+        "tables": [{"title": OVER_VARIANTS, **_report_values(variants_of(views), note_of_simulated(views))}]
+    }
+
+
 BLOCKS: Final[Mapping[str, Callable[[FolderViews], Values]]] = {
     "head": head_block,
     "standings": standings_block,
@@ -468,6 +479,7 @@ BLOCKS: Final[Mapping[str, Callable[[FolderViews], Values]]] = {
     "errors": errors_block,
     "loads": loads_block,
     "published": published_block,
+    "variants": variants_block,
 }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from asyncbench.analysis.entrants import Asked, Entrant, NamedKind, distinct_names
+from asyncbench.analysis.entrants import Asked, Entrant, NamedKind, count_models, distinct_names
 from asyncbench.page.charts.breaks import KindCurve
 from asyncbench.reports.standings.rankings import Ranking, RankingRow
 from asyncbench.reports.standings.report import Standings
@@ -15,6 +15,7 @@ from asyncbench.tables.numbers import number_of, rounded
 LOW: Final = 0.1  # share right below which a model fails at a task
 HIGH: Final = 0.9  # share right from which on it masters the task
 MOST_NAMED: Final = 3  # models, or tasks, of a sentence
+VARIANTS: Final = "variants"
 MOST_SENTENCES: Final = 4
 LONGEST_NAME: Final = 60  # characters
 _WORDS: Final = (
@@ -76,7 +77,7 @@ class _RankingSentences:
                 f"{self._where()}."
             )
         elif len(best) == len(lines):
-            who = "Both models" if len(best) == 2 else f"All {_number(len(best))} models"
+            who = f"Both {self._nouns}" if len(best) == 2 else f"All {_number(len(best))} {self._nouns}"
             problems = f"{self.ranking.problems:,} problems"
             where = f" on the same {problems}" if self.ranking.paired else f", each on {problems} of its own"
             yield f"{who} are statistically tied ({self._shares(best)} right){where}."
@@ -97,9 +98,9 @@ class _RankingSentences:
                 f"{_listed([self._name(line) for line in second])} {follow} with {self._shares(second)}"
             )
         if self.left_out:
-            models, share = ("model", "shares") if self.left_out == 1 else ("models", "share")
+            noun, share = ("model", "shares") if self.left_out == 1 else ("models", "share")
             clauses.append(
-                f"{_number(self.left_out)} {models} {share} too few problems with the others to be ranked"
+                f"{_number(self.left_out)} {noun} {share} too few problems with the others to be ranked"
             )
         if clauses:
             # A name that begins the sentence stays as it is; another word begins with a capital.
@@ -134,23 +135,35 @@ class _RankingSentences:
         )
 
     def _where(self) -> str:
-        models, problems = len(self.ranking.lines), f"{self.ranking.problems:,} problems"
+        lines, problems = len(self.ranking.lines), f"{self.ranking.problems:,} problems"
         if not self.ranking.paired:
-            return f", each of {_number(models)} models on {problems} of its own"
-        return (
-            f" on the {problems} that {'both' if models == 2 else f'all {_number(models)}'} models were asked"
-        )
+            return f", each of {_number(lines)} {self._nouns} on {problems} of its own"
+        everybody = "both" if lines == 2 else f"all {_number(lines)}"
+        return f" on the {problems} that {everybody} {self._nouns} were asked"
+
+    @property
+    def _nouns(self) -> str:
+        """What the lines of the ranking are: models, or variants of fewer of them."""
+        entrants = [_entrant(line) for line in self.ranking.lines]
+        models = count_models(entrants)
+        if models == len(entrants):
+            return "models"
+        return f"{VARIANTS} of {_number(models)} model{'s' * (models > 1)}"
 
     def _ranked(self, rank: int) -> list[RankingRow]:
         return [line for line in self.ranking.lines if line.place == rank]
 
     def _name(self, line: RankingRow) -> str:
-        return self.names[line.run, line.model, line.condition]
+        return self.names[_entrant(line)]
 
     def _shares(self, lines: Sequence[RankingRow]) -> str:
         if len(lines) > 2:
             return f"{_percent(lines[-1].share)} to {_percent(lines[0].share)}"
         return " and ".join(_percent(line.share) for line in lines)
+
+
+def _entrant(line: RankingRow) -> Entrant:
+    return line.run, line.model, line.condition
 
 
 # ── results without a ranking ────────────────────────────────────────────────────────────────────
@@ -161,7 +174,9 @@ def _unranked(
 ) -> Iterator[str]:
     """Yield what the only model can do and where it breaks, or that no models can be compared."""
     if standings.asked > 1:
-        yield f"The {_number(standings.asked)} models share too few problems to be ranked."
+        models = count_models([entrant.key for entrant in roster.entrants])
+        noun = VARIANTS if models < standings.asked else "models"
+        yield f"The {_number(standings.asked)} {noun} share too few problems to be ranked."
         return
 
     far = [each for each in curves if min(share for _, _, share in each.bins) >= HIGH]

@@ -26,4 +26,5 @@ PUBLIC = (
     "status.watching",
     "styles",
     "thresholds",
+    "variants",
 )

@@ -1,7 +1,7 @@
 """`report --by`: the effect of a parameter, each of its values beside the first on the same problems."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 from statistics import fmean
@@ -40,6 +40,7 @@ PAIRED: Final = (
 # were asked with all values, accuracy and its difference to the first value with 95 % intervals, an exact
 # two-sided p, tokens of a trial, and dollars of the priced trials. None: it is the first value, or unknown.
 EffectLine = dict[str, Any]  # Any: names and figures
+Use = Mapping[str, Any]  # Any: output tokens of a trial, and dollars; None: unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,7 @@ class Effects(FolderReport):
         yield from lost_notes(self.outcomes)
 
     def _sheets(self) -> Iterator[Sheet]:
-        yield filled(Sheet.of(f"By {self.by}", COLUMNS, self.lines, labels=2))
+        yield filled(Sheet.of(f"By {self.by}", EFFECT_COLUMNS, self.lines, labels=2))
 
 
 def effects_of(views: FolderViews, by: str) -> Effects:
@@ -71,26 +72,22 @@ def effects_of(views: FolderViews, by: str) -> Effects:
         ConfigError: no model was asked with several values.
         StoreError: a folder cannot be read.
     """
-    folder, skips, trials = views.chosen, keep_skips(views), marked(views, _COLUMNS)
+    folder, skips, trials = views.chosen, keep_skips(views), marked(views, SETTINGS_COLUMNS)
     if not trials.marks:
         raise NothingToShowError(folder, no_trials(folder))
     folders = {name: folder_name for (folder_name, _), name in views.names.items()}
-    settings = {  # a later row replaces an earlier one: see _SETTINGS
-        tuple(row[name] for name in ENTRANT): _PromptSettings.read(row) for row in views.rows(_SETTINGS)
-    }
+    settings, use = read_settings(views), used_by(views)
     ordered = {who: settings[who] for who in sort_entrants(trials.marks, views.manifest)}
-    groups = _groups(ordered, folders, by)
+    groups = varied_groups(ordered, folders, by)
     if not groups:
         keys = dict.fromkeys(
             key for setting in ordered.values() for key in (CONDITION, FOLDER, *setting.params)
         )
-        varied = ", ".join(key for key in keys if _groups(ordered, folders, key)) or "nothing"
+        varied = ", ".join(key for key in keys if varied_groups(ordered, folders, key)) or "nothing"
         raise ConfigError(
             f"--by {by}: no model of {folder} was asked with several values of {by!r}, and all else alike. "
             f"What varies there: {varied}."
         )
-    # The key of each row is taken out of it.
-    use = {tuple(row.pop(name) for name in ENTRANT): row for row in views.rows(_USE)}
     lines = list(_lines(groups, trials, use))
     tested = [line for line in lines if line["p"] is not None]
     for line, p_holm in zip(tested, holm([line["p"] for line in tested]), strict=True):
@@ -111,20 +108,34 @@ def effects_of(views: FolderViews, by: str) -> Effects:
 
 # ── models that were asked the same way but for one value ────────────────────────────────────
 
-_COLUMNS: Final = (
+SETTINGS_COLUMNS: Final = (
     *("provider", "upstream", "model_id", "style", "params", "condition_params"),
     *("output_tokens", "cost_usd"),
 )
 # The last row of an entrant is the most frequent: trials that were given more room later have other `params`.
 _SETTINGS: Final = """
-SELECT run, model, condition, provider, model_id, style, params, condition_params FROM answers
+SELECT run, model, condition, provider, model_id, style, params, condition_params FROM {}
 GROUP BY ALL ORDER BY count(*)
 """
 _USE: Final = counts_by("answers", ENTRANT, only=("cost_usd",), more=["avg(output_tokens) AS output_tokens"])
 
 
+def read_settings(views: FolderViews, table: str = "answers") -> dict[Entrant, "PromptSettings"]:
+    """Return how each entrant was asked, as a table of trials says."""
+    return {  # a later row replaces an earlier one: see _SETTINGS
+        (row["run"], row["model"], row["condition"]): PromptSettings.read(row)
+        for row in views.rows(_SETTINGS.format(table))
+    }
+
+
+def used_by(views: FolderViews) -> dict[Entrant, Use]:
+    """Return the mean output tokens and the dollars of each entrant, of the table `answers`."""
+    # The key of each row is taken out of it.
+    return {(row.pop("run"), row.pop("model"), row.pop("condition")): row for row in views.rows(_USE)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _PromptSettings:
+class PromptSettings:
     """How an entrant was asked, as the results say."""
 
     model: tuple[str, str]  # provider and model id
@@ -133,7 +144,7 @@ class _PromptSettings:
     condition: Mapping[str, object]  # what else the condition sets
 
     @classmethod
-    def read(cls, row: Mapping[str, Any]) -> "_PromptSettings":
+    def read(cls, row: Mapping[str, Any]) -> "PromptSettings":
         model, condition = (orjson.loads(row[name] or "{}") for name in ("params", "condition_params"))
         params = {**model, **condition.pop("params", {})}
         params |= {
@@ -154,8 +165,8 @@ class _PromptSettings:
         return orjson.dumps([self.model, params, self.condition], option=orjson.OPT_SORT_KEYS)
 
 
-def _groups(
-    settings: Mapping[Entrant, _PromptSettings], folders: Mapping[str, str], by: str
+def varied_groups(
+    settings: Mapping[Entrant, PromptSettings], folders: Mapping[str, str], by: str
 ) -> dict[str, dict[str, Entrant]]:
     """Return the entrants that were asked the same way but for one value, by name, then by value.
 
@@ -201,33 +212,39 @@ def _groups(
 
 
 def _lines(
-    groups: Mapping[str, Mapping[str, Entrant]], trials: Marked, use: Mapping[Entrant, Mapping[str, Any]]
+    groups: Mapping[str, Mapping[str, Entrant]], trials: Marked, use: Mapping[Entrant, Use]
 ) -> Iterator[EffectLine]:
     """Yield a line for each value: first of all models together, then of each model."""
-    order = list(dict.fromkeys(value for values in groups.values() for value in values))
-    marks = {
-        name: common_marks({value: trials.marks[values[value]] for value in order if value in values})
-        for name, values in groups.items()
-    }
-    whole = [name for name, values in groups.items() if len(values) == len(order)]
-    if len(groups) > 1 and whole:
-        # The same problem of several models is a further turn of that problem.
-        joined = dict[str, Marks]()
-        for value in order:
-            own_marks = [marks[name][value] for name in whole]
-            joined[value] = Marks(
-                asked=tuple(bits for model in own_marks for bits in model.asked),
-                right=tuple(bits for model in own_marks for bits in model.right),
-            )
-        for line in _comparisons(joined):
-            used = [use[groups[name][line["value"]]] for name in whole]
-            yield {"name": TOGETHER, **line, **_use_of(used)}
+    if len(groups) > 1:
+        yield from ({"name": TOGETHER, **line} for line in together(groups, trials, use))
     for name, values in groups.items():
-        for line in _comparisons(marks[name]):
-            yield {"name": name, **line, **_use_of([use[values[line["value"]]]])}
+        yield from ({"name": name, **line} for line in together({name: values}, trials, use))
 
 
-def _use_of(used: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+def together(
+    groups: Mapping[str, Mapping[str, Entrant]], trials: Marked, use: Mapping[Entrant, Use]
+) -> Iterator[EffectLine]:
+    """Yield a line for each value, of all groups that were asked with every value."""
+    order = list(dict.fromkeys(value for values in groups.values() for value in values))
+    whole = [values for values in groups.values() if len(values) == len(order)]
+    if not whole:
+        return
+    marks = [common_marks({value: trials.marks[values[value]] for value in order}) for values in whole]
+    joined = {value: joined_marks(by_value[value] for by_value in marks) for value in order}
+    for line in _comparisons(joined):
+        yield {**line, **_use_of([use[values[line["value"]]] for values in whole])}
+
+
+def joined_marks(marks: Iterable[Marks]) -> Marks:
+    """Return marks with all turns of several: the same problem of each is a further turn of that problem."""
+    several = list(marks)
+    return Marks(
+        asked=tuple(bits for each in several for bits in each.asked),
+        right=tuple(bits for each in several for bits in each.right),
+    )
+
+
+def _use_of(used: Sequence[Use]) -> dict[str, float | None]:
     tokens, costs = ([row[name] for row in used] for name in ("output_tokens", "cost_usd"))
     return {
         "output_tokens": None if None in tokens else fmean(tokens),
@@ -255,7 +272,7 @@ def _comparisons(marks: Mapping[str, Marks]) -> Iterator[EffectLine]:
         yield line
 
 
-COLUMNS: Final[Columns[EffectLine]] = {
+EFFECT_COLUMNS: Final[Columns[EffectLine]] = {
     "model": lambda line: line["name"],
     "value": lambda line: line["value"],
     "problems": lambda line: count(line["problems"]),

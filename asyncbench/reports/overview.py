@@ -31,6 +31,7 @@ from asyncbench.analysis.served import mixtures, note_of_simulated
 from asyncbench.analysis.views import counts_by
 from asyncbench.records import Outcome
 from asyncbench.reports.outgraded import outgraded_in
+from asyncbench.reports.variants import ByModel, crossed_in, variants_of
 from asyncbench.stats.proportions import Proportion
 from asyncbench.store.manifest import planned
 from asyncbench.store.schema import ENTRANT
@@ -85,6 +86,7 @@ class Overview(FolderReport):
 
     graders: tuple[Graded, ...]  # the headline graders
     empty: int  # replies without any text
+    by_model: ByModel | None  # None: models and settings were not crossed
     suites: tuple[OverviewLine, ...]  # a line per run × model × condition × suite
     tasks: tuple[OverviewLine, ...]  # a line per run × model × condition × suite × task
     spending: Sequence[Mapping[str, Any]]  # the rows of `_SPENDING`
@@ -101,6 +103,7 @@ class Overview(FolderReport):
         return None if self.suites else no_trials(self.folder)
 
     def _remarks(self) -> Iterator[str]:
+        yield from self.by_model._remarks() if self.by_model else ()
         yield graded_by(self.graders)
         yield from self.outgraded
         by_name: dict[str, Counter[str]] = {}
@@ -136,6 +139,7 @@ class Overview(FolderReport):
         return len({line.name for line in self.suites}) > len({line.model for line in self.suites})
 
     def _sheets(self) -> Iterator[Sheet]:
+        yield from self.by_model._sheets() if self.by_model else ()
         yield self._accuracy("Accuracy by suite", self.suites)
         yield self._accuracy("Accuracy by task", [line for line in self.tasks if line.task != line.suite])
         yield stopped_sheet(self.stopped)
@@ -183,6 +187,7 @@ def overview_of(views: FolderViews) -> Overview:
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views),
         graders=headline_graders(views),
+        by_model=variants_of(views) if crossed_in(views) else None,
         empty=empty[0]["empty"],
         suites=tuple(line for line in lines if line.task is None),
         tasks=tuple(line for line in lines if line.task is not None),

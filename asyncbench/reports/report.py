@@ -11,7 +11,7 @@ from asyncbench.analysis.counting import counted
 from asyncbench.analysis.folder_report import Nothing, NothingToShowError, tell_choice
 from asyncbench.config.entry import suggestion
 from asyncbench.errors import ConfigError
-from asyncbench.reports.styles import COMPARED, EFFECTS, NAMES, STYLES, Style
+from asyncbench.reports.styles import BY_MODEL, COMPARED, EFFECTS, MODEL, NAMES, STYLES, Style
 from asyncbench.store.catalog import read_steps
 from asyncbench.tables.report import Report
 
@@ -41,7 +41,8 @@ def report(
         style: what to show, such as `standings` or `cost`; `asyncbench report --help` lists all. [accuracy,
             outcomes, tokens, cost and latency; of a load alone, `load`]
         by: `condition`, `folder`, or a parameter that the sweep varied, such as `effort`: compare its values
-            on the same problems. Without a style, or with `standings`. [none]
+            on the same problems. `model`: each model over all its variants, and what each setting adds.
+            Without a style, or with `standings`. [none]
         suite: only trials of this suite. [all]
         task: only trials of this task. [all]
         models: only trials of these aliases. [all]
@@ -68,6 +69,8 @@ def report(
     options = {name: value for name, value in choices.items() if value is not None}
     options |= {"published": True} if published else {}
     made_by = _style(style, options)
+    if made_by is BY_MODEL:
+        options.pop("by")
     choice = chosen(folder, suite=suite, task=task, models=models, where=where)
     if not made_by.loaded and _only_loaded(choice):
         if style is not None or options:
@@ -100,7 +103,9 @@ def _style(name: str | None, options: Mapping[str, Any]) -> Style:  # Any: of th
     if odd := sorted(options.keys() - fitting):
         where = f"--style {name}" if name else "a report without --style"
         raise ConfigError(f"--{odd[0].replace('_', '-')} cannot be used with {where}. Leave one of them out.")
-    return EFFECTS if "by" in options else STYLES[name]
+    if "by" not in options:
+        return STYLES[name]
+    return BY_MODEL if options["by"] == MODEL else EFFECTS
 
 
 def made_in(style: Style, folder: Chosen, **options: Any) -> Report:  # Any: of the style

@@ -96,6 +96,8 @@ STYLES: Final[Mapping[str | None, Style]] = {
     ),
 }
 EFFECTS: Final = Style("reports.effects", "effects_of", options=frozenset({"by"}))
+BY_MODEL: Final = Style("reports.variants", "variants_of")
+MODEL: Final = "model"  # the value of `by` that shows `BY_MODEL`
 COMPARED: Final = (None, "standings")  # styles beside which `by` may stand: what it shows is `EFFECTS`
 NAMES: Final = [name for name in STYLES if name]
 DRAWN: Final = [name for name in NAMES if STYLES[name].drawn]

@@ -23,6 +23,7 @@ PASS_AT_K, MAJORITY_AT_K, PASS_HAT_K = "pass@k (95 % CI)", "majority@k (95 % CI)
 BOUND_BY: Final = "limited by"
 KEPT_SLO: Final = "kept the SLO"
 PER_1000_ANSWERS: Final = "cost per 1,000 answers"
+BESIDE_BEST, BEST_ACCURACY = "beside the best (95 % CI)", "its accuracy (95 % CI)"
 BESIDE_LIGHTEST: Final = "beside the lightest (95 % CI)"
 
 HEADINGS: Final[Mapping[str, str]] = {
@@ -34,6 +35,9 @@ HEADINGS: Final[Mapping[str, str]] = {
     "task": "the task",
     "outcome": "what became of a trial: correct, wrong, no_answer, truncated, refused or failed",
     "status": "how an attempt ended",
+    "variants": "ways in which the model was asked: its parameters crossed with the conditions",
+    "best variant": "the variant with the highest accuracy, by what differs in it",
+    "setting": "the parameter or condition that was varied",
     "value": "what the parameter of `--by` was set to",
     "effort": "the reasoning effort that was asked for",
     # trials
@@ -79,6 +83,8 @@ HEADINGS: Final[Mapping[str, str]] = {
     "A − B": "difference in accuracy, in percentage points",
     "A trials": "all trials of model A",
     "B trials": "all trials of model B",
+    BESIDE_BEST: "difference in accuracy to the best model, on the variants that both have, in points",
+    BEST_ACCURACY: "the accuracy of the best variant",
     "beside the first (95 % CI)": "difference in accuracy to the first value, in percentage points",
     "p (unpaired)": "p of a test that does not use the common problems",
     # grades

@@ -43,6 +43,8 @@ class Asked:
     written: str = ""  # after a right number: another way to write it
     cost_usd: float | None = 0.25
     provider: str = "openai"
+    model_id: str = "m"
+    temperature: float | None = None
     batch: str | None = None  # the id of the batch that all of it was in
 
 
@@ -93,7 +95,12 @@ def _trials(one: Asked, questions: dict[int, str]) -> Iterator[Trial]:
                 problem_set="s",
                 problem=problem(n, suite=one.suite, task=one.task, question=questions.get(n)),
                 model=Model(
-                    alias=one.model, provider=one.provider, model_id="m", api="chat", effort=one.effort
+                    alias=one.model,
+                    provider=one.provider,
+                    model_id=one.model_id,
+                    api="chat",
+                    effort=one.effort,
+                    temperature=one.temperature,
                 ),
                 condition=Condition(name=one.condition),
                 repeat=one.repeat,

@@ -76,7 +76,7 @@ def test_a_wording_is_compared_likewise(night):
     lines = lines_of(night, "condition")
     assert [line["value"] for line in lines] == ["plain", "terse"] * 10
     assert {line["name"] for line in lines[2:]} == {
-        f"{model} effort={effort}" for model in MODELS for effort in EFFORTS
+        f"{model} · effort={effort}" for model in MODELS for effort in EFFORTS
     }
 
 

@@ -147,8 +147,8 @@ def test_values_of_what_varied_are_compared_within_each_folder_and_between_folde
         ("m in tuesday", "high"): (12, 1.0),
     }
     assert lines("folder", where="length = 1", models=["m effort=low"]) == {
-        ("m effort=low", "monday"): (10, 0.6),
-        ("m effort=low", "tuesday"): (10, 1.0),
+        ("m · effort=low", "monday"): (10, 0.6),
+        ("m · effort=low", "tuesday"): (10, 1.0),
     }
 
 

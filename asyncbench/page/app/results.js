@@ -1,11 +1,13 @@
 // The first view: the finding, rankings on the same problems, curves over length, and each figure as a number.
 
 async function resultsView() {
-  const [standings, breaks, heat] = await Promise.all(["standings", "breaks", "heat"].map(source.block));
+  const blocks = ["standings", "breaks", "heat", ...head.crossed ? ["variants"] : []];
+  const [standings, breaks, heat, variants] = await Promise.all(blocks.map(source.block));
   learnRanks(standings);
   return [
     finding(),
     notesOf(head.notes.filter((note) => note.grave), "alert"),
+    ...variantsCards(variants),
     standingsCard(standings),
     breaksCard(breaks),
     heatCard(heat),
@@ -20,6 +22,16 @@ function finding() {
   if (!first) return element("h2", { class: "visually-hidden" }, "Results");
   return element("div", { class: "finding" }, element("h2", {}, foreign(first)),
     others.length ? element("p", {}, others.flatMap((words) => [foreign(words), " "])) : null, limits(unfollowed(NO_FILTER)));
+}
+
+/** Return the models over all their variants, which no filter can narrow. */
+function variantsCards(variants) {
+  return (variants?.tables ?? []).map((table) => {
+    const card = reportCard(table);
+    card.id = "variants";
+    card.querySelector("h3").after(...[limits(unfollowed(NO_FILTER))].filter(Boolean));
+    return card;
+  });
 }
 
 function notesOf(notes, role = null) {
@@ -46,7 +58,8 @@ function rankingShown(rankings) {
 function titleOf({ alone, paired, lines }) {
   const all = head.entrants.length;
   if (alone) return all > 1 ? "Models that share too few problems with others" : "Accuracy";
-  const who = lines.length < all ? `${count(lines.length)} of ${count(all)} models` : "All models";
+  const everybody = head.models < all ? `All ${count(all)} variants of ${count(head.models)} model${head.models > 1 ? "s" : ""}` : "All models";
+  const who = lines.length < all ? `${count(lines.length)} of ${count(all)} ${head.models < all ? "variants" : "models"}` : everybody;
   return paired ? `${who} on the same problems` : `${who}, each on problems of its own`;
 }
 

@@ -41,6 +41,8 @@ LONGEST_LINE: Final = 110  # characters of a note under a published picture's ti
 
 # panels side by side over two columns of a paper, of charts that are not in twos
 _MOST_BESIDE: Final[Mapping[str, int]] = {"digit_errors": 1, "length_map": 3, "quota": 3, "latency": 3}
+_SHORTER: Final = {"kinds": 11, "digit_errors": 17}  # characters of names in charts that need the room
+_FEW: Final = 24  # models that have room for longer names all the same
 _NAMED_BESIDE: Final = {"curves"}  # whose names stand between panels
 
 Files = Iterator[tuple[str, bytes]]  # name, content
@@ -123,7 +125,9 @@ def _page_files(picture: Picture, marks: Sequence[str], width: str) -> Files:
     whole = inches * 72 / POINTS_PER_PIXEL
     notes = _folded([*marks, *picture.notes], int(whole / LETTER))
     short = whole < NARROW or picture.chart in _NAMED_BESIDE
-    rows = short_named(picture.rows, SHORT) if short else picture.rows
+    crowded = len({row.get("model") for row in picture.rows}) > _FEW
+    letters = _SHORTER.get(picture.chart, SHORT) if crowded else SHORT
+    rows = short_named(picture.rows, letters) if short else picture.rows
     spec = drawn(picture.chart, rows, metric=picture.metric, notes=notes)
     svg = draw_to_width(spec, rows, whole, _svg, most_columns=_MOST_BESIDE.get(picture.chart, 2))
     yield f"{picture.name}.svg", printed(svg, inches).encode()

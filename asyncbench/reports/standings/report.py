@@ -9,7 +9,7 @@ from typing import Final
 from asyncbench.analysis.batch_use import OTHER_LATENCY, BatchUse, batch_notes, batch_uses
 from asyncbench.analysis.cells import keep_skips, lapsed_notes, score_text
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.entrants import Entrant, KindKey
+from asyncbench.analysis.entrants import Entrant, KindKey, models_text
 from asyncbench.analysis.folder_report import FolderReport, no_trials
 from asyncbench.analysis.lost_trials import lost_notes
 from asyncbench.analysis.pairing import Bits, Marked, common_marks, kind_bits, marks_in
@@ -138,11 +138,10 @@ CUT: Final = "not ranked (every reply was cut)"
 def ranking_title(ranking: Ranking) -> str:
     """Return the title of a ranking: its suite, the number of models, and the problems."""
     named = ranking.suite or f"All suites ({', '.join(ranking.suites)})"
-    several = len({line.model for line in ranking.lines}) < len(ranking.lines)  # conditions or runs of one
-    models = f"{len(ranking.lines):,} {'entrants' if several else 'models'}"
+    who = models_text([(line.run, line.model, line.condition) for line in ranking.lines])
     problems = number_of(ranking.problems, "problem")
     basis = f"on the same {problems}" if ranking.paired else f"each on {problems} of its own"
-    return f"{named}: {models}{' ' if ranking.paired else ', '}{basis}"
+    return f"{named}: {who}{' ' if ranking.paired else ', '}{basis}"
 
 
 def unranked(rankings: Iterable[Ranking]) -> dict[str | None, list[RankingRow]]:

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from asyncbench.analysis.cells import has_scores, score_text
 from asyncbench.analysis.choosing import Chosen
 from asyncbench.analysis.counting import FolderViews
+from asyncbench.analysis.entrants import models_text
 from asyncbench.analysis.folder_report import FolderReport, no_trials
 from asyncbench.analysis.lost_trials import lost_briefly
 from asyncbench.analysis.served import note_of_simulated
@@ -136,8 +137,15 @@ class RunOverview(FolderReport):
         yield from self._simulated()
         status = self.status
         unpriced = f" + {status.unpriced_attempts:,} unpriced calls" if status.unpriced_attempts else ""
-        models, entrants = len(status.models), len(outcomes_of(self.standings.rankings))
-        who = number_of(entrants, "entrant") if entrants > models else number_of(models, "model")
+        entrants = {
+            (line.run, line.model, line.condition)
+            for ranking in self.standings.rankings
+            for line in ranking.lines
+        }
+        asked = {model for _, model, _ in entrants}
+        who = models_text(
+            [*entrants, *(("", each.model, "") for each in status.models if each.model not in asked)]
+        )
         cost = f"{at_least(dollars(status.cost_usd), partial=unpriced)}{unpriced}"
         cost = "cost unknown" if status.cost_usd is None else cost
         done, planned = status.whole.done, status.whole.planned

@@ -52,8 +52,7 @@ def values(folder, query):
 @pytest.mark.parametrize("table", READERS)
 def test_a_view_holds_what_its_reader_reads(folder, table):
     read = READERS[table](folder)
-    found = sql(folder, f"FROM {table}")
-    assert found.column_names == read.column_names
+    found = sql(folder, f"FROM {table}").select(read.column_names)  # parameters stand behind them
     assert sorted(map(str, found.to_pylist())) == sorted(map(str, read.to_pylist()))
 
 
