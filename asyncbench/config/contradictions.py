@@ -61,6 +61,11 @@ def _unequal_limits(
         first_name, first_model = first.setdefault(group, (entry_place.name, model))
         if group is None:
             continue
+        if model.limits.one_at_a_time:
+            yield (
+                f"{entry_place}: models that share a limit are asked together, but `one_at_a_time` asks one "
+                "after the other. Remove `one_at_a_time`, or `group` or `shared`"
+            )
         faults = list[str]()
         with collected(faults):
             check_alias(group, place=str(entry_place / "group"))

@@ -101,6 +101,12 @@ class LimitsEntry(Entry):
         "`uncached`: the same without cached input. `demanded`: max_tokens, as soon as the call starts. "
         "Without it, asyncbench uses what is known of the provider, else `used`.",
     )
+    one_at_a_time: bool | None = Field(
+        default=None,
+        description="Whether the server holds one model at a time, as Ollama does where memory is small. "
+        "Each model is then asked all of its trials before the next one, in the order of the sweep. So each "
+        "is loaded once.",
+    )
 
 
 class ProviderEntry(GatewayEntry, LimitsEntry):

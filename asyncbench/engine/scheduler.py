@@ -87,6 +87,7 @@ class Scheduler:
     abandoned: bool = False  # calls still in flight were given up
     overdue: bool = False  # the deadline stopped it
     on_stop: Callable[[float], None] = lambda _: None  # is told the seconds in which all is to end
+    notify: Callable[[str], None] = lambda _: None  # is told which lane of a serial group comes next
     going: list[AnyLane] = field(init=False)  # lanes that have not ended
     _bound: asyncio.Timeout | None = None  # of the drain; while running
 
@@ -131,6 +132,10 @@ class Scheduler:
             self._bound.reschedule(asyncio.get_running_loop().time() + drain_s)
 
     async def _run_in_turn(self, queue: Sequence[AnyLane]) -> None:
-        for lane in queue:
+        for number, lane in enumerate(queue, start=1):
             await lane.run()
             self.going = [going for going in self.going if going is not lane]
+            if number < len(queue) and not self.stopped:
+                ended = "stopped" if all(client.counters.suspended for client in lane.clients) else "done"
+                following = queue[number].name
+                self.notify(f"{lane.name} {ended}; next {following} ({number + 1} of {len(queue)})")

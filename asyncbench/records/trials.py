@@ -80,6 +80,7 @@ class Limits:
     group: str | None = None  # models that name the same one share one lane
     most: int = MOST_IN_FLIGHT  # calls in flight at once, where `concurrency` is None
     counts: str = "used"  # what the provider counts against tokens a minute: used, uncached or demanded
+    one_at_a_time: bool | None = None  # whether its server holds one model at a time; None: it holds many
 
     @property
     def most_in_flight(self) -> int:
@@ -201,7 +202,10 @@ class Model:
     @property
     def turn(self) -> str | None:
         """A key shared by models that are asked one after the other; None: it waits for nobody."""
-        return f"{self.base_url or self.provider} {self.model_id}" if self.compared else None
+        server = (self.base_url or self.provider).rstrip("/")
+        if self.limits.one_at_a_time:
+            return server
+        return f"{server} {self.model_id}" if self.compared else None
 
     def under(self, condition: "Condition") -> "Model":
         """Return the model as a condition has it asked: parameters of the condition's own win."""

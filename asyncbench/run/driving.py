@@ -162,7 +162,8 @@ async def drivable(run: Run) -> AsyncIterator[Driven]:
             clustered = ClusterRun(run, run.workers.cluster, dealt, dealt_urls)
 
         coordinator = None if clustered is None else clustered.coordinator
-        scheduler = Scheduler(lanes=lanes_of(run, urls, lag, stack, coordinator), lag=lag)
+        lanes = lanes_of(run, urls, lag, stack, coordinator)
+        scheduler = Scheduler(lanes=lanes, lag=lag, notify=run.screen.say)
         if coordinator is not None:
             scheduler.on_stop = coordinator.stop
         yield Driven(scheduler=scheduler, clustered=clustered, simulators=list(simulators.values()))
