@@ -46,6 +46,12 @@ STYLES: Final[Mapping[str | None, Style]] = {
         "the kinds of wrong answers, and the digits that fail.",
         figures="trials",
     ),
+    "positions": Style(
+        "reports.positions",
+        "positions_of",
+        "accuracy by the place of the right choice, and how often each place was chosen.",
+        figures="trials",
+    ),
     "cost": Style(
         "reports.cost.report",
         "cost_report_of",

@@ -58,6 +58,11 @@ HEADINGS: Final[Mapping[str, str]] = {
     "cell": "trials of one condition, task and length",
     "rule": "the part of `stop_when` that held",
     "accuracy when stopped (always-valid 95 % CI)": "valid although the rule was checked again and again",
+    "position": "the letter of a choice, as it was asked",
+    "right there": "trials in which this letter is right",
+    "of trials": "their share of the trials that `choice` graded",
+    "chosen": "trials whose answer is this letter, right or wrong",
+    "of answers (95 % CI)": "their share of the trials with an answer",
     # right and wrong
     ACCURACY: "correct answers over all trials, lost ones included",
     ANSWERED: "correct answers over the trials in which the model gave an answer",
