@@ -213,7 +213,8 @@ def _problem_sets(flags: Flags) -> Iterator[object]:
     is_custom = suite is not None and suite.generate is None
     if is_custom and not files:
         raise ConfigError("--suite custom: your own problems are in a file. Name it with --problems")
-    if is_custom and "grader" not in flags:
+    columns = {"columns": columns_typed(flags["columns"])} if "columns" in flags else {}
+    if is_custom and "grader" not in flags and "grader" not in columns.get("columns", {}):
         hint = f"`asyncbench problems inspect {quoted(files[0])}` shows which one fits"
         raise ConfigError(f"--suite custom: your own problems need a --grader. {hint}")
     if "seed" in flags and not flags.get("sample") and (suite is None or is_custom):
@@ -237,7 +238,6 @@ def _problem_sets(flags: Flags) -> Iterator[object]:
         in_order = {name: parameters[name] for name in suite.parameters if name in parameters}
         yield {"suite": suite.name, "seed": flags.get("seed", 0), **in_order, **sample}
 
-    columns = {"columns": columns_typed(flags["columns"])} if "columns" in flags else {}
     decimal = {"decimal": flags["decimal"]} if "decimal" in flags else {}
     custom = {"suite": flags.get("suite"), "grader": flags.get("grader"), **columns, **decimal}
     for file in files:

@@ -10,11 +10,14 @@ import re
 from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from asyncbench.contents import text_lines, unpacked_name
 from asyncbench.errors import ProblemSetError
 from asyncbench.problems.files import LONGEST_TEXT, content_in, refusal
+
+if TYPE_CHECKING:
+    import _csv
 
 TABLES: Final = (".csv", ".tsv")
 JSON_LINES: Final = (".jsonl", ".ndjson")
@@ -25,6 +28,7 @@ MOST_IN_A_LIST: Final = 500_000_000  # characters of one JSON list, which is par
 _LISTED: Final = re.compile(r"\s*\[\s*(?:[\[{\"]|$)")
 _LIST_OF_OBJECTS: Final = re.compile(r"\s*\[\s*(?:\{|$)")
 _OBJECT: Final = re.compile(r"\s*\{\s*(?:[\"}]|$)")
+MMLU: Final = ("question", "A", "B", "C", "D", "answer")  # columns of its tables, which have no header
 _EXCEL: Final = re.compile(r"\"?sep=(.)\"?\s*", re.IGNORECASE)  # the line that names the separator
 _SEPARATORS: Final = ",\t;|"
 _QUOTED: Final = re.compile('"[^"]*+"')
@@ -126,7 +130,34 @@ def _table_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row | P
     csv.field_size_limit(LONGEST_TEXT)  # for all of this process: there is no other way
     first, header, separator = _header(path, lines)
     reader = csv.reader(chain([header], lines), delimiter=separator, strict=True)
-    names: list[str] | None = None
+    rows = _values(path, reader, first)
+    if (head := next(rows, None)) is None:
+        return
+    names = [name.strip() for name in head[1]]
+
+    # Two rows in the form of MMLU, and no header above them.
+    if _is_of_mmlu(head[1]) and (second := next(rows, None)) is not None:
+        headless = _is_of_mmlu(second[1])
+        rows = chain([head, second] if headless else [second], rows)
+        names = list(MMLU) if headless else names
+
+    if twice := next((name for name in names if name and names.count(name) > 1), None):
+        raise ProblemSetError(f"{head[0]}: two columns are called {twice!r}. Rename one.")
+    for place, values in rows:
+        if len(values) == len(names):
+            yield place, dict(zip(names, values, strict=True))
+        elif values:  # no empty line
+            yield (
+                place,
+                ProblemSetError(
+                    f"{place}: {len(values):,} values, but the header has {len(names):,}. Put a value with "
+                    f'{separator!r} or a line break in double quotes ("…").'
+                ),
+            )
+
+
+def _values(path: Path, reader: "_csv.Reader", first: int) -> Iterator[tuple[str, list[str]]]:
+    """Yield the values of each line with its place; the lines before the header are `first`."""
     while True:
         place = f"{path}, line {first + reader.line_num + 1}"
         try:
@@ -135,21 +166,12 @@ def _table_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row | P
             raise ProblemSetError(f"{place}: it cannot be read as CSV: {error}. Correct it.") from None
         if values is None:
             return
-        if names is None:
-            names = [name.strip() for name in values]
-            if twice := next((name for name in names if name and names.count(name) > 1), None):
-                raise ProblemSetError(f"{place}: two columns are called {twice!r}. Rename one.")
-        elif values:  # no empty line
-            if len(values) == len(names):
-                yield place, dict(zip(names, values, strict=True))
-                continue
-            yield (
-                place,
-                ProblemSetError(
-                    f"{place}: {len(values):,} values, but the header has {len(names):,}. Put a value with "
-                    f'{separator!r} or a line break in double quotes ("…").'
-                ),
-            )
+        yield place, values
+
+
+def _is_of_mmlu(values: list[str]) -> bool:
+    """Return whether a line is a question, four choices and the letter of one, and no header of such."""
+    return len(values) == len(MMLU) and values[-1] in MMLU[1:-1] and not {*MMLU[1:-1]} <= {*values}
 
 
 def separator_of(path: Path) -> str | None:

@@ -13,6 +13,7 @@ from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Outcome, Reply
 from asyncbench.suites.table import grade
+from tests.commands import asyncbench_here
 
 COLUMNS = {"grader": "kind"}
 ROWS = [
@@ -55,6 +56,16 @@ def test_each_row_is_graded_by_the_grader_that_it_names(written, tmp_path):
         {"grader": "regex", "pattern": ": (.*)"},
     ]
     assert opened.graders == ("number", "choice", "text", "regex")
+
+
+def test_the_flags_of_a_run_need_no_grader_beside_a_column_of_graders(tmp_path):
+    flags = ["--suite", "custom", "--columns", "grader=kind", "--decimal", ",", "--out", tmp_path / "out"]
+    path = csv(tmp_path, [row for row in ROWS if row[2] != "regex"])
+    ran = asyncbench_here("run", "--model", "simulated/oracle", "--problems", path, *flags)
+
+    assert ran.returncode == 0, ran.stderr
+    graders = ab.read_grades(tmp_path / "out")["grader"].to_pylist()
+    assert {*graders} == {"choice", "number", "text"}
 
 
 def test_inspect_counts_the_graders(tmp_path):

@@ -146,6 +146,11 @@ KINDS = [
         ending="csv",
     ),
     choice(
+        "mmlu without a header",
+        "Capital of France?,Rome,Paris,Oslo,Bern,B\nWhich is the sky?,blue,red,red,grey,A\n",
+        ending="csv",
+    ),
+    choice(
         "columns",
         "question,A,B,C,D,answer\nCapital of France?,Rome,Paris,Oslo,Bern,B\n"
         "Which is the sky?,blue,red,green,,A\n",
@@ -207,6 +212,29 @@ KINDS = [
         expected=("Paris", "42", "1"),
         right="It is Paris.",
         wrong="Rome",
+    ),
+    Kind(
+        name="promptfoo vars.csv",
+        rows="city,question,__expected\nParis,Which country?,contains: France\nRome,Who?,contains: Italy\n",
+        grader="",
+        asked="Which country?",  # with a `wording` the other variables stand in it
+        expected=("France", "Italy"),
+        right="In France.",
+        wrong="Italy",
+    ),
+    Kind(
+        name="inspect.json",
+        rows=json.dumps(
+            [
+                {"input": "6 x 7?", "target": "42", "id": "HumanEval/0", "metadata": {"level": 1}},
+                {"input": "1 + 1?", "target": "2", "id": "HumanEval/1", "metadata": {"level": 2}},
+            ]
+        ),
+        grader="number",
+        asked="6 x 7?",
+        expected=("42", "2"),
+        right="It is 42.",
+        wrong="0",
     ),
     Kind(
         name="gsm8k.jsonl",
