@@ -153,6 +153,7 @@ def __getattr__(name: str) -> object:
         return import_module("asyncbench.errors")
     if name not in _HOMES:
         raise AttributeError(f"module 'asyncbench' has no attribute {name!r}")
+    import_module("asyncbench.errors").refuse_windows()  # before a module is missing there
     module, attribute = _HOMES[name]
     return getattr(import_module(module), attribute)
 

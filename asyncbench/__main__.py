@@ -2,6 +2,8 @@
 
 import sys
 
+from asyncbench.errors import ConfigError, refuse_windows
+
 
 class NoPandas:
     """A finder of modules that tells pyarrow, as soon as it is there, that there is no pandas.
@@ -27,6 +29,11 @@ class NoPandas:
 
 def main() -> None:
     """Run the command in this process, in which pyarrow leaves pandas alone."""
+    try:
+        refuse_windows()  # before a module is missing there
+    except ConfigError as error:
+        print(f"asyncbench: {error}", file=sys.stderr)  # noqa: T201  nothing else is imported yet
+        sys.exit(2)
     sys.meta_path.insert(0, NoPandas())
     from asyncbench.cli import main as command
 

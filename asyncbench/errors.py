@@ -14,6 +14,7 @@ AsyncbenchError                  catch this to catch all of ours
       final for the lane    auth no_quota no_such_model rejected_parameter
 """
 
+import sys
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -35,6 +36,18 @@ class AsyncbenchError(Exception):
 
 class ConfigError(AsyncbenchError):
     """A sweep, a command or a parameter that cannot be carried out; raised before anything is spent."""
+
+
+def refuse_windows() -> None:
+    """Refuse a system whose files cannot be locked as ours are, nor its processes limited.
+
+    Raises:
+        ConfigError: this is Windows.
+    """
+    if sys.platform.startswith("win"):
+        raise ConfigError(
+            "Windows is not supported. Install asyncbench in WSL (`wsl --install`, then as on Linux)"
+        )
 
 
 class ProblemSetError(AsyncbenchError):
