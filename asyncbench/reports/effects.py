@@ -81,7 +81,9 @@ def effects_of(views: FolderViews, by: str) -> Effects:
     groups = varied_groups(ordered, folders, by)
     if not groups:
         keys = dict.fromkeys(
-            key for setting in ordered.values() for key in (CONDITION, FOLDER, *setting.params)
+            key
+            for setting in ordered.values()
+            for key in (CONDITION, FOLDER, *setting.params, *setting.condition)
         )
         varied = ", ".join(key for key in keys if varied_groups(ordered, folders, key)) or "nothing"
         raise ConfigError(
@@ -161,8 +163,15 @@ class PromptSettings:
         """Return all settings but one parameter: equal for two entrants that differ only there."""
         if ignored == CONDITION:
             return orjson.dumps([self.model, self.model_params], option=orjson.OPT_SORT_KEYS)
-        params = {name: value for name, value in self.params.items() if name != ignored}
-        return orjson.dumps([self.model, params, self.condition], option=orjson.OPT_SORT_KEYS)
+        kept = [
+            {name: value for name, value in options.items() if name != ignored}
+            for options in (self.params, self.condition)
+        ]
+        return orjson.dumps([self.model, *kept], option=orjson.OPT_SORT_KEYS)
+
+    def value_of(self, name: str) -> object:
+        """Return the value of a parameter, or of what else the condition sets; None: it is not set."""
+        return self.params.get(name, self.condition.get(name))
 
 
 def varied_groups(
@@ -177,22 +186,12 @@ def varied_groups(
         folders: the folder of each model, where there are several.
         by: what was varied.
     """
-    alike = defaultdict[object, dict[str, Entrant]](dict)
-    for who, setting in settings.items():
-        run, model, condition = who
-        folder = folders.get(model, "")
-        same_run = None if by == FOLDER else (run, folder)
-        group: tuple[object, ...] = (same_run, setting.key(ignored=by), model if by == CONDITION else None)
-        varied = {FOLDER: folder, CONDITION: condition}.get(by, setting.params.get(by))
-        if varied is None:
-            value = "not set"
-        else:
-            value = varied if isinstance(varied, str) else orjson.dumps(varied).decode()
-        # Two servers of the same model: nothing in the results tells the two apart but their aliases.
-        if value in alike[group]:
-            group = (*group, model)
-        alike[group][value] = who
-    several = [values for values in alike.values() if len(values) > 1]
+    within_runs = _alike(settings, folders, by)
+    several = [values for values in within_runs if len(values) > 1]
+
+    # Each imported file is a run of its own: who has no other value there may have one in another run.
+    alone = {who: settings[who] for values in within_runs if len(values) == 1 for who in values.values()}
+    several += [values for values in _alike(alone, folders, by, across_runs=True) if len(values) > 1]
 
     # a run, model and condition name each group, whose entrants differ in one value
     mark = "in " if by == FOLDER else f"{by}="
@@ -206,6 +205,38 @@ def varied_groups(
         values_by_title[run, name, conditions] = values
     names = names_of(values_by_title)
     return {names[title]: values for title, values in values_by_title.items()}
+
+
+def _alike(
+    settings: Mapping[Entrant, PromptSettings],
+    folders: Mapping[str, str],
+    by: str,
+    *,
+    across_runs: bool = False,
+) -> list[dict[str, Entrant]]:
+    """Return all entrants by value, in a group with those that were asked the same way but for it.
+
+    Args:
+        settings, folders, by: as `varied_groups` has them.
+        across_runs: whether entrants of several runs may be in one group.
+    """
+    alike = defaultdict[object, dict[str, Entrant]](dict)
+    for who, setting in settings.items():
+        run, model, condition = who
+        folder = folders.get(model, "")
+        same_run = None if by == FOLDER else (None if across_runs else run, folder)
+        group: tuple[object, ...] = (same_run, setting.key(ignored=by), model if by == CONDITION else None)
+        varied = {FOLDER: folder, CONDITION: condition}.get(by, setting.value_of(by))
+        if varied is None:
+            value = "not set"
+        else:
+            value = varied if isinstance(varied, str) else orjson.dumps(varied).decode()
+        # Two servers of the same model, or two runs of it: nothing in the results tells them apart but names.
+        for name in (model, run):
+            if value in alike[group]:
+                group = (*group, name)
+        alike[group][value] = who
+    return list(alike.values())
 
 
 # ── the figures of each value ────────────────────────────────────────────────────────────────

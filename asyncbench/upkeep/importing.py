@@ -1,7 +1,7 @@
 """Import: `import_files` makes result files of published benchmarks a results folder like any other."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import chain, compress
 from os import PathLike
@@ -17,6 +17,7 @@ from asyncbench.files import local, quoted, storing
 from asyncbench.problems.making import write_problems
 from asyncbench.problems.schema import identified
 from asyncbench.published.files import (
+    Planned,
     Recorded,
     RecordedRun,
     check_file,
@@ -68,7 +69,7 @@ class Keeper:
             ConfigError: the run is there and is not what the file holds; then nothing of it was written.
             StoreError: the folder cannot be written.
         """
-        store = self._store
+        store, recording = self._store, self._of_its_condition(recording)
         problems = tuple(identified(recorded.draft for recorded in recording.trials))
         trials = [
             _trial(recorded, problem, run=recording.run, sweep=store.manifest["sweep"])
@@ -95,6 +96,17 @@ class Keeper:
             there_before=len(trials) - sum(fresh),
             left_out=recording.left_out,
         )
+
+    def _of_its_condition(self, recording: RecordedRun) -> RecordedRun:
+        """Return a recording; where its name is that of a run under other conditions, with theirs behind it.
+
+        `llama.jsonl` of another folder, with `--shots 5` → the run `llama 5-shot`.
+        """
+        conditions = _conditions_of(recording.planned)
+        before = self._store.manifest.get("runs", {}).get(recording.run, {}).get("planned", {})
+        if not before or not conditions or conditions & _conditions_of(before):
+            return recording
+        return replace(recording, run=" ".join([recording.run, *sorted(conditions)]))
 
     def _refuse_another(self, recording: RecordedRun, trials: Sequence[Trial]) -> None:
         """Refuse a file that is not the one imported under its name before, nor has grown from it."""
@@ -133,6 +145,10 @@ class Keeper:
                 "runs": manifest.get("runs", {}) | {recording.run: run},
             }
         )
+
+
+def _conditions_of(planned: Planned) -> set[str]:
+    return {condition for conditions in planned.values() for condition in conditions}
 
 
 def _stored_columns(recorded: Recorded, *, like: dict[str, object]) -> dict[str, object]:
@@ -237,7 +253,9 @@ def import_files(
 ) -> Imported:
     """Import result files of a published benchmark into a results folder. Each file becomes a run.
 
-    You can import again: trials that are in the folder already stay as they are, and new ones are added.
+    A run has the name of its file. If a run of that name was asked under other conditions, the condition
+    follows the name. You can import again: trials that are in the folder already stay as they are, and new
+    ones are added.
 
     Args:
         form: `llm-arithmetic`, `integer-addition` or `nupa`.

@@ -28,6 +28,7 @@ from asyncbench.published.reports import (
     LACKING,
     MARK,
     MISPRINTED,
+    MOST_SERIES,
     NO_ROOM,
     UNANSWERED,
     UNPRINTED,
@@ -516,9 +517,27 @@ def _range_pictures(shown: Shown) -> Iterator[PublishedPicture]:
         yield picture(
             f"{name}-map", title, "map", rows, figure, "gap", scale=SCALES[figure], notes=notes, **places
         )
-    both = {row["model"] for row in shown.shots if row["shots"]}  # imported files are a run each
-    with_examples = [row for row in chosen if row["asked"][1] in both]
-    yield _bars("figure-8", "With and without examples: exact match by range", with_examples, "exact_match")
+    yield from _shot_pictures(shown, chosen)
+
+
+def _shot_pictures(shown: Shown, rows: Sequence[Row]) -> Iterator[PublishedPicture]:
+    """Yield Figure 8: models that were asked with worked examples beside themselves without.
+
+    Where they are many, a model stands on one page, however it was asked.
+    """
+    shots = {(row["run"], row["model"], row["condition"]): row["shots"] for row in shown.shots}
+    by_model = rows_by(sorted(shots, key=lambda who: shots[who]), lambda who: who[1])
+    pages = list[list[Entrant]]([[]])
+    for model in dict.fromkeys(line.model for line in shown.lines):
+        entrants = by_model.get(model, [])
+        if any(shots[who] for who in entrants):  # imported files are a run each
+            if pages[-1] and len(pages[-1]) + len(entrants) > MOST_SERIES:
+                pages.append([])
+            pages[-1] += entrants
+    for number, page in enumerate(pages, 1):
+        name = f"figure-8-{number}" if len(pages) > 1 else "figure-8"
+        drawn = [row for who in page for row in rows if row["asked"] == who]
+        yield _bars(name, "With and without examples: exact match by range", drawn, "exact_match")
 
 
 def _bars(name: str, title: str, rows: Iterable[Row], figure: str) -> PublishedPicture:

@@ -5,10 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from asyncbench import export_folder, generate, import_files, import_problems, read_grades, read_trials
+from asyncbench import (
+    export_folder,
+    generate,
+    import_files,
+    import_problems,
+    read_grades,
+    read_trials,
+    report,
+)
 from asyncbench.errors import ConfigError
 from asyncbench.problems.opening import open_set
 from asyncbench.published.nupa.report import nupa_report_on
+from asyncbench.reports.comparison.report import compare_on
 from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.tasks import TASKS, template
 from tests.commands import asyncbench
@@ -73,6 +82,62 @@ def test_a_question_in_other_words_keeps_its_text_and_its_answer(tmp_path):
     assert (one.question, one.expected, one.operands) == ("What is 744 plus 543 =", "1287", ())
 
 
+@pytest.fixture
+def shots(tmp_path):
+    """Two files of one name in folders of their own: without worked examples and with five."""
+    out = tmp_path / "results"
+    for folder, texts, plan in (("zero", ("1286", "1287"), {}), ("five", ("1287", "1287"), {"shots": 5})):
+        (tmp_path / folder).mkdir()
+        lines = [said(f"The answer is {text}", truth=str(1287 + n)) for n, text in enumerate(texts)]
+        import_files("nupa", [jsonl(tmp_path / folder / "llama.jsonl", *lines)], out, **plan)
+    return out
+
+
+def test_files_of_one_name_are_two_runs_where_their_shots_differ(shots, tmp_path):
+    runs = read_trials(shots, ["run", "model", "condition"]).to_pylist()
+    assert {tuple(row.values()) for row in runs} == {
+        ("llama", "llama", "chat"),
+        ("llama 5-shot", "llama", "5-shot"),
+    }
+    again = import_files("nupa", [tmp_path / "five" / "llama.jsonl"], shots, shots=5)
+    assert [(run.run, run.trials, run.there_before) for run in again.runs] == [("llama 5-shot", 0, 2)]
+    with pytest.raises(ConfigError, match="has another run 'llama'"):
+        import_files("nupa", [tmp_path / "five" / "llama.jsonl"], shots)
+
+
+@pytest.mark.parametrize("by", ["condition", "shots"])
+def test_conditions_of_imported_runs_are_compared(shots, by):
+    lines = json.loads(report(shots, by=by).as_json())["lines"]
+    values = {"condition": ["chat", "5-shot"], "shots": ["not set", "5"]}[by]
+    assert [(line["name"], line["value"], line["problems"]) for line in lines] == [
+        ("llama", value, 2) for value in values
+    ]
+    assert lines[1]["p"] is not None
+
+
+def test_a_condition_of_an_imported_run_is_named_and_compared(shots):
+    text = report(shots).as_text()
+    assert "llama (5-shot)" in text
+    assert "run " not in text
+    assert compare_on("llama (chat)", "llama (5-shot)", shots).found.whole.found.problems == 2
+
+
+def test_figure_8_has_a_model_beside_itself_however_many_there_are(tmp_path):
+    out = tmp_path / "results"
+    names = [f"model-{n:02}" for n in range(12)]
+    for shots in (0, 5):
+        files = [jsonl(tmp_path / f"{name}-{shots}.jsonl", said("The answer is 1287")) for name in names]
+        for name, file in zip(names, files, strict=True):
+            import_files("nupa", [file], out, model=name, shots=shots, condition=f"shots {shots}")
+    pages = [one for one in nupa_report_on(out).pictures() if one.name.startswith("figure-8")]
+    assert [page.name for page in pages] == ["figure-8-1", "figure-8-2", "figure-8-3"]
+    for page in pages:
+        shown = list(dict.fromkeys(row["model"] for row in page.rows))
+        assert shown[::2] == [f"{name[:8]} (shots 0)" for name in shown[::2]]
+        assert shown[1::2] == [f"{name[:8]} (shots 5)" for name in shown[::2]]
+        assert [part.name for part in page.parted()] == [page.name]
+
+
 @pytest.mark.parametrize(
     ("cell", "said"),
     [
@@ -132,7 +197,7 @@ def test_files_of_one_model_with_and_without_examples_are_its_two_conditions_and
         assert done.returncode == 0, done.stderr
     (figure,) = (one for one in nupa_report_on(out).pictures() if one.name == "figure-8")
     rows = [(row["model"], row["exact_match"]) for row in figure.rows if row["range"] == "S"]
-    assert rows == [("llama, run llama-0", 0.0), ("llama, run llama-5", 1.0)]
+    assert rows == [("llama (chat)", 0.0), ("llama (5-shot)", 1.0)]
     assert set(read_trials(out, ["condition_params"])["condition_params"].to_pylist()) == {
         "{}",
         '{"shots":5}',
