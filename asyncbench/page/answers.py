@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from asyncbench.analysis.anatomy.alignment import MOST_ACCEPTED, Part, aligned, nearest_answer
 from asyncbench.analysis.anatomy.counts import error_of, type_of
-from asyncbench.analysis.anatomy.error import Error
+from asyncbench.analysis.anatomy.error import Error, are_words
 from asyncbench.analysis.anatomy.numbers import sign_of
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Asked, asked_in, kind_of
@@ -24,7 +24,7 @@ from asyncbench.tables.numbers import count, dollars, seconds
 LONGEST: Final = 3_000  # characters of one text of a whole trial; a longer text loses its middle
 SHORT: Final = 120  # characters of a text in a list
 ROWS_AT_ONCE: Final = 2048  # rows whose texts are in memory together
-_LAST_LINE: Final = 400  # characters of a question in which its last line is searched
+_FIRST: Final = 1_000  # characters of a question of which a list shows the first ones
 _KIND: Final = ("suite", "task", "variant", "representation")
 _EXAMINED: Final = (Outcome.WRONG, Outcome.NO_ANSWER)
 
@@ -186,9 +186,9 @@ def _error(row: Row) -> Error | None:
 
 
 def operands_text(task: str, operands: Sequence[str], question: str | None) -> str | None:
-    """Return the part of a question that differs from others: `12 + 7`, `12, 7`, or its last line."""
+    """Return what a question asks, in one line: `12 + 7`, `12, 7`; without operands the question itself."""
     if not operands:
-        return question and question[-_LAST_LINE:].strip().rpartition("\n")[2].strip()
+        return question and " ".join(question[:_FIRST].split())
     sign = sign_of(task) if len(operands) > 1 else None
     first, *others = operands
     if sign is None:
@@ -208,11 +208,12 @@ def _whole(row: Row, roster: Asked) -> ShownTrial:
     }
     error = _error(row)
     alignment: list[Part] | None = None
-    if row["answer"] is not None:
+    answer_type = row["answer_type"] or type_of(row["representation"])
+    if row["answer"] is not None and not are_words(answer_type, row["operands"]):
         parts = aligned(
             row["expected"],
             row["answer"],
-            answer_type=row["answer_type"] or type_of(row["representation"]),
+            answer_type=answer_type,
             task=row["task"],
             operands=row["operands"],
             error=error,

@@ -33,7 +33,7 @@ from asyncbench.page.charts.breaks import (
 )
 from asyncbench.page.charts.catalogue import CHARTS, spec_of
 from asyncbench.page.charts.chart import OUTCOME_COLOURS, THEMES, colours_of, columnar
-from asyncbench.page.charts.errors import error_kind_rows, examined_note, outcome_rows, place_rows
+from asyncbench.page.charts.errors import error_kind_rows, examined_note, outcome_rows, place_rows, word_rows
 from asyncbench.page.charts.frontier import (
     UNLIKE,
     frontier_cost,
@@ -435,6 +435,8 @@ def errors_block(views: FolderViews) -> Values:
         "kinds": by_entrant,
         "kinds_by_kind": columnar(by_kind),
         "places": columnar(place_rows(groups, roster)),
+        "words": word_rows(groups, roster),
+        "compared": sum(group.compared for group in groups),
         "outcomes": outcome_rows(views),
     }
 

@@ -234,6 +234,7 @@ class AnatomyReport(FolderReport):
                     for kind, times in finding.kinds.items()
                 ],
                 "flags": dict(finding.flags.most_common()),
+                "words": dict(finding.words.most_common(MOST_WORDS)),
                 "compared": finding.compared,
                 "too_short": finding.too_short,
                 "too_long": finding.too_long,
@@ -298,9 +299,13 @@ class AnatomyReport(FolderReport):
         if self.examined:
             yield _kinds(self.findings)
             examined = [findings for findings in self.findings if findings.examined]
-            yield Sheet.of("Wrong answers by model and task", {**who, **WRONG}, examined, labels=3)
-            yield _wrong_digits("first", self.findings, who)
-            yield _wrong_digits("last", self.findings, who)
+            compared = any(findings.compared for findings in examined)
+            columns = {**who, **WRONG, **(WRONG_LENGTHS if compared else {})}
+            yield Sheet.of("Wrong answers by model and task", columns, examined, labels=3)
+            yield _frequent_words(self.findings, who)
+            if compared:
+                yield _wrong_digits("first", self.findings, who)
+                yield _wrong_digits("last", self.findings, who)
         yield _binned("number of carries or borrows", self.findings, who, attrgetter("by_carries"))
         yield _binned("length of the longest carry chain", self.findings, who, attrgetter("by_chain"))
         yield self._worth_sheet(names)
@@ -314,13 +319,16 @@ class AnatomyReport(FolderReport):
             curve = self.digits.get(worth.group)
             return MISSING if curve is None else str(curve.length_at(share))
 
+        lengths: Columns[Worth] = {
+            headings.RIGHT_90: lambda worth: length_at(worth, 0.9),
+            headings.RIGHT_50: lambda worth: length_at(worth, 0.5),
+        }
         columns: Columns[Worth] = {
             "model": lambda worth: names[worth.asked],
             "suite/task": lambda worth: task_of(worth.group),
             headings.ACCURACY: lambda worth: percent(worth.accuracy.share, worth.accuracy.interval),
             headings.FORMAT: lambda worth: percent(worth.format_ok.share, worth.format_ok.interval),
-            headings.RIGHT_90: lambda worth: length_at(worth, 0.9),
-            headings.RIGHT_50: lambda worth: length_at(worth, 0.5),
+            **(lengths if self.digits else {}),
             headings.PER_CORRECT: _cost_per_correct,
         }
         return Sheet.of("Accuracy, format, length and cost by model and task", columns, self.worths, labels=2)
@@ -383,6 +391,7 @@ def anatomy_of(views: FolderViews) -> AnatomyReport:
 # ── tables ───────────────────────────────────────────────────────────────────────────────────
 
 COMMONEST: Final = 4  # so many kinds of errors are named beside a model and task
+MOST_WORDS: Final = 20  # so many wrong answers in words are in the data of a model and task
 PLACES: Final = 12  # so many digits from either end have a column
 MOST_SHOWN: Final = 12  # so many unclassified answers are shown
 TEXT: Final = 40  # so many characters of a number are shown
@@ -396,6 +405,8 @@ WRONG: Final[Columns[ErrorFindings]] = {
     "no answer": lambda findings: count(findings.unread),
     "examined": lambda findings: count(findings.examined),
     UNCLASSIFIED: lambda findings: percent(findings.kinds[UNCLASSIFIED] / findings.examined),
+}
+WRONG_LENGTHS: Final[Columns[ErrorFindings]] = {
     "too short": lambda findings: count(findings.too_short),
     "too long": lambda findings: count(findings.too_long),
 }
@@ -450,6 +461,17 @@ def _kinds(findings: Sequence[ErrorFindings]) -> Sheet:
 
 def _cut(text: str) -> str:
     return text if len(text) <= TEXT else f"{text[:TEXT]}…"
+
+
+def _frequent_words(findings: Sequence[ErrorFindings], who: Columns[ErrorFindings]) -> Sheet:
+    """Return what was answered most often instead of the right words, by model and task."""
+    rows = [
+        [*(cell(group) for cell in who.values()), _cut(words), count(times), percent(times / group.examined)]
+        for group in findings
+        for words, times in group.words.most_common(COMMONEST)
+    ]
+    head = (*who, "wrong answer", "answers", "share of the wrong")
+    return Sheet(title="The most frequent wrong answers", head=head, rows=rows, labels=3)
 
 
 def _wrong_digits(end: str, findings: Sequence[ErrorFindings], who: Columns[ErrorFindings]) -> Sheet:

@@ -148,11 +148,16 @@ def test_a_question_shows_the_answers_of_everybody_in_their_order(night):
         ("add", ["1", "2", "3"], "", "1 + 2 + 3"),
         ("max", ["12", "7"], "", "12, 7"),
         ("string_reversal", ["abc"], "", "abc"),
-        ("own", [], "Think well.\n\n What is six times seven? \n", "What is six times seven?"),
+        (
+            "own",
+            [],
+            "What is six\n times seven?\nAnswer with one letter. \n",
+            "What is six times seven? Answer with one letter.",
+        ),
         ("own", [], None, None),
     ],
 )
-def test_of_a_question_the_operands_are_shown_without_boilerplate(task, operands, question, text):
+def test_of_a_question_the_operands_are_shown_or_else_the_question_itself(task, operands, question, text):
     assert operands_text(task, operands, question) == text
 
 

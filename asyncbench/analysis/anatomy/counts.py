@@ -12,7 +12,14 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from asyncbench.analysis.anatomy.alignment import nearest_answer
-from asyncbench.analysis.anatomy.error import MOST_PLACES, ORDER, UNCLASSIFIED, Error, anatomy
+from asyncbench.analysis.anatomy.error import (
+    MOST_PLACES,
+    ORDER,
+    UNCLASSIFIED,
+    Error,
+    anatomy,
+    are_words,
+)
 from asyncbench.analysis.anatomy.numbers import (
     CarryBin,
     CarryProblem,
@@ -89,6 +96,7 @@ class ErrorFindings:
     examined: int = 0
     kinds: Counter[str] = field(default_factory=Counter)  # each examined answer has one
     flags: Counter[str] = field(default_factory=Counter)  # and any number of these
+    words: Counter[str] = field(default_factory=Counter)  # of answers in words: what was answered instead
     compared: int = 0  # answers that were read and can be laid beside the truth, of them:
     too_short: int = 0  # fewer digits before the point than the truth
     too_long: int = 0
@@ -211,6 +219,9 @@ def _examine(row: Mapping[str, Any], problem: CarryProblem | None, into: ErrorFi
     row = {**row, "expected": nearest_answer(accepted, row["answer"])}
     error = error_of(row, answer_type=problem.answer_type, operands=problem.operands)
     into.add(row["trial_id"], error)
+    answer_type = problem.answer_type or type_of(row["representation"])
+    if row["answer"] is not None and are_words(answer_type, problem.operands):
+        into.words[" ".join(row["answer"][:MOST_TEXT].split())] += 1
     if not into.wants(error.kind, row["trial_id"]):
         return
     answer = row["answer"]

@@ -77,6 +77,7 @@ OF_ANSWERS: Final[Mapping[str, str]] = {
     "digits_extra": "too many digits, at least half right at the two ends",
     "estimate": "less than a thousandth off, and nothing of the above",
     "wrong_magnitude": "too few or too many digits before the point, and nothing of the above",
+    "other_words": "another word or sentence: of words, no letters are compared",
 }
 
 KINDS: Final[Mapping[str, str]] = {**OF_REPLIES, **OF_ANSWERS}
@@ -214,6 +215,8 @@ def anatomy(
         if answer_type in ("integer", "decimal", "scientific"):
             flags |= _flags_of_number_in(expected, reply, task, operands)
         return Error(kind=kind or UNCLASSIFIED, flags=frozenset(flags), digits=_count(expected))
+    if are_words(answer_type, operands):
+        return _words(expected, answer)
     if answer_type == "text":
         return _text(expected, answer, operands)
     if answer_type == "fraction":
@@ -279,6 +282,9 @@ def _wrong_indexes(true: str, read: str) -> tuple[int, ...]:
 # ── fractions and texts ──────────────────────────────────────────────────────────────────────
 
 
+_AROUND: Final = "\"'`*.“”‘’ \n"  # signs around a text that are no part of it
+
+
 def _fraction(expected: str, answer: str, task: str, operands: Sequence[str]) -> Error:
     true, read = _fraction_terms(expected), _fraction_terms(answer)
     if true is None or read is None:
@@ -333,6 +339,20 @@ def _fraction_terms(text: str) -> tuple[int, int] | None:
     return (int(above), int(below)) if whole else None
 
 
+def are_words(answer_type: str, operands: Sequence[str]) -> bool:
+    """Whether an answer is an option, a word or a sentence, and no text that a task makes sign by sign."""
+    return answer_type == "text" and not operands
+
+
+def _words(expected: str, answer: str) -> Error:
+    """Return what is wrong with words; no sign of them stands in the place of another."""
+    flags = {"case"} if answer.casefold() == expected.casefold() else set[str]()
+    if expected and expected in answer:
+        flags.add("decorated" if answer.strip(_AROUND) == expected else "prose")
+    flags = flags or {"other_words"}
+    return Error(kind=first_of(frozenset(flags)), flags=frozenset(flags))
+
+
 def _text(expected: str, answer: str, operands: Sequence[str]) -> Error:
     longest = 2 * len(expected) + 100  # beyond, it is another text
     read = answer[:longest]
@@ -342,7 +362,7 @@ def _text(expected: str, answer: str, operands: Sequence[str]) -> Error:
             "operand_echoed" if answer in operands else None,
             "reversed" if answer == expected[::-1] else None,
             "case" if answer.casefold() == expected.casefold() else None,
-            "decorated" if expected in answer and answer.strip("\"'`*.“”‘’ \n") == expected else None,
+            "decorated" if expected in answer and answer.strip(_AROUND) == expected else None,
             "prose" if expected in answer and len(answer) > len(expected) + 5 else None,
             slip(expected, answer),
             missing_end(expected, answer),

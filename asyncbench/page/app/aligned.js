@@ -55,7 +55,7 @@ function editLegend(alignments) {
   const there = new Set(alignments.flatMap((aligned) => (aligned ?? []).map(([op]) => op)));
   const ops = Object.keys(EDITS).filter((op) => op !== "same" && there.has(op));
   if (!ops.length) return null;
-  return element("ul", { class: "edits", "aria-label": "Marks" }, ops.map((op) => element("li", {}, element("span", { class: `column op-${op}`, "aria-hidden": "true" }, element("span", { class: "read" }, "0")), EDITS[op])));
+  return element("ul", { class: "edits", "aria-label": "Marks" }, ops.map((op) => element("li", {}, element("span", { class: `column op-${op}`, "aria-hidden": "true" }, element("span", { class: "read" }, "x")), EDITS[op])));
 }
 
 // ── many answers under one expected value ───────────────────────────────────────────────────

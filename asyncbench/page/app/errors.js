@@ -5,7 +5,7 @@ async function errorsView() {
   learnRanks(standings);
   return [
     element("h2", {}, "What goes wrong"), coloursOfBy(),
-    outcomesCard(errors), kindsCard(errors), positionsCard(errors),
+    outcomesCard(errors), kindsCard(errors), wordsCard(errors), positionsCard(errors),
   ];
 }
 
@@ -31,10 +31,23 @@ function kindsCard(errors) {
     lines.length ? glossary(lines) : null);
 }
 
+/** Return the most frequent wrong answers down and models across, where answers are words. */
+function wordsCard({ words }) {
+  const shown = kept(words);
+  if (!shown.length) return null;
+  const several = new Set(shown.map((row) => row.kind)).size > 1;
+  const lines = [...Map.groupBy(shown, (row) => `${row.kind} ${row.words}`).values()].sort((a, b) => most(b) - most(a)).slice(0, MOST_WORDS)
+    .map((cells) => ({ name: several ? `${cells[0].words} · ${plain(head.kinds[cells[0].kind]?.called ?? "")}` : cells[0].words, cells, query: null }));
+  return element("section", { class: "card", id: "words" }, element("h3", {}, "The most frequent wrong answers"),
+    element("p", { class: "about" }, "Percent of a model's examined wrong answers to this task."), limits(unfollowed({ lengths: false })),
+    heatTable("The most frequent wrong answers", "answered", lines, ERROR_SHARE, (row) => [row.value, null, null, row.wrong], "none"));
+}
+
 function errorWords(error) {
   return plain(error).replaceAll("_", " ");
 }
 
+const MOST_WORDS = 20; // lines
 const ERROR_SHARE = { title: "share of wrong answers", share: true, unit: "share", higher_is_better: null };
 
 function most(rows) {
@@ -47,6 +60,7 @@ function glossary(lines) {
     element("dl", { class: "prose" }, explained.flatMap((line) => [element("dt", {}, line.name), noted(line.words, "dd")])));
 }
 
-function positionsCard({ places }) {
+function positionsCard({ places, compared }) {
+  if (!compared) return null; // no answer has digits
   return chartCard("digit_errors", kept(places), { query: (row) => ({ asked: row.asked, ...row.kind === null || row.kind === undefined ? {} : { kind: row.kind }, end: row.end, position: row.position }), note: unfollowed({ lengths: false }) || null });
 }

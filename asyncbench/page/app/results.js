@@ -200,6 +200,7 @@ function points(share) {
 const FEWEST_LENGTHS = 3;
 
 function breaksCard({ rows, halves }) {
+  if (!rows.length && !halves.length) return null; // words have no length
   const curves = curveRows(kept(rows));
   const sparse = sparsePanels(curves);
   const drawable = curves.filter((row) => !sparse.has(row.task));

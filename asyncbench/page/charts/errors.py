@@ -39,11 +39,13 @@ from asyncbench.page.charts.chart import (
     tooltips,
     view,
 )
+from asyncbench.tables.screen import safe
 
 FIRST, LAST = "first", "last"  # the end from which a digit is counted
 MOST_PLACES: Final = 8  # digits from either end
 LEAST_ANSWERS: Final = 8  # of a place: fewer say too little to be drawn
 MOST_ERRORS: Final = 12  # kinds of errors told apart
+MOST_WORDS: Final = 20  # wrong answers in words, of each kind of question
 OTHERS: Final = "others"
 
 
@@ -98,6 +100,29 @@ def examined_note(findings: Iterable[ErrorFindings]) -> str:
     wrong = sum(group.wrong + group.unread for group in groups)
     first = "" if examined == wrong else " (a fixed random sample per model and task)"
     return f"{examined:,} of {wrong:,} wrong answers (or replies without one) were examined{first}."
+
+
+def word_rows(groups: Iterable[ErrorFindings], roster: Asked) -> list[Row]:
+    """Return the most frequent wrong answers in words, at most `MOST_WORDS` of a kind of question.
+
+    A row tells how often one entrant gave one of them, and their part of its examined answers of that kind.
+    """
+    placed = sorted(_placed(groups, roster), key=itemgetter(1, 0))
+    in_all = defaultdict[int | None, Counter[str]](Counter)
+    for _, kind, group in placed:
+        in_all[kind].update(group.words)
+    return [
+        {
+            "asked": entrant,
+            "kind": kind,
+            "words": safe(words),
+            "wrong": group.words[words],
+            "value": group.words[words] / group.examined,
+        }
+        for entrant, kind, group in placed
+        for words, _ in in_all[kind].most_common(MOST_WORDS)
+        if group.words[words]
+    ]
 
 
 def place_rows(groups: Iterable[ErrorFindings], roster: Asked) -> list[Row]:

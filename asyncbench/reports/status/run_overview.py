@@ -371,10 +371,11 @@ def _columns(rankings: Sequence[Ranking]) -> Figures:
     digits: Figures = {
         "50 % right up to\n(hardest task)": lambda line: "-" if line.at_50 is None else line.at_50.brief()
     }
+    has_digits = any(line.at_50 for ranking in rankings for line in ranking.lines)
     return {
         "accuracy\n(95 % CI)": lambda line: percent(line.share, line.interval),
         **(scores if scored else {}),
-        **({} if several else digits),
+        **(digits if has_digits and not several else {}),
         "\ncost": lambda line: _usd(line, dollars(line.cost_usd)),
         "per correct\nanswer": lambda line: _usd(
             line, per_correct_text(line.cost_usd, line.cost_per_correct)

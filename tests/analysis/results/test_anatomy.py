@@ -251,6 +251,25 @@ def test_of_texts_too(kind, answer):
 
 
 @pytest.mark.parametrize(
+    ("kind", "expected", "answer"),
+    [
+        ("other_words", "Oslo", "The answer is Berlin."),
+        ("other_words", "Tehran", "Tehrin"),
+        ("other_words", "A", "B"),
+        ("case", "Oslo", "oslo"),
+        ("decorated", "Oslo", "**Oslo**"),
+        ("prose", "Oslo", "It is Oslo."),
+    ],
+)
+def test_of_words_no_letter_is_compared_with_another(kind, expected, answer):
+    error = anatomy(expected, answer, answer_type="text", task="own")
+    assert (error.kind, error.flags) == (kind, {kind})
+    assert (error.digits, error.length_error, error.wrong_from_left, error.wrong_from_right) == (
+        *(0, None, (), ()),
+    )
+
+
+@pytest.mark.parametrize(
     ("kind", "reply"),
     [
         ("empty", " \n"),
