@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.accepted import ASSERTED, accepted_in, asserted
+from asyncbench.problems.chats import chat_text, is_chat
 from asyncbench.problems.choices import (
     FORMS,
     AnswerForms,
@@ -49,7 +50,7 @@ REQUIRED = ("question", "expected")
 OPTIONAL = ("task", "variant", "length", "representation", "grader", CHOICES)
 KNOWN_NAMES: Mapping[str, Sequence[str]] = {  # what others call such columns, the likeliest first
     "question": (
-        *("question", "prompt", "problem", "input", "query", "instruction"),
+        *("question", "prompt", "problem", "input", "query", "instruction", "messages"),
         *("goal", "ctx", "sentence"),
     ),
     "expected": (
@@ -220,6 +221,7 @@ def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[st
         try:
             if isinstance(row, ProblemSetError):
                 raise row
+            row[QUESTION] = chat_text(row[QUESTION], place=f"{place}: column {custom.columns['question']!r}")
             if not row["question"].strip():
                 raise ProblemSetError(
                     f"{place}: column {custom.columns['question']!r} holds an empty question. Write one, or "
@@ -377,7 +379,9 @@ def _our_row(row: Row, custom: Custom, place: str) -> Row:
         if column not in row:
             raise _lacking_error(column, name, list(row), place=place)
     ours: Row = {
-        name: text_value(row, column, place=place)
+        name: row[column]
+        if name == QUESTION and is_chat(row[column])
+        else text_value(row, column, place=place)
         for name, column in columns.items()
         if name not in (*custom.several, "length") and not (name == "grader" and row[column] is None)
     }
@@ -455,6 +459,8 @@ def _is_read_by_row(name: str, kind: pa.DataType) -> bool:
     """Return whether a column of this type holds more than text, which is looked at row by row."""
     if name == CHOICES:
         return pa.types.is_nested(kind)
+    if name == QUESTION:  # a chat
+        return pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)
     return name == "expected" and (pa.types.is_boolean(kind) or pa.types.is_struct(kind))
 
 

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 import asyncbench as ab
+from asyncbench.errors import ProblemSetError
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Reply
 from asyncbench.suites.custom import grade
@@ -236,6 +237,24 @@ KINDS = [
         right="It is 42.",
         wrong="0",
     ),
+    *in_both_forms(
+        Kind(
+            name="messages",
+            rows=[{"messages": [{"role": "user", "content": "6 x 7?"}], "answer": "42"}],
+            grader="number",
+            asked="6 x 7?",
+            expected=("42",),
+            wrong="41",
+        )
+    ),
+    Kind(
+        name="messages as JSON.csv",
+        rows='prompt,answer\n"[{""role"": ""user"", ""content"": [{""text"": ""6 x 7?""}]}]",42\n',
+        grader="number",
+        asked="6 x 7?",
+        expected=("42",),
+        wrong="41",
+    ),
     Kind(
         name="gsm8k.jsonl",
         rows=[{"question": "6 x 7?", "answer": "6 x 7 = <<6*7=42>>42\n#### 42"}],
@@ -282,6 +301,18 @@ def test_a_form_is_told_and_its_lines_ask_and_grade_it(kind, tmp_path):
     ):
         (verdict,) = grade(first, Reply(text=reply))
         assert verdict.exact_match is right, reply
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_a_chat_with_more_than_one_message_is_refused_with_its_row(ending, tmp_path):
+    roles = ("system", "user")
+    rows = [{"messages": [{"role": role, "content": "6 x 7?"} for role in roles], "answer": "42"}]
+    chat = Kind(name=f"own.{ending}", rows=rows, grader="", asked="", expected=(), wrong="")
+    with pytest.raises(ProblemSetError) as caught:
+        open_set(chat.write(tmp_path), suite="custom", grader="number")
+
+    assert "1: column 'messages': a chat of 2 messages (system, user)." in str(caught.value)
+    assert "in `conditions: [{name: …, system: …}]`" in str(caught.value)
 
 
 @pytest.mark.parametrize("text", [None, {"title": ["Paris"]}, "", "Capital of France?"])
