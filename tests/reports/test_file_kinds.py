@@ -1,5 +1,6 @@
 """Files in the forms that people have: told by `problems inspect`, asked and graded right by its lines."""
 
+import asyncio
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -257,9 +258,9 @@ KINDS = [
     ),
     Kind(
         name="gsm8k.jsonl",
-        rows=[{"question": "6 x 7?", "answer": "6 x 7 = <<6*7=42>>42\n#### 42"}],
+        rows=[{"question": "What is 6 x 7?", "answer": "6 x 7 = <<6*7=42>>42\n#### 42"}],
         grader="number",
-        asked="6 x 7?",
+        asked="What is 6 x 7?",
         expected=("6 x 7 = <<6*7=42>>42\n#### 42",),
         right="The answer is 42.",
         wrong="6 x 7 = 41",
@@ -359,3 +360,21 @@ def test_the_flags_of_a_run_name_columns_of_choices_as_inspect_does(tmp_path):
     succeeded(asyncbench_here("run", "--model", "simulated/oracle", "--problems", path, *flags))
 
     assert {trial["outcome"] for trial in ab.read_trials(tmp_path / "out").to_pylist()} == {"correct"}
+
+
+@pytest.mark.long
+def test_files_of_all_forms_are_asked_in_one_sweep_and_graded_right(tmp_path):
+    entries = list[dict[str, Any]]()
+    for kind in KINDS:
+        entries += yaml.safe_load(ab.inspect_problems(kind.write(tmp_path)).sweep)["problems"]
+    sweep = {
+        "name": "all",
+        "problems": entries,
+        "models": [{"model": "simulated/oracle", "price": {"input": 0, "output": 0}}],
+        "out": str(tmp_path / "out"),
+    }
+    asyncio.run(ab.run_sweep(sweep))
+    trials = ab.read_trials(tmp_path / "out").to_pylist()
+
+    assert len({trial["problem_set"] for trial in trials}) >= 10
+    assert [trial for trial in trials if trial["outcome"] != "correct"] == []
