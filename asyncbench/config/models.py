@@ -155,6 +155,9 @@ class TimeoutsEntry(Entry):
     )
 
 
+_Address = Annotated[str, Field(pattern=BASE_URL_PATTERN)]
+
+
 class WhomEntry(Entry):
     """Whom to ask, with which parameters and at what price: the keys that stand before the limits."""
 
@@ -167,10 +170,11 @@ class WhomEntry(Entry):
         description="The model's name in tables and folders. Without it: provider/model id. "
         "Values of lists are added to it.",
     )
-    base_url: Annotated[str, Field(pattern=BASE_URL_PATTERN)] | None = Field(
+    base_url: _Address | Annotated[list[_Address], Field(min_length=1)] | None = Field(
         default=None,
-        description="The address of the server. Without it: the provider's own. "
-        "With it, the provider's published prices do not apply.",
+        description="The address of the server, or a list of addresses that serve the same model. A call "
+        "goes where fewer are in flight, and an address that fails is left out until it answers. Without it: "
+        "the provider's own. With it, the provider's published prices do not apply.",
     )
     key_env: Annotated[str, Field(pattern=ENV_VARIABLE)] | None = Field(
         default=None,
@@ -294,6 +298,11 @@ class ModelEntry(GatewayEntry, LimitsEntry, WhomEntry):
         json_schema_extra={"default": []},
     )
 
+    @property
+    def address(self) -> str | None:
+        """The address, or the first one of several."""
+        return self.base_url[0] if isinstance(self.base_url, list) else self.base_url
+
 
 def expand_model(raw: object) -> object:
     """Return the mapping that a name alone stands for."""
@@ -341,7 +350,8 @@ def model_from(
         model_id=model_id,
         api=entry.api or endpoint.api,
         simulated=endpoint.simulated,
-        base_url=entry.base_url or endpoint.base_url,
+        base_url=entry.address or endpoint.base_url,
+        replicas=tuple(dict.fromkeys(entry.base_url))[1:] if isinstance(entry.base_url, list) else (),
         key_env=entry.key_env or endpoint.key_env,
         # Anthropic requires max_tokens: the model's longest reply is the one thing that is injected.
         max_tokens=entry.max_tokens
@@ -424,11 +434,11 @@ def _check_endpoint(entry: ModelEntry, endpoint: KnownEndpoint, *, place: Place)
             f"{place / 'model'}: {provider} asks {which}, not {quoted(model_id)}. `asyncbench models "
             f"{provider}` lists those it asks"
         )
-    if endpoint.base_url_form is not None and entry.base_url is None:
+    if endpoint.base_url_form is not None and entry.address is None:
         raise ConfigError(
             f"{place}: {quoted(entry.model)} needs a `base_url`, such as {endpoint.base_url_form}"
         )
-    if entry.replay is not None and (not endpoint.simulated or entry.base_url is not None):
+    if entry.replay is not None and (not endpoint.simulated or entry.address is not None):
         raise ConfigError(f"{place / 'replay'}: `replay` needs a simulated provider and no `base_url`")
 
 
@@ -463,9 +473,9 @@ def _outer_limits(
     That of its provider is first, that of its address second.
     """
     own_key = None if entry.key_env == known_endpoints()[provider].key_env else entry.key_env
-    account = " ".join(filter(None, (provider, entry.base_url and entry.base_url.rstrip("/"), own_key)))
+    account = " ".join(filter(None, (provider, entry.address and entry.address.rstrip("/"), own_key)))
     outer = {account: limits[provider]} if provider in limits else {}
-    return outer | {name: limit for name, limit in limits.items() if same_address(name, entry.base_url)}
+    return outer | {name: limit for name, limit in limits.items() if same_address(name, entry.address)}
 
 
 def sharing(group: str, limits: Mapping[str, ProviderEntry]) -> str | None:
@@ -515,6 +525,7 @@ def model_mapping(
     mapping = {
         "model": f"{model.provider}/{model.model_id}",
         **{name: getattr(model, name) for name in _AS_WRITTEN},
+        "base_url": [model.base_url, *model.replicas] if model.replicas else model.base_url,
         **_entry_mapping(LimitsEntry, model.limits),
         **gateway_mapping(model),
         "params": wrap_lists(model.params),

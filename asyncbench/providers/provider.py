@@ -1,11 +1,14 @@
 """Open a provider for a model of a sweep. SDKs are imported only when used."""
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 from typing import Final, Protocol
+from urllib.parse import urlsplit
 
-from asyncbench.errors import ConfigError
+from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.providers.anthropic.messages import MessagesWire
 from asyncbench.providers.batch_calls import BatchApi
 from asyncbench.providers.credentials import Credentials
@@ -173,6 +176,16 @@ def open_provider(
         simulator_url: where simulated models without an address of their own are; without /v1.
         wire: instead of the model's own.
     """
+    if model.replicas:
+        addresses = (model.base_url or "", *model.replicas)
+        return SpreadProvider(
+            {
+                address: open_provider(
+                    replace(model, base_url=address, replicas=()), key=key, simulator_url=None, wire=wire
+                )
+                for address in addresses
+            }
+        )
     endpoint, via = _endpoint_of(model, key=key, simulator_url=simulator_url)
     opened = PROVIDERS.get(via) or added_providers()[model.provider].open
     assert opened is not None, "checked when it was added"  # noqa: S101  a provider without `open` is via ours
@@ -202,3 +215,85 @@ def _endpoint_of(model: Model, *, key: str | Credentials, simulator_url: str | N
         sdk_only=model.door == SDK,
     )
     return endpoint, vendor.via
+
+
+# ── Several addresses of one model: each call goes where fewer are in flight
+
+_FIRST_S: Final = 1.0  # that an address which failed is left out; doubled as long as it goes on to fail
+_LONGEST_S: Final = 30.0
+_FAILURES: Final = (ErrorKind.UNREACHABLE, ErrorKind.TIMEOUT, ErrorKind.SERVER_ERROR)  # of a server
+
+
+class _Replica:
+    """One address, and how it does."""
+
+    def __init__(self, address: str, provider: Provider) -> None:
+        self.host, self.provider = urlsplit(address).netloc, provider
+        self.in_flight = 0
+        self.trying = False  # a call is under way that tries whether it answers again
+        self.left_out_s = 0.0  # for so long after its latest failure; 0: it answers
+        self.again_at_s = 0.0  # the loop's clock: then a call tries it
+
+    def is_in(self, at_s: float) -> bool:
+        """Return whether a call may go there: it answers, or one call tries whether it does again."""
+        return not self.left_out_s or (at_s >= self.again_at_s and not self.trying)
+
+    def fail(self, at_s: float) -> None:
+        """Leave it out for a while."""
+        if at_s >= self.again_at_s:  # calls that were in flight together fail together
+            self.left_out_s = min(_LONGEST_S, 2 * self.left_out_s or _FIRST_S)
+            self.again_at_s = at_s + self.left_out_s
+
+
+class SpreadProvider:
+    """One model at several addresses.
+
+    An address that fails is left out, at first for a second. Then one call tries it, and it is back when that
+    is answered. If all are left out, calls go to the one that is tried next, so that the lane sees the fault.
+    """
+
+    def __init__(self, providers: Mapping[str, Provider]) -> None:
+        self._replicas = [_Replica(address, provider) for address, provider in providers.items()]
+
+    async def ask(self, request: Request) -> Reply:
+        """Make one call, and another one where nobody can have read the first.
+
+        Raises:
+            ProviderError: as of the address that was called last.
+        """
+        untried = list(self._replicas)
+        while True:
+            replica = self._choose(untried)
+            untried.remove(replica)
+            replica.in_flight += 1
+            replica.trying = tries = bool(replica.left_out_s)
+            try:
+                reply = await replica.provider.ask(request)
+            except ProviderError as error:
+                if error.kind in _FAILURES:
+                    replica.fail(asyncio.get_running_loop().time())
+                else:
+                    replica.left_out_s = 0.0  # it answered
+                if not (error.never_sent and untried):
+                    raise
+            else:
+                replica.left_out_s = 0.0
+                reply.upstream = reply.upstream or replica.host
+                return reply
+            finally:
+                replica.in_flight -= 1
+                replica.trying &= not tries
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        async with AsyncExitStack() as stack:
+            for replica in self._replicas:
+                stack.push_async_callback(replica.provider.aclose)
+
+    def _choose(self, replicas: list[_Replica]) -> _Replica:
+        """Return the address for the next call; of equals the first."""
+        at_s = asyncio.get_running_loop().time()
+        if open_ones := [replica for replica in replicas if replica.is_in(at_s)]:
+            # One that is due to be tried comes first.
+            return min(open_ones, key=lambda replica: (not replica.left_out_s, replica.in_flight))
+        return min(replicas, key=lambda replica: replica.again_at_s)

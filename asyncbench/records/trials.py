@@ -154,6 +154,7 @@ class Model:
     api: str  # chat, completions, responses, messages or contents
     simulated: bool = False  # answered by our own simulator
     base_url: str | None = None  # None: the provider's own
+    replicas: tuple[str, ...] = ()  # other addresses that serve the same model
     key_env: str | None = None  # the NAME of the environment variable that holds the key
     headers: Mapping[str, str] = field(
         default_factory=dict
