@@ -176,12 +176,12 @@ def _cut_where_equal(words: Sequence[str], times: Mapping[str, int], *, longest:
             room = longest - gaps - sum(len(run) for n, run in enumerate(runs) if n not in cut)
             if room >= gaps * LEAST_END:
                 for n, kept in zip(cut, allotted([len(runs[n]) for n in cut], room), strict=True):
-                    runs[n] = _without_middle(runs[n], kept, first=not n, last=n == len(runs) - 1)
+                    runs[n] = _cut_middle(runs[n], kept, first=not n, last=n == len(runs) - 1)
                 return "".join(runs)
     return shortened(name, longest=longest)
 
 
-def _without_middle(text: str, kept: int, *, first: bool, last: bool) -> str:
+def _cut_middle(text: str, kept: int, *, first: bool, last: bool) -> str:
     """Return a text of which so many characters are kept, at the ends that stand beside others."""
     if kept >= len(text):
         return text

@@ -76,7 +76,7 @@ def effects_of(views: FolderViews, by: str) -> Effects:
     if not trials.marks:
         raise NothingToShowError(folder, no_trials(folder))
     folders = {name: folder_name for (folder_name, _), name in views.names.items()}
-    settings, use = read_settings(views), used_by(views)
+    settings, use = read_settings(views), read_use(views)
     ordered = {who: settings[who] for who in sort_entrants(trials.marks, views.manifest)}
     groups = varied_groups(ordered, folders, by)
     if not groups:
@@ -130,7 +130,7 @@ def read_settings(views: FolderViews, table: str = "answers") -> dict[Entrant, "
     }
 
 
-def used_by(views: FolderViews) -> dict[Entrant, Use]:
+def read_use(views: FolderViews) -> dict[Entrant, Use]:
     """Return the mean output tokens and the dollars of each entrant, of the table `answers`."""
     # The key of each row is taken out of it.
     return {(row.pop("run"), row.pop("model"), row.pop("condition")): row for row in views.rows(_USE)}
@@ -247,12 +247,12 @@ def _lines(
 ) -> Iterator[EffectLine]:
     """Yield a line for each value: first of all models together, then of each model."""
     if len(groups) > 1:
-        yield from ({"name": TOGETHER, **line} for line in together(groups, trials, use))
+        yield from ({"name": TOGETHER, **line} for line in effect_lines(groups, trials, use))
     for name, values in groups.items():
-        yield from ({"name": name, **line} for line in together({name: values}, trials, use))
+        yield from ({"name": name, **line} for line in effect_lines({name: values}, trials, use))
 
 
-def together(
+def effect_lines(
     groups: Mapping[str, Mapping[str, Entrant]], trials: Marked, use: Mapping[Entrant, Use]
 ) -> Iterator[EffectLine]:
     """Yield a line for each value, of all groups that were asked with every value."""

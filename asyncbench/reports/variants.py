@@ -25,10 +25,10 @@ from asyncbench.reports.effects import (
     EffectLine,
     PromptSettings,
     Use,
+    effect_lines,
     joined_marks,
     read_settings,
-    together,
-    used_by,
+    read_use,
     varied_groups,
 )
 from asyncbench.reports.standings.rankings import share_of
@@ -109,7 +109,7 @@ def variants_of(views: FolderViews) -> ByModel:
     trials = marked(views, SETTINGS_COLUMNS)
     if not trials.marks:
         raise NothingToShowError(views.chosen, no_trials(views.chosen))
-    settings, use = read_settings(views), used_by(views)
+    settings, use = read_settings(views), read_use(views)
     ordered = {who: settings[who] for who in sort_entrants(trials.marks, views.manifest)}
     models = models_in(ordered)
     folders = {name: label for (label, _), name in views.names.items()}
@@ -255,7 +255,7 @@ def _setting_lines(
         chosen = {who: settings[who] for who in settings if who in entrants}
         for key in (*keys, CONDITION):
             groups = varied_groups(chosen, folders, key)
-            for line in together(groups, trials, use):
+            for line in effect_lines(groups, trials, use):
                 yield {"name": scope, "setting": key, **line}
 
 

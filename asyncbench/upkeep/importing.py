@@ -69,7 +69,7 @@ class Keeper:
             ConfigError: the run is there and is not what the file holds; then nothing of it was written.
             StoreError: the folder cannot be written.
         """
-        store, recording = self._store, self._of_its_condition(recording)
+        store, recording = self._store, self._name_by_condition(recording)
         problems = tuple(identified(recorded.draft for recorded in recording.trials))
         trials = [
             _trial(recorded, problem, run=recording.run, sweep=store.manifest["sweep"])
@@ -97,7 +97,7 @@ class Keeper:
             left_out=recording.left_out,
         )
 
-    def _of_its_condition(self, recording: RecordedRun) -> RecordedRun:
+    def _name_by_condition(self, recording: RecordedRun) -> RecordedRun:
         """Return a recording; where its name is that of a run under other conditions, with theirs behind it.
 
         `llama.jsonl` of another folder, with `--shots 5` → the run `llama 5-shot`.

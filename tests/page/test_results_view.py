@@ -133,6 +133,23 @@ def test_a_page_of_one_model_and_few_trials_says_no_more_than_it_knows(opened, t
 
 
 @pytest.mark.long
+def test_a_page_of_a_matrix_begins_with_its_models_over_all_variants(opened, tmp_path):
+    asked = [
+        Asked(model=f"{name} temperature={value}", model_id=name, temperature=value, outcomes=outcomes * 20)
+        for name, outcomes in (("good", "+++-"), ("poor", "+---"))
+        for value in (0, 1)
+    ]
+    folder_of(tmp_path / "matrix", asked)
+    write_page(tmp_path / "matrix")
+    page = opened(tmp_path / "matrix")
+    assert page.page.locator("#view section").first.get_attribute("id") == "variants"
+    card = page.page.inner_text("#variants")
+    assert "good is right in 75.0% over its 2 variants, 50.0 points ahead of poor." in card
+    assert page.page.inner_text("#standings h3") == "All 4 variants of 2 models on the same problems"
+    assert page.told == []
+
+
+@pytest.mark.long
 def test_a_cell_opens_exactly_its_trials(at_night, night):
     page = at_night()
     counts = sql(
