@@ -465,10 +465,11 @@ def published_block(views: FolderViews) -> Values:
 
 
 def variants_block(views: FolderViews) -> Values:
-    """Return the models over all their variants, and what each setting adds."""
-    return {
-        "tables": [{"title": OVER_VARIANTS, **_report_values(variants_of(views), note_of_simulated(views))}]
-    }
+    """Return the models over all their variants, and what each setting adds; empty where nothing was asked."""
+    with suppress(NothingToShowError):
+        values = _report_values(variants_of(views), note_of_simulated(views))
+        return {"tables": [{"title": OVER_VARIANTS, **values}]}
+    return {"tables": []}
 
 
 BLOCKS: Final[Mapping[str, Callable[[FolderViews], Values]]] = {
