@@ -53,7 +53,7 @@ class Sample:
 def drawn_rows(batches: Iterable[pa.RecordBatch], sample: Sample) -> npt.NDArray[np.int32]:
     """Return the rows of a problem set that are in a sample, in the order in which they are drawn.
 
-    `batches` have the columns `DRAWN_FROM`. Twelve bytes are held of each row.
+    `batches` have the columns `DRAWN_FROM`. Of each row about a hundred bytes are held, and no text.
     """
     # a random number for each problem, and the number of its stratum
     key = f"asyncbench sample {sample.seed}".encode()
