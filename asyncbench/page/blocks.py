@@ -465,7 +465,7 @@ def published_block(views: FolderViews) -> Values:
 
 
 def variants_block(views: FolderViews) -> Values:
-    """Return the models over all their variants, and what each setting adds; empty where nothing was asked."""
+    """Return the models over all their variants, and what each setting adds; empty without a trial."""
     with suppress(NothingToShowError):
         values = _report_values(variants_of(views), note_of_simulated(views))
         return {"tables": [{"title": OVER_VARIANTS, **values}]}
