@@ -4,6 +4,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf, isfinite, isinf
 from typing import Final
 
@@ -36,17 +37,21 @@ METRICS: Final[Mapping[str, Callable[[OverviewLine], Number]]] = {  # of a model
 TOTAL: Final = "total_cost_usd"  # of all models, every attempt
 
 
-def _percentile_of(kind: str, name: str) -> Callable[[StepFigures], Number]:
-    def value_in(step: StepFigures) -> Number:
-        percentile = step.times[kind].percentile(name)
-        return percentile and percentile.value
+_PERCENTILES: Final = {  # metric of a load → the kind of its times, and the percentile
+    **{f"{name}_s": ("latency", name) for name in PERCENTILES},
+    **{f"{kind}_{name}_s": (kind, name) for kind in TIME_KINDS for name in PERCENTILES},
+}
 
-    return value_in
+
+def _percentile_in(step: StepFigures, kind: str, name: str) -> Number:
+    percentile = step.times[kind].percentile(name)
+    return percentile and percentile.value
 
 
 LOAD_METRICS: Final[Mapping[str, Callable[[StepFigures], Number]]] = {  # of a model at a rate
-    **{f"{name}_s": _percentile_of("latency", name) for name in PERCENTILES},
-    **{f"{kind}_{name}_s": _percentile_of(kind, name) for kind in TIME_KINDS for name in PERCENTILES},
+    **{
+        metric: partial(_percentile_in, kind=kind, name=name) for metric, (kind, name) in _PERCENTILES.items()
+    },
     "answered_per_s": lambda step: step.answered_per_s,
     "goodput_per_s": lambda step: step.goodput_per_s,
     "tokens_per_s": lambda step: step.tokens_per_s,
@@ -167,7 +172,10 @@ def _figures_in(views: FolderViews) -> Iterator[_GateFigure]:
         if step.verdict in (CLIENT_BOUND, INCOMPLETE):
             undecided = f"the step is {step.verdict.replace('_', ' ')}. Measure it again"
         for metric, value_of in LOAD_METRICS.items():
-            value = value_of(step)
-            yield _GateFigure(metric=metric, subject=subject, names=names, value=value, undecided=undecided)
+            value, why = value_of(step), undecided
+            if value is None and why is None and metric in _PERCENTILES:
+                kind, name = _PERCENTILES[metric]
+                why = f"{metric} is unknown: {step.times[kind].why(name)}"
+            yield _GateFigure(metric=metric, subject=subject, names=names, value=value, undecided=why)
     for model in dict.fromkeys(step.model for step in steps):
         yield _GateFigure(metric="cost_usd", subject=f"{model}, load", names=(model,), value=spent.get(model))
