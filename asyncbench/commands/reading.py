@@ -152,7 +152,7 @@ def report(
         typer.Option(
             "--width",
             metavar="COLUMNS",
-            help="With --figures: draw charts as wide as one or two columns of a paper. Default: two.",
+            help="With --figures: draw pictures as wide as one or two columns of a paper. Default: two.",
             autocompletion=lambda: ("one", "two"),
         ),
     ] = None,

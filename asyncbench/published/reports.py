@@ -1,17 +1,19 @@
 """Printed tables, pictures and notes that the reports of published benchmarks share."""
 
 import json
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import product
+from math import ceil
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Folders, chosen
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.folder_report import FolderReport, NothingToShowError
@@ -83,7 +85,7 @@ def _about(table: pa.Table) -> dict[str, Any]:
 
 
 MOST_SERIES: Final = 8  # colours that people tell apart
-MOST_CELLS: Final = 432  # of a map, so that each of its files stays under 2 MB
+MOST_CELLS: Final = 432  # of a map's panels that are drawn at once; what a page has room for is measured then
 MOST_ROWS: Final = 36  # names below each other
 LACKING: Final = "–"  # in the place of a figure that was not asked for
 UNPRINTED: Final = "has no figure in the paper"
@@ -187,12 +189,18 @@ class PublishedPicture(Report):
         }
 
     def parted(self) -> Iterator["PublishedPicture"]:
-        """Yield it, or several with a name each, where it has more than one page has room for."""
+        """Yield it, or several with a name each, where it has more series than colours, or too many names."""
         column, page_size = self._page
         values = list(dict.fromkeys(row[column] for row in self.rows)) if column else []
         if len(values) <= page_size:
             yield self
             return
+        yield from self.split(column, ceil(len(values) / page_size))
+
+    def split(self, column: str, pages: int) -> Iterator["PublishedPicture"]:
+        """Yield so many pictures with a name each, at most; each shows some of the values of a column."""
+        values = list(dict.fromkeys(row[column] for row in self.rows))
+        page_size = ceil(len(values) / pages)
         for start in range(0, len(values), page_size):
             shown = set(values[start : start + page_size])
             rows = [row for row in self.rows if row[column] in shown]
@@ -204,17 +212,25 @@ class PublishedPicture(Report):
             yield replace(self, name=f"{self.name}-{start // page_size + 1}", rows=rows, **orders)
 
     @property
+    def column_down(self) -> str:
+        """The column whose values stand below each other; empty: its height does not depend on its rows."""
+        several = self.panel and len({row[self.panel] for row in self.rows}) > 1
+        return self.panel if several else self.y
+
+    @property
+    def column_across(self) -> str:
+        """The column whose values stand beside each other, each with a width of its own."""
+        return self.x if self.kind == "map" else ""
+
+    @property
     def _page(self) -> tuple[str, int]:
-        """The column whose values are shared out among pages, and how many stand on one."""
+        """The column that is shared out among pages, and how many of its values stand on one."""
         if self.series and self.kind != "stack":
             return self.series, MOST_SERIES
         if self.kind != "map":
             return self.y, MOST_ROWS
-        if self.panel:
-            cells = max(Counter(row[self.panel] for row in self.rows).values(), default=1)
-            return self.panel, max(1, MOST_CELLS // cells)
-        models, others = (self.y, self.x) if self.y == "model" else (self.x, self.y)
-        return models, max(1, min(MOST_ROWS, MOST_CELLS // len({row[others] for row in self.rows})))
+        panels = rows_by(self.rows, itemgetter(self.panel)).values() if self.panel else ()
+        return self.panel, max(1, MOST_CELLS // max(map(len, panels), default=1))
 
     def _notes(self) -> Iterator[str]:
         yield from self.notes

@@ -290,7 +290,7 @@ def test_the_pictures_of_a_published_style_are_of_two_folders(filtered, style):
     suite = SUITES.get(style, "nupa")
     of = chosen([much, alone[suite]], task=tasks[suite], models=["a"])
     found = published_of(of, style, {})
-    files = dict(published_files(found, of, style))
+    files = {name: content for _, written in published_files(found, of, style) for name, content in written}
     names = {picture.name for picture in found.pictures() if picture.drawable}
     assert {f"{name}.{form}" for name in names for form in ("svg", "png", "md", "tex")} <= {*files}
     written = "".join(content.decode() for name, content in files.items() if name.endswith(".md"))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil, floor, inf, log10
 from typing import Any, Final
 
-from asyncbench.analysis.cells import METRICS, check_metric
-from asyncbench.analysis.entrants import distinct_names
+from asyncbench.analysis.cells import METRICS, check_metric, rows_by
+from asyncbench.analysis.entrants import LONGEST_NAME, distinct_names
 from asyncbench.errors import ConfigError
 from asyncbench.page.charts.accuracy_charts import ACCURACY_CHARTS
 from asyncbench.page.charts.chart import (
@@ -107,9 +107,24 @@ def drawn(
     )
 
 
-def published_drawn(picture: PublishedPicture, *, theme: str = "light", notes: Sequence[str] = ()) -> Spec:
-    """Return a picture of a published benchmark that stands alone, as `drawn` does a chart."""
-    rows = place_names(picture)
+def published_drawn(
+    picture: PublishedPicture,
+    *,
+    theme: str = "light",
+    notes: Sequence[str] = (),
+    width: float = ALONE,
+    longest: int = LONGEST_NAME,
+) -> Spec:
+    """Return a picture of a published benchmark that stands alone, as `drawn` does a chart.
+
+    Args:
+        picture: what is drawn.
+        theme: of `THEMES`.
+        notes: lines under the title.
+        width: pixels between its axes, for which names are placed.
+        longest: characters of the names of models.
+    """
+    rows = place_names(picture, width=width, longest=longest)
     signs = [" ".join(f"{sign} {words}." for sign, words in picture.signs().items())]
     spec = _copied_spec(published_spec(picture))
     return _self_contained(spec, rows, picture.title, [*notes, *filter(None, signs)], theme=theme)
@@ -145,6 +160,8 @@ def _self_contained(
 
 MOST_UPRIGHT: Final = 3  # characters of labels that stand upright above a map's columns
 CELL: Final = 24  # pixels of a row of a heatmap, and of a column at least
+LOW_CELL: Final = 18  # of a row of one with more than `MANY_ROWS`, so that a page has room for it
+MANY_ROWS: Final = 30
 DOUBLINGS: Final = [2**n - 1 for n in range(60)]  # 0, 1, 3, 7 …: whole steps of log2(digits + 1)
 
 _SCALES: Final[Mapping[str, tuple[Spec, Spec]]] = {  # → options of a scale, options of its axis
@@ -162,7 +179,9 @@ def published_spec(picture: PublishedPicture) -> Spec:
     drawn = _DRAWN[picture.kind](picture)
     if not picture.panel:
         return drawn
-    apart = ("x", "xOffset")  # tasks have other lengths
+    places = rows_by(picture.rows, lambda row: row[picture.panel]).values() if picture.x else ()
+    alike = len({frozenset(row[picture.x] for row in rows) for rows in places}) == 1
+    apart = () if alike else ("x", "xOffset")  # some tasks have other lengths
     return panels(*drawn["layer"], height=drawn["height"], width=drawn["width"], apart=apart)
 
 
@@ -172,12 +191,14 @@ _LACKING: Final[Spec] = {"filter": "isValid(datum.lacking)"}
 _NAMES: Final = field("y:N", sort=None, title=None, axis={"grid": False, "labelLimit": 420})
 
 
-def place_names(picture: PublishedPicture) -> list[dict[str, Any]]:  # Any: as in its rows
+def place_names(
+    picture: PublishedPicture, *, width: float = ALONE, longest: int = LONGEST_NAME
+) -> list[dict[str, Any]]:  # Any: as in its rows
     """Return its drawn rows; of points and lines with names also where each name stands."""
-    rows = _short_named(picture)
+    rows = _short_named(picture, longest)
     if not picture.text or picture.kind not in ("points", "lines"):
         return rows
-    width, height = ALONE, _height(picture)
+    height = _height(picture)
     exponents = [log10(row["x"]) for row in rows]
     low, high = floor(min(exponents)), ceil(max(exponents))
     span = max(high - low, 1)
@@ -191,13 +212,13 @@ def place_names(picture: PublishedPicture) -> list[dict[str, Any]]:  # Any: as i
     return [{**row, "offset": offset} for row, offset in zip(rows, offsets, strict=True)]
 
 
-def _short_named(picture: PublishedPicture) -> list[dict[str, Any]]:  # Any: as in its rows
+def _short_named(picture: PublishedPicture, longest: int) -> list[dict[str, Any]]:  # Any: as in its rows
     """Return its drawn rows, in which long names of models are cut; marks behind them stay."""
     rows = picture.drawn_rows()
     for channel in ("x", "y", "series", "panel"):
         if getattr(picture, channel) in _OF_MODELS:
             bare = {row[channel]: _MARKS.sub("", row[channel]) for row in rows if channel in row}
-            short = distinct_names(bare.values())
+            short = distinct_names(bare.values(), longest=longest)
             names = {name: short[unmarked] + name[len(unmarked) :] for name, unmarked in bare.items()}
             rows = [row | {channel: names[row[channel]]} if channel in row else row for row in rows]
     return rows
@@ -324,7 +345,8 @@ def _map(picture: PublishedPicture) -> Spec:
     cells = mark("rect", {"cornerRadius": 1}, has_value, color=colour, **axes)
     dashes = mark("text", {"style": "note"}, _LACKING, text=field("lacking:N"), **axes)
     named = legible(*written, text=field("said:N"), room={}, **axes)
-    return view(cells, dashes, *named, width={"step": width}, height={"step": CELL})
+    height = LOW_CELL if len({row[picture.y] for row in picture.rows}) > MANY_ROWS else CELL
+    return view(cells, dashes, *named, width={"step": width}, height={"step": height})
 
 
 def _points(picture: PublishedPicture) -> Spec:

@@ -4,19 +4,20 @@ A chart is drawn as wide as a page would be, and printed at the width of one or 
 letters are then 7 to 9 points high.
 """
 
+import glob
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from math import sqrt
+from math import ceil, sqrt
 from pathlib import Path
 from textwrap import wrap
 from typing import Any, Final
 
 from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.analysis.counting import FolderViews, counted
-from asyncbench.analysis.entrants import distinct_names
+from asyncbench.analysis.entrants import LONGEST_NAME, distinct_names
 from asyncbench.analysis.folder_report import Nothing, ReportOfChosen, tell_choice
 from asyncbench.analysis.served import note_of_simulated
 from asyncbench.errors import ConfigError
@@ -24,7 +25,7 @@ from asyncbench.files import local, replacing, writing
 from asyncbench.page.charts.catalogue import drawn, panel_of, published_drawn
 from asyncbench.page.charts.chart import Spec
 from asyncbench.page.charts.pictures import Picture, load_pictures_of, pictures_of
-from asyncbench.published.reports import PublishedReport
+from asyncbench.published.reports import PublishedPicture, PublishedReport
 from asyncbench.reports.quota import quota_of
 from asyncbench.reports.report import made_in, report
 from asyncbench.reports.styles import DRAWN, STYLES
@@ -32,13 +33,10 @@ from asyncbench.tables.report import Report
 
 INSTALL: Final = "the extra `report`: pip install 'asyncbench[report]'"
 PER_INCH: Final = 300  # pixels of a PNG
-SCALE: Final = 3.0  # pixels of the PNG of a published picture for one of the drawing: 288 an inch
 MOST_PANELS: Final = 16  # of one picture
 MOST_CELLS: Final = 1_500  # of one map
 _MAPS: Final = {"digit_errors", "length_map"}
 MOST_PIXELS: Final = 40_000_000  # of one PNG; larger drawings get fewer for each of theirs
-LONGEST_LINE: Final = 110  # characters of a note under a published picture's title; longer ones are folded
-
 # panels side by side over two columns of a paper, of charts that are not in twos
 _MOST_BESIDE: Final[Mapping[str, int]] = {"digit_errors": 1, "length_map": 3, "quota": 3, "latency": 3}
 _SHORTER: Final = {"kinds": 11, "digit_errors": 17}  # characters of names in charts that need the room
@@ -46,6 +44,8 @@ _FEW: Final = 24  # models that have room for longer names all the same
 _NAMED_BESIDE: Final = {"curves"}  # whose names stand between panels
 
 Files = Iterator[tuple[str, bytes]]  # name, content
+Figures = Iterator[tuple[str, Files]]  # name of a picture, or none of tables; its files
+FORMS: Final = ("svg", "png", "md", "tex")  # of a picture's files
 
 
 def write_figures(
@@ -64,15 +64,16 @@ def write_figures(
 
         ab.write_figures("results/nupa", "paper/figures", width="one")
 
-    Charts without data are left out. Files of the same names are replaced.
+    Charts without data are left out. Files of the same names are replaced, and earlier pages of the same
+    pictures are removed.
 
     Args:
         folder: the results folder, or a list of several.
         out: the folder for the files. It is made if it does not exist.
         style: `llm-arithmetic`, `integer-addition` or `nupa`: the pictures and tables that this benchmark
             publishes, and the rows of each picture as a table. [all charts]
-        width: columns of the paper that a chart is as wide as: `one` (3.35 inches) or `two` (7 inches).
-            Published pictures keep their own. [two]
+        width: columns of the paper that a picture is as wide as: `one` (3.35 inches) or `two` (7 inches).
+            [two]
         suite: only trials of this suite. [all]
         task: only trials of this task. [all]
         models: only trials of these aliases. [all]
@@ -93,12 +94,26 @@ def write_figures(
     if width not in INCHES:
         raise ConfigError(f"--width {width!r}: choose one of: {', '.join(INCHES)}.")
     folders = chosen(folder, suite=suite, task=task, models=models, where=where)
-    written = []
-    for name, content in _files(folders, style, options, width):
-        with writing(out / name), replacing(out / name) as file:
-            file.write(content)
-        written.append(out / name)
+    written = list[Path]()
+    for picture, files in _figures(folders, style, options, width):
+        pages = list[Path]()
+        for name, content in files:
+            with writing(out / name), replacing(out / name) as file:
+                file.write(content)
+            pages.append(out / name)
+        if picture:
+            _remove_earlier_pages(out, picture, pages)
+        written += pages
     return tuple(written)
+
+
+def _remove_earlier_pages(out: Path, picture: str, pages: Sequence[Path]) -> None:
+    """Remove what an earlier run wrote of a picture, and this one did not: it shows other models."""
+    of_picture = re.compile(rf"{re.escape(picture)}(-\d+)?\.({'|'.join(FORMS)})")
+    for path in out.glob(f"{glob.escape(picture)}*"):
+        if of_picture.fullmatch(path.name) and path not in pages and path.is_file():
+            with writing(path):
+                path.unlink()
 
 
 def chart_files(picture: Picture, marks: Sequence[str], width: str) -> Files:
@@ -131,7 +146,7 @@ def _page_files(picture: Picture, marks: Sequence[str], width: str) -> Files:
     spec = drawn(picture.chart, rows, metric=picture.metric, notes=notes)
     svg = draw_to_width(spec, rows, whole, _svg, most_columns=_MOST_BESIDE.get(picture.chart, 2))
     yield f"{picture.name}.svg", printed(svg, inches).encode()
-    yield f"{picture.name}.png", _png(svg, PER_INCH * inches / max(size_of(svg)[0], whole))
+    yield f"{picture.name}.png", _png(svg, inches)
 
 
 def _svg(spec: Spec) -> str:
@@ -139,10 +154,15 @@ def _svg(spec: Spec) -> str:
     return svg
 
 
-def _png(svg: str, scale: float) -> bytes:
-    """Return a drawing enlarged by `scale`, or by less where it would have more than `MOST_PIXELS`."""
+def _png(svg: str, inches: float) -> bytes:
+    """Return a drawing that is so wide on paper, or as wide as its letters need, with 300 pixels an inch.
+
+    One that would have more than `MOST_PIXELS` has fewer. The file says how many.
+    """
     width, height = size_of(svg)
-    png: bytes = _vega().svg_to_png(svg, scale=min(scale, sqrt(MOST_PIXELS / (width * height))))
+    points = min(POINTS_PER_PIXEL, 72 * inches / width)
+    most = 72 / points * sqrt(MOST_PIXELS / (width * height))
+    png: bytes = _vega().svg_to_png(svg, scale=points, ppi=min(PER_INCH, most))
     return png
 
 
@@ -161,15 +181,16 @@ def _folded(notes: Iterable[str], letters: int) -> list[str]:
 # ── files of charts and tables ───────────────────────────────────────────────────────────────────
 
 
-def _files(
+def _figures(
     folders: Chosen,
     style: str | None,
     options: Mapping[str, Any],  # Any: of the style
     width: str,
-) -> Files:
+) -> Figures:
+    """Yield the name of each picture, with its files; those of tables have none."""
     _vega()
     if style is not None:
-        yield from published_files(published_of(folders, style, options), folders, style)
+        yield from published_files(published_of(folders, style, options), folders, style, width=width)
         return
     loads = _charts(replace(folders, loaded=True), load_pictures_of)
     trials = counted(folders, lambda views: bool(views.rows("SELECT 1 FROM trials LIMIT 1")))
@@ -177,8 +198,8 @@ def _files(
         raise ConfigError(f"{folders} has no trials yet. Run its sweep first.")
     for note, pictures in [*([_charts(folders, pictures_of)] if trials else []), loads]:
         for picture in pictures:
-            yield from chart_files(picture, _marks(note, folders), width)
-    yield from table_files(folders, trials=trials, loaded=bool(loads[1]))
+            yield picture.name, chart_files(picture, _marks(note, folders), width)
+    yield "", table_files(folders, trials=trials, loaded=bool(loads[1]))
 
 
 def _charts(
@@ -212,19 +233,78 @@ def published_of(
     )
 
 
-def published_files(published: PublishedReport, folders: Chosen, style: str) -> Files:
-    """Yield the name and content of the files of a published style: its pictures, their rows, its tables."""
-    reports: dict[str, Report] = {}
-    for whole in filter(lambda picture: picture.drawable, published.pictures()):
-        for picture in whole.parted():
-            simulated = published.simulated_note if picture.shows_folder else ""
-            marked = replace(picture, notes=[*_marks(simulated, folders), *picture.notes])
-            spoken = [note.replace("`", "") for note in marked.notes]
-            svg = _svg(published_drawn(marked, notes=_folded(spoken, LONGEST_LINE)))
-            yield f"{picture.name}.svg", svg.encode()
-            yield f"{picture.name}.png", _png(svg, SCALE)
-            reports[picture.name] = marked
-    yield from _forms(reports | {style: tell_choice(published, folders)})
+def published_files(
+    published: PublishedReport, folders: Chosen, style: str, *, width: str = "two"
+) -> Figures:
+    """Yield each picture of a published style with its files and those of its rows; then the style's tables.
+
+    A picture that has no data has no files.
+    """
+    for picture in published.pictures():
+        simulated = published.simulated_note if picture.shows_folder else ""
+        marked = replace(picture, notes=[*_marks(simulated, folders), *picture.notes])
+        yield picture.name, _picture_files(marked, width) if picture.drawable else iter(())
+    yield "", _forms({style: tell_choice(published, folders)})
+
+
+def _picture_files(whole: PublishedPicture, width: str) -> Files:
+    pages = [page for picture in whole.parted() for page in fitting_pages(picture, width)]
+    for number, (picture, svg) in enumerate(pages, 1):
+        name = f"{whole.name}-{number}" if len(pages) > 1 else whole.name
+        yield f"{name}.svg", printed(svg, INCHES[width]).encode()
+        yield f"{name}.png", _png(svg, INCHES[width])
+        yield from _forms({name: picture})
+
+
+def fitting_pages(picture: PublishedPicture, width: str) -> Iterator[tuple[PublishedPicture, str]]:
+    """Yield a picture with its drawing, or several where one is wider than a paper's columns, or too high."""
+    whole = INCHES[width] * 72 / POINTS_PER_PIXEL
+    svg = _published_svg(picture, whole)
+    wide, high = size_of(svg)
+
+    # What stands above and beside the cells, such as names and notes, is on every page again.
+    pages = 1
+    if wide > whole + CLOSE and picture.column_across:
+        column, pages = picture.column_across, ceil((wide - BESIDE) / (whole - BESIDE))
+    elif high > HIGHEST:
+        column, pages = picture.column_down, ceil((high - ABOVE) / (HIGHEST - ABOVE))
+    parts = [*picture.split(column, max(2, pages))] if pages > 1 and column else [picture]
+    if len(parts) == 1:
+        yield picture, svg
+        return
+    for split in parts:
+        yield from fitting_pages(split, width)
+
+
+def _published_svg(picture: PublishedPicture, whole: float) -> str:
+    notes = [note.replace("`", "") for note in picture.notes]
+    longest = SHORT if whole < NARROW else LONGEST_NAME
+    spec = published_drawn(picture, notes=notes, width=whole - BESIDE_AXIS, longest=longest)
+    spec["title"] |= {
+        "text": wrap(picture.title, int(whole / TITLE_LETTER)),
+        "fontSize": TITLE_SIZE,
+        "subtitle": _folded(spec["title"]["subtitle"], int(whole / LETTER)),
+    }
+    rows, step = spec["data"]["values"], _panel(spec)["width"]
+    if not isinstance(step, dict):
+        return draw_to_width(spec, rows, whole, _svg, most_columns=3, in_twos=4)
+
+    # A map has a width for each of its columns. One that fits neither as it is nor transposed is shared out.
+    if "facet" not in spec:
+        for tried in (spec, transposed(spec)):
+            wide, high = size_of(svg := _svg(tried))
+            if wide <= whole and high <= HIGHEST:
+                return _widened(svg, tried, rows, whole, _svg)
+        return _svg(spec)
+
+    # Of maps as many stand side by side as have room.
+    cells = step["step"] * len({row["x"] for row in rows})
+    gap = spec["spacing"]["column"]
+    beside = LETTER * max(len(str(row["y"])) for row in rows) + 2 * spec["padding"]
+    columns = max(1, int((whole - beside + gap) / (cells + gap)))
+    while size_of(svg := _svg(spec | {"columns": columns}))[0] > whole and columns > 1:
+        columns -= 1  # long names of panels push them apart
+    return svg
 
 
 def table_files(folder: Chosen, *, trials: bool, loaded: bool) -> Files:
@@ -259,6 +339,12 @@ Rows = Sequence[Mapping[str, Any]]  # Any: of the chart
 
 INCHES: Final[Mapping[str, float]] = {"one": 3.35, "two": 7.0}  # of a paper's columns
 POINTS_PER_PIXEL: Final = 0.65  # a letter of 12 pixels is 7.8 points high
+HIGHEST: Final = 9.2 * 72 / POINTS_PER_PIXEL  # pixels of a page of a paper, without the caption
+ABOVE: Final = 180.0  # pixels of title, notes, legend and axis of a picture, about
+BESIDE: Final = 160.0  # of names beside a map
+BESIDE_AXIS: Final = 65.0  # of ticks beside an axis of numbers
+TITLE_LETTER: Final = 7.4  # pixels, in the mean
+TITLE_SIZE: Final = 13  # pixels of letters: 8.5 points
 NARROW: Final = 480.0  # pixels: a narrower drawing has one panel a row, and shorter names
 SHORT: Final = 24  # characters of these, the number that tells two apart beside them
 LEAST: Final = 90.0  # pixels of a panel, whatever the names beside it take
@@ -272,7 +358,13 @@ _SIZE: Final = re.compile(r'(<svg[^>]*?) width="([\d.]+)" height="([\d.]+)"')
 
 
 def draw_to_width(
-    spec: Spec, rows: Rows, whole: float, draw: Callable[[Spec], str], *, most_columns: int = 2
+    spec: Spec,
+    rows: Rows,
+    whole: float,
+    draw: Callable[[Spec], str],
+    *,
+    most_columns: int = 2,
+    in_twos: int = MOST_BESIDE,
 ) -> str:
     """Return a chart as SVG with a given width, which includes all that stands beside its panels.
 
@@ -282,12 +374,13 @@ def draw_to_width(
         whole: the width of the drawing, in pixels.
         draw: makes SVG of a specification.
         most_columns: how many panels stand side by side at most, where a drawing is wide.
+        in_twos: up to so many panels stand two side by side.
     """
     fixed = _sort_axes(deepcopy(spec), rows)
     columns = 1
     if "facet" in fixed and whole >= NARROW:
         panels = len({row[fixed["facet"]["field"]] for row in rows})
-        columns = min(panels, most_columns, 2 if panels <= MOST_BESIDE else most_columns)
+        columns = min(panels, most_columns, 2 if panels <= in_twos else most_columns)
 
     # A map has a width for each of its columns: as it is or transposed, whichever has room.
     if isinstance(_panel(fixed).get("width"), dict):

@@ -8,7 +8,6 @@ import pytest
 from asyncbench import generate
 from asyncbench.analysis.choosing import chosen
 from asyncbench.page.charts import figure_files
-from asyncbench.page.charts.catalogue import published_drawn
 from asyncbench.page.charts.pictures import pictures_of
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Condition
@@ -65,13 +64,13 @@ def first_pages(folder, width):
         yield picture.name, svg.decode()
 
 
-def first_published(folder, style):
+def first_published(folder, style, width="two"):
     """The first page of each picture of a style, beside what its document prints."""
     published = figure_files.published_of(chosen(folder), style, {"published": True})
     for picture in published.pictures():
         if picture.drawable:
-            page = next(picture.parted())
-            yield picture.name, figure_files._svg(published_drawn(page, notes=page.notes[:1]))
+            _, svg = next(figure_files.fitting_pages(next(picture.parted()), width))
+            yield picture.name, svg
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -96,7 +95,7 @@ def test_no_name_of_a_picture_of_llm_arithmetic_covers_another(night, faults_of)
     assert {name: faults for name, svg in drawn.items() if (faults := faults_of(svg))} == {}
     assert [name for name, svg in drawn.items() if len(svg) > MOST_BYTES] == []
     maps = {name: svg for name, svg in drawn.items() if name.startswith("la-9")}
-    pixels = {name: len(figure_files._png(svg, figure_files.SCALE)) for name, svg in maps.items()}
+    pixels = {name: len(figure_files._png(svg, figure_files.INCHES["two"])) for name, svg in maps.items()}
     assert len(pixels) == 4
     assert max(pixels.values()) < MOST_BYTES
 

@@ -1,6 +1,7 @@
 """Pictures of published benchmarks: each kind is drawn, and the command writes all of a style."""
 
 import re
+import struct
 from collections import Counter
 from typing import Any
 
@@ -13,6 +14,7 @@ from asyncbench import write_figures
 from asyncbench.errors import ConfigError
 from asyncbench.page.charts.catalogue import published_drawn
 from asyncbench.page.charts.chart import THEMES
+from asyncbench.page.charts.figure_files import INCHES, POINTS_PER_PIXEL, fitting_pages, size_of
 from asyncbench.published.reports import PublishedPicture
 from asyncbench.tables.report import SIMULATED
 from tests.commands import asyncbench_here, succeeded
@@ -86,17 +88,22 @@ def test_more_series_than_colours_go_into_several_pictures():
     assert sorted((row for part in parts for row in part.rows), key=str) == sorted(rows, key=str)
 
 
-def test_a_page_has_as_many_panels_as_its_files_have_room_for():
+@pytest.mark.parametrize("width", INCHES)
+def test_pages_of_a_map_fit_on_paper_and_share_out_its_panels_rows_and_columns(width):
     rows = [
-        {"model": f"m{n}", "task": task, "range": of, "score": 0.5}
-        for n in range(90)
-        for task in range(8)
-        for of in range(9)
+        {"model": f"m{n}", "task": f"task {task}", "range": of, "score": 0.5}
+        for n in range(30)
+        for task in range(45)
+        for of in range(4)
     ]
-    parts = list(picture("map", rows=rows).parted())
-    assert [len({row["model"] for row in part.rows}) for part in parts] == [6] * 15
-    assert [row for part in parts for row in part.rows] == rows
-    assert parts[-1].name == "p-15"
+    places = {"x": "model", "y": "task", "panel": ""}
+    for shown in (picture("map", rows=rows), picture("map", rows=rows[::4], **places)):
+        pages = list(fitting_pages(shown, width))
+        for _, svg in pages:
+            wide, high = (pixels * POINTS_PER_PIXEL / 72 for pixels in size_of(svg))
+            assert wide <= INCHES[width] + 0.02
+            assert high <= 9.2
+        assert sorted((row for page, _ in pages for row in page.rows), key=str) == sorted(shown.rows, key=str)
 
 
 def test_nothing_right_and_not_asked_look_different():
@@ -206,3 +213,32 @@ def test_a_style_without_pictures_and_a_folder_without_its_trials_are_refused(fo
     with pytest.raises(ConfigError, match="--min-depth cannot be used with --style nupa"):
         write_figures(folder, tmp_path, "nupa", min_depth=2)
     assert not any(tmp_path.iterdir())
+
+
+def test_no_page_of_an_earlier_run_with_more_models_stays(folder, tmp_path):
+    earlier = ("figure-5-sums-1.svg", "figure-5-sums-12.md", "figure-8-1.png", "figure-8.tex")
+    others = ("figure-5-sums-1.txt", "figure-5-sums-mine.svg", "figure-51.png", "notes-1.md")
+    for name in (*earlier, *others):
+        (tmp_path / name).write_text("earlier", "utf-8")
+    written = write_figures(folder, tmp_path, "nupa")
+    assert {*tmp_path.iterdir()} == {*written, *(tmp_path / name for name in others)}
+    assert tmp_path / "figure-5-sums.svg" in written
+
+
+@pytest.mark.parametrize("width", INCHES)
+def test_a_picture_of_a_style_is_as_wide_as_columns_are_and_its_png_says_300_pixels_an_inch(
+    folder, tmp_path, width
+):
+    write_figures(folder, tmp_path, "nupa", width=width)
+    for path in tmp_path.glob("*.svg"):
+        svg = path.read_text("utf-8")
+        inches, pixels = (
+            float(re.findall(pattern, svg)[0]) for pattern in (r'width="([\d.]+)in', r'viewBox="0 0 ([\d.]+)')
+        )
+        assert inches <= INCHES[width]
+        letters = {float(size) * 72 * inches / pixels for size in re.findall(r'font-size="([\d.]+)px"', svg)}
+        assert 7 <= min(letters) <= max(letters) < 9, path.name
+        png = path.with_suffix(".png").read_bytes()
+        a_metre = struct.unpack(">II", png[png.index(b"pHYs") + 4 :][:8])
+        assert a_metre == (11811, 11811)
+        assert struct.unpack(">I", png[16:20])[0] == pytest.approx(300 * inches, abs=2)
