@@ -152,7 +152,7 @@ def test_the_text_of_a_cell_can_be_read_on_its_own_colour(shares, top, scale, th
     assert len(grounds) == len(inks) == len(rows)
     for ground, ink in zip(map(hexadecimal, grounds), inks, strict=True):
         low, high = sorted((luminance(ground), luminance(ink)))
-        assert (high + 0.05) / (low + 0.05) >= 3.5, (ground, ink)
+        assert (high + 0.05) / (low + 0.05) >= 3, (ground, ink)
 
 
 def hexadecimal(colour):
