@@ -109,8 +109,8 @@ class PublishedPicture(Report):
     line for each `y`, with a point at each `value`. Columns `low` and `high`, where rows have them, are drawn
     as an interval. A row without a value may have a `gap`: its reason, of `GAPS`.
 
-    Scales: category, share, digits (of the wrong length: log2(digits + 1)), number, log, usd (a log, too),
-    difference (of shares).
+    Scales: category, share, right (1 or 0), digits (of the wrong length: log2(digits + 1)), number, log, usd
+    (a log, too), difference (of shares).
     """
 
     name: str  # of its files, such as `figure-5`

@@ -166,6 +166,7 @@ DOUBLINGS: Final = [2**n - 1 for n in range(60)]  # 0, 1, 3, 7 …: whole steps 
 
 _SCALES: Final[Mapping[str, tuple[Spec, Spec]]] = {  # → options of a scale, options of its axis
     "share": ({"domain": [0, 1]}, {"format": PERCENT, "values": QUARTERS}),
+    "right": ({"domain": [0, 1]}, {}),
     "digits": ({"type": "symlog", "constant": 1, "domainMin": 0}, {"format": ",d"}),
     "number": ({"zero": True, "nice": True}, {"format": ",~r", "tickCount": 5}),
     "difference": ({"zero": True, "nice": True}, {"format": "+.0%", "tickCount": 5}),
@@ -323,12 +324,15 @@ def _map(picture: PublishedPicture) -> Spec:
 
     # All panels share one scale. Colours of cells and of their texts are by the same place on it.
     values = [row[picture.value] for row in picture.rows if row[picture.value] is not None]
-    share, doubling = picture.scale == "share", picture.scale == "digits"
+    share, doubling = picture.scale in ("share", "right"), picture.scale == "digits"
     top = options["domainMax"] if doubling else 1 if share else max(values, default=0) or 1
     strength = f"log(1 + datum.value) / log(1 + {top})" if doubling else f"datum.value / {top}"
     scale = {name: options[name] for name in ("type", "constant") if name in options}
     shown: Spec = {name: ticks[name] for name in ("format", "values") if name in ticks}
     legend = {"title": _words(picture.value), "titleLimit": 300, "gradientLength": 160, **shown}
+    if picture.scale == "right":  # two swatches: nothing is between right and wrong
+        labels = "datum.value == 1 ? 'right' : 'wrong or missing'"
+        legend = {"type": "symbol", "symbolType": "square", "values": [1, 0], "labelExpr": labels}
     colour = field("value:Q", scale={**scale, "domain": [0, top]}, legend=legend)
 
     # A column is as wide as the longest text of a cell.

@@ -576,7 +576,7 @@ def _examples(shown: Shown) -> Iterator[PublishedPicture]:
     notes = (
         "The parts of a number are laid side by side as digit match counts them. Light: wrong or missing.",
     )
-    places = {"panel": "example", "x": "place", "y": "of", "text": "digit", "whole": False}
+    places = {"panel": "example", "x": "place", "y": "of", "text": "digit", "whole": False, "scale": "right"}
     yield picture("figure-1", "A wrong answer, digit by digit", "map", rows, "right", notes=notes, **places)
 
 

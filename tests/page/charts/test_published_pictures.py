@@ -171,6 +171,13 @@ def test_a_map_of_wrong_lengths_prints_the_ticks_that_it_has_and_gives_each_figu
     assert shown["spec"]["width"]["step"] > 5.5 * len("0.0123")
 
 
+def test_right_or_wrong_has_two_swatches_and_no_gradient():
+    rows = [{**row, "score": float(row["score"] > 0.5)} for row in ROWS]
+    svg = vl_convert.vegalite_to_svg(published_drawn(picture("map", rows=rows, scale="right")))
+    assert re.findall(r">(right|wrong or missing)<", svg) == ["right", "wrong or missing"]
+    assert "gradient" not in svg
+
+
 def test_rows_are_a_table_with_their_notes():
     shown = picture(
         "bars", rows=[{**ROWS[0], "score": None, "guess": None}, *ROWS[1:]], notes=["How."]
