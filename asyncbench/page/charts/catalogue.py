@@ -340,7 +340,7 @@ def _map(picture: PublishedPicture) -> Spec:
     percent, precision = (100, ".0f") if share else (1, ".3g")
     texts = [format(percent * value, precision) for value in values]
     if picture.text:
-        texts = [str(row[picture.text]) for row in picture.rows if row[picture.text] is not None]
+        texts = [str(row[picture.text]) for row in picture.rows if row.get(picture.text) is not None]
     form = f"format({percent} * datum.value, '{precision.replace('g', '~g')}')"
     said = f"isValid(datum.text) ? datum.text : {form}" if picture.text else form
     written = (has_value, *calculated(said=said, strength=strength))

@@ -15,7 +15,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.page.charts.catalogue import published_drawn
 from asyncbench.page.charts.chart import THEMES
 from asyncbench.page.charts.figure_files import INCHES, POINTS_PER_PIXEL, fitting_pages, size_of
-from asyncbench.published.reports import PublishedPicture
+from asyncbench.published.reports import GAPS, PublishedPicture
 from asyncbench.tables.report import SIMULATED
 from tests.commands import asyncbench_here, succeeded
 from tests.page.charts.test_breaks import luminance
@@ -169,6 +169,12 @@ def test_a_map_of_wrong_lengths_prints_the_ticks_that_it_has_and_gives_each_figu
     labels = re.findall(r">([\d.]+)</text>", vl_convert.vegalite_to_svg(shown))
     assert [*labels[-7:]] == ["0", "1", "3", "7", "15", "31", "63"]
     assert shown["spec"]["width"]["step"] > 5.5 * len("0.0123")
+
+
+def test_a_cell_that_has_only_a_reason_needs_no_text():
+    rows = [{**ROWS[0], "digits": "5 / 20"}, {**ROWS[1], "score": None, "gap": next(iter(GAPS))}]
+    svg = vl_convert.vegalite_to_svg(published_drawn(picture("map", rows=rows, text="digits")))
+    assert svg.count(">5 / 20</text>") == 1
 
 
 def test_right_or_wrong_has_two_swatches_and_no_gradient():
