@@ -287,7 +287,9 @@ def _published_svg(picture: PublishedPicture, whole: float) -> str:
     }
     rows, step = spec["data"]["values"], _panel(spec)["width"]
     if not isinstance(step, dict):
-        return draw_to_width(spec, rows, whole, _svg, most_columns=3, in_twos=4)
+        bars = len({(row.get("x"), row.get("series")) for row in rows}) if picture.kind == "bars" else 0
+        most = 3 if bars <= MOST_BARS else 2
+        return draw_to_width(spec, rows, whole, _svg, most_columns=most, in_twos=4)
 
     # A map has a width for each of its columns. One that fits neither as it is nor transposed is shared out.
     if "facet" not in spec:
@@ -343,6 +345,7 @@ HIGHEST: Final = 9.2 * 72 / POINTS_PER_PIXEL  # pixels of a page of a paper, wit
 ABOVE: Final = 180.0  # pixels of title, notes, legend and axis of a picture, about
 BESIDE: Final = 160.0  # of names beside a map
 BESIDE_AXIS: Final = 65.0  # of ticks beside an axis of numbers
+MOST_BARS: Final = 16  # of a panel of which three stand side by side: each has room for a sign at its foot
 TITLE_LETTER: Final = 7.4  # pixels, in the mean
 TITLE_SIZE: Final = 13  # pixels of letters: 8.5 points
 NARROW: Final = 480.0  # pixels: a narrower drawing has one panel a row, and shorter names
