@@ -147,6 +147,7 @@ class ProviderError(AsyncbenchError):
     loop_lag_s: float = 0.0  # how late the event loop of that process was meanwhile, at worst
     kept_connection: str | None = None  # what came of it where the server had closed it; None: nothing
     before_call: bool = False  # something else failed, such as what gives credentials: no word of the server
+    fault: Exception | None = None  # what a function of somebody's own raised; None: no such function failed
     foreign: bool = False  # no server of such an API wrote what came, such as a web page
 
     def __init__(

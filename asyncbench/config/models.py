@@ -47,6 +47,7 @@ from asyncbench.config.model_parts import (
 from asyncbench.config.questions import Problems, ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
+from asyncbench.providers.functions import PYTHON, FunctionName, python_name
 from asyncbench.providers.params import batch_complaint, default_max_tokens, model_complaint
 from asyncbench.providers.wire import Api
 from asyncbench.records import REALTIME, Limits, Model, RetryPolicy, Timeouts
@@ -163,7 +164,7 @@ class WhomEntry(Entry):
 
     model: Name = Field(
         description="provider/model id, such as `openai/gpt-5-mini`, or a list of them. "
-        "`asyncbench models` lists the providers."
+        "`asyncbench models` lists the providers. `mine.py:answer` is the function `answer` in `mine.py`."
     )
     alias: Name | None = Field(
         default=None,
@@ -330,14 +331,24 @@ def model_from(
     stream: Streaming = "auto",
     mode: Mode = "realtime",
     place: Place,
+    near: Path | None = None,
 ) -> Model:
     """Return a model as written in a sweep file; `limits` are those of the providers, by name.
 
     Args:
         stream, mode: what the sweep says for models that do not say themselves.
+        near: the sweep file, beside which the file of a function is looked for.
     """
     provider, slash, model_id = entry.model.partition("/")
-    if not slash or not model_id:
+    function = FunctionName.parse(entry.model)
+    if function is not None:
+        function = function.located(near, place=str(place))
+        provider, model_id = PYTHON, function.model_id
+    elif provider == PYTHON:
+        raise ConfigError(
+            f"{place}: {quoted(entry.model)} names no function. Write its file and its name: mine.py:answer"
+        )
+    elif not slash or not model_id:
         raise ConfigError(
             f"{place}: {quoted(entry.model)} names no provider. Write one before it: openai/gpt-5"
         )
@@ -345,9 +356,10 @@ def model_from(
     _check_endpoint(entry, endpoint, place=place)
     outer = _outer_limits(entry, provider, limits)
     model = Model(
-        alias=entry.alias or entry.model,
+        alias=entry.alias or (entry.model if function is None else function.function),
         provider=provider,
         model_id=model_id,
+        file=None if function is None else function.file,
         api=entry.api or endpoint.api,
         simulated=endpoint.simulated,
         base_url=entry.address or endpoint.base_url,
@@ -427,6 +439,10 @@ def _check_endpoint(entry: ModelEntry, endpoint: KnownEndpoint, *, place: Place)
         raise ConfigError(
             f"{place / 'api'}: the provider of {quoted(entry.model)} speaks api {spoken}, not {entry.api!r}"
         )
+    if endpoint.via == PYTHON:
+        if entry.base_url or entry.key_env:
+            raise ConfigError(f"{place}: a Python function has no base_url and no key_env. Remove them")
+        return
     provider, _, model_id = entry.model.partition("/")
     if not endpoint.serves(model_id):
         which = f"{endpoint.family} models alone" if endpoint.family else f"no {endpoint.without} models"
@@ -523,7 +539,7 @@ def model_mapping(
 ) -> dict[str, object]:
     """Return the entry that `model_from` reads back; it holds the names of keys, never keys."""
     mapping = {
-        "model": f"{model.provider}/{model.model_id}",
+        "model": python_name(model) if model.provider == PYTHON else f"{model.provider}/{model.model_id}",
         **{name: getattr(model, name) for name in _AS_WRITTEN},
         "base_url": [model.base_url, *model.replicas] if model.replicas else model.base_url,
         **_entry_mapping(LimitsEntry, model.limits),

@@ -27,6 +27,7 @@ from asyncbench.config.models import (
     priced_model,
     streams,
 )
+from asyncbench.config.objects import plain_sweep
 from asyncbench.config.questions import (
     ProblemsEntry,
     ProblemSource,
@@ -127,7 +128,7 @@ def load_sweep(sweep: AnySweep) -> Sweep:
 def _sweep_read(sweep: Mapping[str, object] | Path | str, load: Mapping[str, object]) -> Sweep:
     """Return a sweep with other keys of its `load`."""
     if isinstance(sweep, Mapping):
-        return sweep_from(_loaded(_paths_to_text(sweep), load))
+        return sweep_from(_loaded(plain_sweep(sweep), load))
     if not isinstance(sweep, str | PathLike):
         raise ConfigError(f"a sweep is a path, a dict or a Sweep, not {type(sweep).__name__}")
     file = home_expanded(sweep)
@@ -156,18 +157,6 @@ def _loaded(raw: object, load: Mapping[str, object]) -> object:
     if not load or not isinstance(raw, Mapping) or not isinstance(raw.get("load") or {}, Mapping):
         return raw
     return {**raw, "load": keys_over(raw.get("load") or {}, load)}
-
-
-def _paths_to_text(raw: object) -> object:
-    """Return what a sweep file would hold instead of a dict that was written in Python."""
-    match raw:
-        case Path():
-            return str(raw)
-        case Mapping():
-            return {key: _paths_to_text(value) for key, value in raw.items()}
-        case list() | tuple():
-            return [_paths_to_text(value) for value in raw]
-    return raw
 
 
 def replace_load(sweep: AnySweep, keys: Mapping[str, object], *, place: Place) -> Sweep:
@@ -260,7 +249,9 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
         with collected(faults):
             here = place / "models" / i
             models.append(
-                model_from(model_entry, entry.limits, stream=entry.stream, mode=entry.mode, place=here)
+                model_from(
+                    model_entry, entry.limits, stream=entry.stream, mode=entry.mode, place=here, near=file
+                )
             )
             own_problems |= _own_problems(model_entry, models[-1], place=here / "problems")
     conditions = list[Condition]()

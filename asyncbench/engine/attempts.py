@@ -250,6 +250,9 @@ class Attempts:
             error.worker = worker
         elif not isinstance(error, ProviderError):
             raise error
+        elif error.fault is not None:
+            self._client.records.note_fault(error.fault)
+            self._client.records.note_failure(error)
         if error.kind is ErrorKind.TIMEOUT and self._lag_s(pending, error) > self._client.lag.LATE_S:
             error.message += "; the event loop of this computer was late: it may be no fault of the provider"
             error.args = (error.message,)

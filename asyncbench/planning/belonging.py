@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
+from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -21,6 +22,7 @@ from asyncbench.config.sweep import Sweep, all_sources, as_mapping, load_sweep, 
 from asyncbench.contents import set_name
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import input_path, quoted
+from asyncbench.planning.budget_bounds import named_before
 from asyncbench.planning.trials import TrialSource
 from asyncbench.problems.copies import Copy, copies, set_apart
 from asyncbench.problems.hub import remote_address
@@ -28,6 +30,7 @@ from asyncbench.problems.making import generate
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.schema import ROWS_AT_ONCE
+from asyncbench.providers.functions import PYTHON
 from asyncbench.records import Condition, Model
 from asyncbench.store.bucket.claiming import current_folder
 from asyncbench.store.bucket.fetching import newest_manifest
@@ -126,6 +129,45 @@ def set_superseded_apart(sweep: Sweep) -> None:
     """
     generated = {generated_name(source) for source in all_sources(sweep) if source.path is None}
     set_apart(sweep.out, generated.union(copy.path.name for copy in current_copies(sweep.out)))
+
+
+# ── functions that changed
+
+
+def name_versions(sweep: Sweep) -> tuple[Sweep, list[str]]:
+    """Return a sweep whose functions do not share an alias with other versions of them, and notes on these.
+
+    A function that was changed answers otherwise, and its folder has the answers of the earlier one.
+
+    Raises:
+        StoreError: the folder cannot be read.
+    """
+    functions = [model for model in sweep.models if model.provider == PYTHON]
+    if not functions or not is_results_folder(sweep.out):
+        return sweep, []
+    asked = named_before(sweep.out, read_manifest(sweep.out))
+    new_names = dict[str, str]()
+    for model in functions:
+        name = f"{PYTHON}/{model.model_id}"
+        names = chain([model.alias], (f"{model.alias} #{number}" for number in count(2)))
+        new_names[model.alias] = next(alias for alias in names if name in asked.get(alias, [name]))
+    changed = {alias: name for alias, name in new_names.items() if alias != name}
+    notes = [
+        f"{alias}: {sweep.place} has answers of another version of this function. This one is {name!r} there"
+        for alias, name in changed.items()
+    ]
+    renamed = replace(
+        sweep,
+        models=tuple(replace(model, alias=changed.get(model.alias, model.alias)) for model in sweep.models),
+        own_problems={changed.get(alias, alias): sources for alias, sources in sweep.own_problems.items()},
+        conditions=tuple(
+            condition
+            if condition.models is None
+            else replace(condition, models=frozenset(changed.get(a, a) for a in condition.models))
+            for condition in sweep.conditions
+        ),
+    )
+    return renamed, notes
 
 
 # ── one folder, one sweep

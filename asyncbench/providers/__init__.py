@@ -25,6 +25,7 @@ PUBLIC = (
     "credentials",
     "endpoints",
     "environment",
+    "functions",
     "garbage",
     "listing",
     "params",

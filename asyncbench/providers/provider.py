@@ -20,6 +20,7 @@ from asyncbench.providers.endpoints import (
     added_providers,
     known_endpoints,
 )
+from asyncbench.providers.functions import PYTHON, FunctionProvider
 from asyncbench.providers.google.contents import ContentsWire
 from asyncbench.providers.openai.wires import ChatWire, CompletionsWire, ResponsesWire
 from asyncbench.providers.secrets import withhold_too
@@ -187,6 +188,8 @@ def open_provider(
             }
         )
     endpoint, via = _endpoint_of(model, key=key, simulator_url=simulator_url)
+    if via == PYTHON:
+        return FunctionProvider(model)
     opened = PROVIDERS.get(via) or added_providers()[model.provider].open
     assert opened is not None, "checked when it was added"  # noqa: S101  a provider without `open` is via ours
     provider: Provider = opened(endpoint, wire or wire_of(model))

@@ -153,6 +153,7 @@ class Model:
     model_id: str
     api: str  # chat, completions, responses, messages or contents
     simulated: bool = False  # answered by our own simulator
+    file: str | None = None  # where a Python function stands; None: none does, or it is no function
     base_url: str | None = None  # None: the provider's own
     replicas: tuple[str, ...] = ()  # other addresses that serve the same model
     key_env: str | None = None  # the NAME of the environment variable that holds the key

@@ -10,10 +10,12 @@ from asyncbench.planning.modes import batch_price_warning, has_mode_auto, why_in
 from asyncbench.planning.outdated import corrected, outgraded_notes
 from asyncbench.planning.preflight import cautions_on
 from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.functions import PYTHON, is_of_session
 from asyncbench.providers.prices import is_moving_alias, rates_of
 from asyncbench.records import AUTO, BATCH, REALTIME
 from asyncbench.run.lanes import cautions_of_load
 from asyncbench.run.state import Run
+from asyncbench.suites.handed_functions import SESSION, session_name
 
 
 def cautions(run: Run) -> Iterator[str]:
@@ -42,7 +44,8 @@ def cautions(run: Run) -> Iterator[str]:
 
     # Models of which no price is known, or none of their batches.
     now, tiers = time.time(), {BATCH: BATCH, REALTIME: None}
-    if unpriced := [model.alias for model in run.models if rates_of(model)(tiers[model.mode], now) is None]:
+    priced_by = [model for model in run.models if model.provider != PYTHON]  # a function tells what it costs
+    if unpriced := [model.alias for model in priced_by if rates_of(model)(tiers[model.mode], now) is None]:
         outside = ", and no budget holds them" if run.money.caps else ""
         yield (
             f"no price is known for {', '.join(unpriced)}: their cost stays unknown{outside}. "
@@ -51,11 +54,30 @@ def cautions(run: Run) -> Iterator[str]:
     if full_price := batch_price_warning(run.models):
         yield full_price
 
+    yield from _functions(run)
     yield from _batches(run)
     for model in run.models:
         if not model.simulated and (why := is_moving_alias(model.model_id)):
             yield f"{why}. The report shows which model answered."
     yield from _finished_trials(run)
+
+
+def _functions(run: Run) -> Iterator[str]:
+    """Yield which functions nobody can tell from others, and which worker processes do not call."""
+    if of_session := [model.alias for model in run.models if is_of_session(model)]:
+        yield (
+            f"{', '.join(of_session)}: a lambda, a closure or a function of a notebook. Another session "
+            "cannot tell whether it is the same, and asks everything again. A function of a file is resumed."
+        )
+    graders = {name for problems in run.problems.values() for name in problems.graders}
+    if of_session := sorted(session_name(name) for name in graders if name.startswith(SESSION)):
+        yield (
+            f"grader {', '.join(of_session)}: a lambda, a closure or a function of a notebook. Only this "
+            "session can grade with it again. A function of a file can be used by `asyncbench regrade`, too."
+        )
+    functions = [model.alias for model in run.models if model.provider == PYTHON]
+    if functions and run.sweep.workers:
+        yield f"{', '.join(functions)}: this process calls it. `workers` make the calls of other models only."
 
 
 def _batches(run: Run) -> Iterator[str]:

@@ -219,7 +219,7 @@ class RunRecords(GradedRecords):
         self._run = run
 
     def note_failure(self, error: ProviderError) -> None:
-        """Say that a server cannot be reached."""
+        """Say that a server cannot be reached, or that a function failed."""
         self._run.refusals.failed(self._model, error)
 
     def note_suspension(self, reason: str) -> None:

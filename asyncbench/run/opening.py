@@ -16,7 +16,8 @@ from asyncbench.config.overriding import (
 )
 from asyncbench.config.run_entries import seconds_left
 from asyncbench.config.sweep import AnySweep, load_sweep
-from asyncbench.planning.belonging import check_one_sweep
+from asyncbench.errors import ConfigError
+from asyncbench.planning.belonging import check_one_sweep, name_versions
 from asyncbench.planning.budget_bounds import budgeted_models, check_budget
 from asyncbench.planning.modes import resolve_modes
 from asyncbench.planning.preflight import (
@@ -30,6 +31,7 @@ from asyncbench.planning.preflight import (
 )
 from asyncbench.planning.reuse import check_longer, check_reuse
 from asyncbench.providers.credentials import credentials_of, secrets_of
+from asyncbench.providers.functions import PYTHON, check_functions
 from asyncbench.records import MOST_IN_FLIGHT, REALTIME
 from asyncbench.run.copying import claimed_copy
 from asyncbench.run.interrupts import death_in
@@ -41,6 +43,8 @@ from asyncbench.run.refusals import Faults, Refusals
 from asyncbench.run.state import OpenRun, RunWorkers
 from asyncbench.store.folder import Store
 from asyncbench.store.salvage import Salvage
+from asyncbench.suites.handed_functions import SESSION
+from asyncbench.suites.plugins import check_no_import
 
 
 async def open_run(
@@ -59,6 +63,7 @@ async def open_run(
     sweep = replace_mode(sweep, options.mode, models=options.models, given_as=options.name_of("mode"))
     sweep = replace_workers(sweep, options.workers, given_as=options.name_of("workers"))
     sweep = replace_journal(sweep, options.journal, given_as=options.name_of("journal"))
+    sweep, notes = name_versions(sweep)
     load = load_of(sweep, wanted=options.load is not None)
 
     # The models, as they are asked.
@@ -67,20 +72,35 @@ async def open_run(
         models = tuple(replace(model, mode=REALTIME) for model in models)  # who plans does not wait a day
     check_budget(sweep, models)
     check_environment(models)
+    check_functions(models, sweep.conditions)
+    check_no_import()
     models = budgeted_models(sweep, models)
 
     # Their keys. Workers of a cluster have their own.
     env = os.environ if env is None else env
     uses_cluster = cluster is not None or options.ray is not None
     dealt = [model for model in models if uses_cluster and model.mode == REALTIME]
+    if functions := [model.alias for model in dealt if model.provider == PYTHON]:
+        raise ConfigError(
+            f"{', '.join(functions)}: a Python function is called by this process, and workers of a Ray "
+            "cluster do not have it. Run without `ray`, or remove it."
+        )
     keys = {model.alias: credentials_of(model, env) for model in dealt}
     keys |= keys_for([model for model in models if model not in dealt], env)
 
     screen = screen or Quiet()
+    for note in notes:
+        screen.say(note)
     notifier = notifier_of(sweep, models, env, screen.say, options)
     async with claimed_copy(sweep, options, screen.say) as copy:
         # The problems, and whether sweep, models and folder go together.
         problems = await asyncio.to_thread(open_sources, sweep, models)
+        graders = {name for problem_set in problems.values() for name in problem_set.graders}
+        if uses_cluster and any(name.startswith(SESSION) for name in graders):
+            raise ConfigError(
+                "A grader that is a lambda, a closure or a function of a notebook cannot go to the workers "
+                "of a Ray cluster. Define it in a file, or run without `ray`."
+            )
         check_conditions(sweep, models, problems)
         check_replays(sweep, models)
         check_longer(models, sweep.conditions, retry=options.retry, max_tokens=options.max_tokens)

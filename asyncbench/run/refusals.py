@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.functions import PYTHON
 from asyncbench.providers.secrets import withhold_secret
 from asyncbench.records import Model
 
@@ -100,7 +101,12 @@ class Refusals:
         self._reported: set[tuple[_Cause, bool]] = set()  # and whether its models have stopped
 
     def failed(self, model: Model, error: ProviderError) -> None:
-        """Say at the first call that a server cannot be reached; others follow."""
+        """Say at the first call that a server cannot be reached, or a function fails; others follow."""
+        if error.fault is not None:
+            cause = _Cause(type(error.fault).__name__, model.alias, None)
+            if self._is_new(cause, stopped=False):
+                self._notify(f"{model.alias}: {_shortened(error.message)}. {FAULTS} has the traceback.")
+            return
         if error.kind is not ErrorKind.UNREACHABLE:
             return
         cause = _cause_of(model, error.kind)
@@ -157,6 +163,8 @@ def stop_lines(models: Iterable[Model], counters: Mapping[str, Counters]) -> lis
 def _why(model: Model, reason: str) -> tuple[str, str]:
     """Return what happened, with the provider's words, and what to do now."""
     kind, _, message = reason.partition(": ")
+    if model.provider == PYTHON:
+        return _shortened(message), "Correct the function"
     why, remedy = WHY.get(kind, ELSE)
     if kind == ErrorKind.AUTH and sends_no_key(model) and _WHO_ARE_YOU.search(message):
         return f"{NO_KEY} ({_shortened(message)})", f"Set it to {KEY_NAME}"

@@ -211,6 +211,9 @@ class Summary:
         ]
         return "\n".join([*simulated, self._headline(), *models, *notes, *where])
 
+    def __str__(self) -> str:
+        return self.as_text()
+
     def _repr_html_(self) -> str:
         """Return the same for a notebook, with the models in a table."""
         where = f"results: {self.out}"

@@ -12,6 +12,7 @@ from asyncbench.suites.suite import (
 
 PUBLIC = (
     "custom",
+    "handed_functions",
     "integer_addition",
     "llm_arithmetic",
     "number_reading",

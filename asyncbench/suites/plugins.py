@@ -3,18 +3,21 @@
 import inspect
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import sha256
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from asyncbench.errors import ConfigError
 from asyncbench.files import found_input, input_path
+from asyncbench.suites.handed_functions import SESSION, handed_function, session_name
 
 T = TypeVar("T")
+_IMPORTING: Final[ContextVar[Path]] = ContextVar("file of a function that is being imported")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,22 +160,34 @@ def is_in_file(name: str) -> bool:
 
 def file_named(name: str, near: Path | None) -> str:
     """Return the same name with the path of its file, so that it needs no sweep file `near` it."""
+    if name.startswith(SESSION):
+        return name
     path, function = _parts(name)
     return f"{input_path(path, near)}:{function}"
 
 
-def function_named(name: str, near: Path | None, *, place: str, takes: tuple[str, ...]) -> OwnFunction:
+def function_named(
+    name: str, near: Path | None, *, place: str, takes: tuple[str, ...], awaited: bool = False
+) -> OwnFunction:
     """Import the file of a function and return it; the same source is imported once.
+
+    One that a program handed over is returned as it is.
 
     Args:
         name: `my_module:function`, or with a path: `graders/my_module.py:function`.
         near: the sweep file that names it; its folder is looked in first, then the working directory.
         place: where the name stands, for messages.
         takes: what the function is called with, in order.
+        awaited: whether it may be asynchronous.
 
     Raises:
         ConfigError: there is no such file or function, the import fails, or it takes something else.
     """
+    handed = handed_function(name, place=place)
+    if handed is not None and name.startswith(SESSION):
+        called = session_name(name)
+        call = checked_callable(handed, called, place=place, takes=takes, awaited=awaited)
+        return OwnFunction(name=f"{SESSION}{called}", call=call, digest=sha256(name.encode()).hexdigest())
     path, function = _parts(name)
     way_out = "Put the file beside the sweep file, or correct the name"
     file = found_input(path, near, place=place, way_out=way_out)
@@ -181,8 +196,8 @@ def function_named(name: str, near: Path | None, *, place: str, takes: tuple[str
     except OSError as error:
         raise ConfigError(f"{place}: {file} cannot be read: {error.strerror}. {way_out}.") from None
     digest = sha256(source).hexdigest()
-    call = getattr(_imported(source, file, digest, place=place), function, None)
-    checked = checked_callable(call, function, place=f"{place}: {file}", takes=takes)
+    found = handed or getattr(_imported(source, file, digest, place=place), function, None)
+    checked = checked_callable(found, function, place=f"{place}: {file}", takes=takes, awaited=awaited)
     return OwnFunction(name=f"{path.stem}:{function}", call=checked, digest=digest, source=source)
 
 
@@ -198,19 +213,24 @@ def function_of(name: str, source: bytes) -> OwnFunction:
     return OwnFunction(name=name, call=call, digest=digest, source=source)
 
 
-def checked_callable(call: object, name: str, *, place: str, takes: tuple[str, ...]) -> Callable[..., Any]:
+def checked_callable(
+    call: object, name: str, *, place: str, takes: tuple[str, ...], awaited: bool = False
+) -> Callable[..., Any]:
     """Return what can be called with so many arguments.
 
     Raises:
-        ConfigError: it is no function, an asynchronous one, or takes something else.
+        ConfigError: it is no function, an asynchronous one that may not be, or takes something else.
     """
     wanted = f"`def {name}({', '.join(takes)})`"
     if not callable(call):
         raise ConfigError(f"{place}: it has no function {name!r}. Define {wanted}.")
-    if inspect.iscoroutinefunction(call):
+    if not awaited and inspect.iscoroutinefunction(call):
         raise ConfigError(f"{place}: {name!r} is asynchronous. Define it without `async`: {wanted}.")
     try:
-        inspect.signature(call).bind(*takes)
+        signature = inspect.signature(call)
+        (signature.bind_partial if awaited else signature.bind)(
+            *takes
+        )  # a model may take its parameters, too
     except TypeError:
         raise ConfigError(f"{place}: {name!r} takes other arguments. Define {wanted}.") from None
     except ValueError:
@@ -230,6 +250,7 @@ def _imported(source: bytes, path: Path, digest: str, *, place: str) -> ModuleTy
     module = ModuleType(name)
     module.__file__ = str(path)
     sys.modules[name] = module  # dataclasses look their module up
+    importing = _IMPORTING.set(path)
     try:
         exec(compile(source, path, "exec"), module.__dict__)  # noqa: S102  the sweep names this file
     except (Exception, SystemExit) as error:
@@ -239,4 +260,18 @@ def _imported(source: bytes, path: Path, digest: str, *, place: str) -> ModuleTy
             f"{place}: {path} cannot be imported: {type(error).__name__}: {reason}. Correct it. It may "
             "import installed packages, but no file beside it."
         ) from error
+    finally:
+        _IMPORTING.reset(importing)
     return module
+
+
+def check_no_import() -> None:
+    """Refuse a run that is started by the import of a file with a function of a sweep.
+
+    Raises:
+        ConfigError: names the file.
+    """
+    if (file := _IMPORTING.get(None)) is not None:
+        raise ConfigError(
+            f'{file} runs a sweep when it is imported. Put that under `if __name__ == "__main__":`.'
+        )
