@@ -151,8 +151,7 @@ class FunctionProvider:
             ProviderError: it raises, takes too long, or returns something else than a reply.
         """
         asked = _messages(request) if self._takes_messages else _text(request)
-        parameters = _parameters(request.trial.model, request.trial.condition)
-        parameters.pop("system", None)  # it stands in what is asked
+        parameters = self._parameters_taken(request)
         loop, name = asyncio.get_running_loop(), self._function.__name__
         async with Call(self._model.timeouts) as call:
             call.sent(reused=False)
@@ -175,6 +174,21 @@ class FunctionProvider:
             failure = ProviderError(ErrorKind.BAD_REQUEST, f"{name} returned {error}")
             failure.fault = error
             raise failure from error
+
+    def _parameters_taken(self, request: Request) -> dict[str, Any]:
+        """Return the parameters that the function takes.
+
+        Those of a sweep it takes all, as `check_functions` saw; `doctor` adds some of its own. The system
+        prompt stands in what is asked.
+        """
+        signature = _signature(self._function)
+        takes_any = any(entry.kind is entry.VAR_KEYWORD for entry in signature.values())
+        parameters = _parameters(request.trial.model, request.trial.condition)
+        return {
+            name: value
+            for name, value in parameters.items()
+            if name != "system" and (takes_any or name in signature)
+        }
 
     async def aclose(self) -> None:
         """Do nothing: it has no connection."""

@@ -171,6 +171,14 @@ def test_a_sweep_file_names_functions_of_a_file(tmp_path):
     ]
 
 
+@pytest.mark.long
+def test_doctor_tries_a_function_without_parameters_that_it_does_not_take(tmp_path):
+    sweep = {"problems": ROWS, "models": [f"{tmp_path / 'mine.py'}:short"], "grader": "number"}
+    (tmp_path / "mine.py").write_text("async def short(question):\n    return '4'\n")
+    checkup = asyncio.run(ab.doctor(sweep))
+    assert "unexpected keyword" not in repr(checkup)
+
+
 def test_functions_that_nobody_can_tell_from_others_say_so(tmp_path):
     async def closure(_):
         return "4"
