@@ -95,7 +95,7 @@ async def _run(command: Sequence[str], inherited: Mapping[str, str], message: Me
     except OSError as error:
         return f"cannot be started: {error.strerror}"
     try:
-        await process.communicate(orjson.dumps(message))
+        await process.communicate(orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE))
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):

@@ -179,7 +179,9 @@ async def test_a_command_of_one_line_is_split_and_not_given_to_a_shell(tmp_path,
     monkeypatch.chdir(tmp_path)
     await ran(asked(server, tmp_path / "out", GOOD, notify="tee 'two words' '$HOME;'"), limit=1)
     for name in ("two words", "$HOME;"):
-        assert json.loads((tmp_path / name).read_text())["event"] == "finished"
+        (line,) = (tmp_path / name).read_text().splitlines(keepends=True)
+        assert line.endswith("}\n")
+        assert json.loads(line)["event"] == "finished"
 
 
 async def test_a_suspended_model_is_told_once_and_before_the_end(tmp_path, server):
