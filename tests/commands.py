@@ -55,13 +55,13 @@ def whole(file: IO[str]) -> str:
     return file.read()
 
 
-def asyncbench_here(*arguments: object) -> Done:
+def asyncbench_here(*arguments: object, cwd: Path = ROOT) -> Done:
     """Run a command as the installed script does, without any API key, in the project's folder."""
     out, errors = io.StringIO(), io.StringIO()
     with (
         patch.object(sys, "argv", ["asyncbench", *map(str, arguments)]),
         patch.dict(os.environ, CLEAN, clear=True),
-        chdir(ROOT),
+        chdir(cwd),
         redirect_stdout(out),
         redirect_stderr(errors),
         pytest.raises(SystemExit) as ended,

@@ -266,3 +266,67 @@ def test_each_parameter_of_a_suite_is_a_flag_that_its_help_shows(suite):
     assert [line.split()[0] for line in section.splitlines() if line.startswith("  --")] == list(
         map(flag, SUITES[suite].parameters)
     )
+
+
+CSV = "prompt,answer\n1+1?,2\n2+3?,5\n"
+CHOICES = [{"question": letter, "choices": ["a", "b"], "answer": int(letter)} for letter in "10"]
+OWN_FILES = {  # name and content → what is said of it
+    (
+        "my.csv",
+        CSV,
+    ): "2 problems, question from prompt, expected from answer (guessed; --columns to change)",
+    ("my.ndjson", '{"question": "1+1?", "expected": "two"}\n'): "grader exact (guessed; --grader to change)",
+    ("my.json", json.dumps(CHOICES)): "answers as index (guessed; --answer-form",
+    ("my data.tsv", "question\tanswer\n1.5\t1,5\n"): "to change), results go to results/my-data\n",
+}
+
+
+@pytest.mark.parametrize(("name", "content"), OWN_FILES)
+def test_a_file_of_problems_stands_for_suite_grader_and_folder(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    done = succeeded(asyncbench_here("plan", name, "--model", "simulated/oracle", cwd=tmp_path))
+    assert done.stderr.startswith(f"asyncbench: {name}: ")
+    assert OWN_FILES[name, content] in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert f"Plan of {name.split('.')[0].replace(' ', '-')}. " in done.stdout
+
+
+REFUSED = {  # flags beside my.csv → what to do
+    "": "my.csv holds problems. Name the models to ask, such as `--model openai/gpt-5-mini`.",
+    "--model simulated/oracle --suite nupa": "--suite nupa makes others. Leave one of them out",
+    "--model simulated/oracle --problems other.csv": "Leave one of them out",
+    "--model simulated/oracle --columns expected=right": "it has no column 'right'. Its columns: prompt",
+    "--model simulated/oracle --seed 7": "--seed: only the problems of a suite are generated.",
+}
+
+
+@pytest.mark.parametrize("flags", REFUSED)
+def test_what_does_not_go_with_a_file_of_problems_is_refused(tmp_path, flags):
+    (tmp_path / "my.csv").write_text(CSV)
+    done = asyncbench_here("plan", "my.csv", *shlex.split(flags), cwd=tmp_path)
+    assert done.returncode == 2
+    assert REFUSED[flags] in done.stderr
+
+
+@pytest.mark.long
+def test_a_file_of_problems_resumes_and_its_namesake_is_refused(tmp_path):
+    (tmp_path / "my.csv").write_text(CSV)
+    flags = ("--model", "simulated/oracle", "--model", "simulated/noisy")
+    done = asyncbench("run", "my.csv", *flags, cwd=tmp_path)
+    assert "my: 4/4 done." in succeeded(done).stdout
+    again = json.loads(succeeded(asyncbench("run", "my.csv", *flags, "--json", cwd=tmp_path)).stdout)
+    assert [model["attempts"] for model in again["models"].values()] == [0, 0]
+    assert load_sweep(tmp_path / "results/my/sweep.yaml").problems[0].grader == "number"
+
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/my.csv").write_text(CSV.replace("1+1", "1+1+0"))
+    refused = asyncbench_here("run", "b/my.csv", *flags, cwd=tmp_path).stderr
+    assert "results/my has the results of my.csv. Name another folder for those of b/my.csv: --out" in refused
+
+
+def test_a_sweep_in_json_stays_a_sweep(tmp_path):
+    (tmp_path / "my.csv").write_text(CSV)
+    source = {"path": str(tmp_path / "my.csv"), "suite": "custom", "grader": "number"}
+    sweep = {"name": "j", "problems": [source | {"columns": {"question": "prompt"}}]}
+    (file := tmp_path / "s.json").write_text(json.dumps(sweep | {"models": ["simulated/oracle"]}, indent=2))
+    assert "Plan of j. " in succeeded(asyncbench_here("plan", file)).stdout

@@ -11,6 +11,7 @@ import typer
 import asyncbench as ab
 from asyncbench.analysis.views import VIEWS
 from asyncbench.cli import app
+from asyncbench.commands.sweep_options import SELDOM
 from asyncbench.errors import ConfigError
 from tests.commands import CLEAN, asyncbench_here, succeeded
 
@@ -66,6 +67,18 @@ def test_every_command_has_an_example_that_fits_and_says_what_each_option_does(c
     source = COMMANDS[command].help
     for example in re.findall(r"^asyncbench .+$", source, re.MULTILINE):
         assert f"  {example}\n" in shown  # not wrapped
+
+
+def test_help_on_run_is_short_and_leaves_what_few_need_to_a_second_screen(monkeypatch):
+    monkeypatch.setitem(CLEAN, "COLUMNS", "80")
+    monkeypatch.setenv("COLUMNS", "80")
+    first, second = (succeeded(asyncbench_here("run", word)).stdout for word in ("--help", "--help-all"))
+    assert first.count("\n") <= 92
+    options = {word for parameter in COMMANDS["run"].params for word in parameter.opts if word[:1] == "-"}
+    assert options <= set(re.findall(r"--[a-z-]+", second))
+    assert {f"--{name.replace('_', '-')}" for name in SELDOM}.isdisjoint(
+        re.findall(r"^  (--[a-z-]+)", first, re.M)
+    )
 
 
 def test_help_on_sql_lists_every_view():

@@ -205,7 +205,9 @@ def run(
     accept_loss: Annotated[
         bool,
         typer.Option(
-            "--accept-loss", help="If files of the results folder are lost, ask those trials again."
+            "--accept-loss",
+            help="If files of the results folder are lost or damaged, ask those trials again. The cost of "
+            "their calls still counts.",
         ),
     ] = False,
     extend: Extend = False,
@@ -236,6 +238,8 @@ def run(
 ) -> None:
     """Run a sweep, or continue one that was interrupted.
 
+    asyncbench run my.csv --model openai/gpt-5-mini --model anthropic/claude-haiku-4-5
+
     asyncbench run configs/overnight.yaml --budget 50
 
     asyncbench run --model openai/gpt-5-mini --suite llm_arithmetic --out mine
@@ -244,12 +248,12 @@ def run(
 
     asyncbench run configs/overnight.yaml --retry truncated --max-tokens 8000
 
-    Flags can stand for a sweep file, which the run writes to FOLDER/sweep.yaml.
+    Flags can stand for a sweep file, which the run writes to FOLDER/sweep.yaml. Beside a file of questions
+    and answers, only --model is needed: columns and grader are guessed and said.
     A run never asks a finished trial again, so you never pay twice. Ctrl-C stops it and keeps all answers.
 
     --budget replaces the budget_usd of the sweep for this run. Raise it and run again to continue.
     --retry keeps the old answer if the new call fails. --reuse costs nothing: it copies answers.
-    --accept-loss treats missing and damaged files as lost. The cost of their calls still counts.
     """
     from asyncbench.run.options import RunOptions
 

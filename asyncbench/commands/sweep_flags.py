@@ -11,7 +11,8 @@ import typer
 
 from asyncbench.commands.making import columns_typed
 from asyncbench.commands.other_forms import model_in
-from asyncbench.commands.sweep_options import flag, flags_typed
+from asyncbench.commands.own_file import fill_for_file
+from asyncbench.commands.sweep_options import flag, flags_typed, is_own_file
 from asyncbench.errors import ConfigError
 from asyncbench.files import quoted
 
@@ -25,6 +26,7 @@ SUITE_OF_LOADS: Final = "llm_arithmetic"  # short questions with short answers
 OF_MODELS: Final = ("effort", "temperature", "max_tokens", "base_url", "key_env", "rpm", "tpm", "concurrency")
 OF_SERVERS: Final = ("base_url", "key_env")  # of them: one value each
 OF_SWEEPS: Final = ("repeats", "mode")
+OF_OWN_FILES: Final = ("grader", "columns", "decimal", "answer_form")
 OF_CONDITIONS: Final = ("system", "template", "shots", "style", "context", "digits")
 
 
@@ -61,6 +63,10 @@ def sweep_of(
         )
     read = read or load_sweep
     env_file = context.params.get("env_file") or Path(".env")
+    if is_own_file(context):
+        message = fill_for_file(flags, env_file=env_file)
+        if not (context.params["as_json"] or context.params.get("quiet")):
+            typer.echo(f"asyncbench: {message}", err=True)
     sweep = _sweep_typed(flags, read, env_file) if sweep_file is None else read(sweep_file)
     if sweep_file is not None:
         sweep = replace_sample(sweep, sample)
@@ -222,7 +228,7 @@ def _problem_sets(flags: Flags) -> Iterator[object]:
             "--seed: only the problems of a suite are generated. To draw some from this seed, add --sample. "
             "Or leave it out"
         )
-    if not is_custom and (odd := [flag(name) for name in ("grader", "columns", "decimal") if name in flags]):
+    if not is_custom and (odd := [flag(name) for name in OF_OWN_FILES if name in flags]):
         raise ConfigError(f"{odd[0]}: only your own problems take one. Add --suite custom, or leave it out")
 
     sample = {"sample": asdict(flags["sample"])} if "sample" in flags else {}
@@ -238,13 +244,13 @@ def _problem_sets(flags: Flags) -> Iterator[object]:
         in_order = {name: parameters[name] for name in suite.parameters if name in parameters}
         yield {"suite": suite.name, "seed": flags.get("seed", 0), **in_order, **sample}
 
-    decimal = {"decimal": flags["decimal"]} if "decimal" in flags else {}
-    custom = {"suite": flags.get("suite"), "grader": flags.get("grader"), **columns, **decimal}
+    custom = {name: flags[name] for name in ("suite", *OF_OWN_FILES) if name in flags} | columns
     for file in files:
         if is_custom:
             yield {"path": file, **custom, **sample}
         else:
-            yield {"path": file, **sample} if sample else file
+            entry = file if isinstance(file, Mapping) else {"path": file}
+            yield {**entry, **sample} if sample else file
 
 
 def way_to_budget(sweep: "Sweep", context: typer.Context) -> str:

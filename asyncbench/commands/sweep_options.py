@@ -10,6 +10,7 @@ import typer
 
 from asyncbench.commands.making import default_typed
 from asyncbench.commands.other_forms import join_lists, refuse_others
+from asyncbench.commands.own_file import holds_problems
 from asyncbench.commands.terminal import Command, is_alone, typed_options
 from asyncbench.errors import ConfigError
 
@@ -17,9 +18,15 @@ WHAT: Final = "Instead of a sweep file"
 OF_NO_LOAD: Final = ("concurrency", "mode")  # its calls go when they are due, in real time
 # The option before which those of a load's steps stand, by the commands that have them.
 STEPS_BEFORE: Final = {"plan": "env_file", "load": "models"}
+SELDOM: Final = (  # options that only --help-all shows
+    *("decimal", "answer_form", "key_env", "context", "style", "digits"),
+    *("ignore", "accept_loss", "resubmit", "ray", "journal"),
+)
+_ALL: Final = "asyncbench.help_all"
 _TYPED: Final = "asyncbench.flags"  # where the context of a command keeps them
 _STEPS: Final = "asyncbench.steps"
 _SUITE: Final = "asyncbench.suite"
+_OWN_FILE: Final = "asyncbench.own_file"
 
 
 def _what(
@@ -42,20 +49,28 @@ def _what(
     grader: Annotated[
         str | None,
         typer.Option(
-            metavar="GRADER", help="With --suite custom: grade with exact, number, choice or MODULE:FUNCTION."
+            metavar="GRADER",
+            help="Grade your own problems with exact, number, choice or MODULE:FUNCTION.",
         ),
     ] = None,
     columns: Annotated[
         str | None,
         typer.Option(
             metavar="NAME=COLUMN,…",
-            help="With --suite custom: read these columns, such as question=prompt. Default: usual names.",
+            help="Read these columns of yours, such as question=prompt. Default: usual names.",
         ),
     ] = None,
     decimal: Annotated[
         str | None,
         typer.Option(
             metavar="MARK", help="With --grader number: this stands before decimals. Default: a point."
+        ),
+    ] = None,
+    answer_form: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORM",
+            help="With choices: answers are a letter, index, position or text. Default: what fits.",
         ),
     ] = None,
     repeats: Annotated[
@@ -214,6 +229,27 @@ def _suite_options(name: str, taken: Collection[str]) -> list[Any]:
     return _options_of(declared, f"Parameters of {name}")
 
 
+def _show_all(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        context.meta[_ALL] = True
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+def _help(
+    help_all: Annotated[
+        bool,
+        typer.Option(
+            "--help-all",
+            callback=_show_all,
+            is_eager=True,
+            expose_value=False,
+            help="Show all options, also those that few need.",
+        ),
+    ] = False,
+) -> None: ...
+
+
 class SweepCommand(Command):
     """A command that takes a sweep file, or the flags that stand for one and parameters of their suite."""
 
@@ -237,7 +273,7 @@ class SweepCommand(Command):
         arguments = [param for param in self.params if param.param_type_name == "argument"]
         index = len(arguments) if before is None else names.index(before)
         options = [*self.params[len(arguments) : index], *self._steps, *self.params[index:]]
-        self.params = [*arguments, *self._flags, *options]
+        self.params = [*arguments, *self._flags, *options, *_options_of(_help)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         alone = {word for param in self.get_params(ctx) for word in param.opts if is_alone(param)}
@@ -259,16 +295,26 @@ class SweepCommand(Command):
         return [*super().get_params(ctx), *ctx.meta.get(_SUITE, ())]
 
     def invoke(self, ctx: Any) -> Any:
+        path = ctx.params["sweep_file"]
+        is_own_file = path is not None and holds_problems(path)
         for key, params in ((_TYPED, (*self._flags, *ctx.meta.get(_SUITE, ()))), (_STEPS, self._steps)):
             typed = {param.name: ctx.params.pop(param.name) for param in params}
             flags = {name: value for name, value in typed.items() if value not in (None, [], ())}
             ctx.meta[key] = {name: value for name, value in flags.items() if value is not False}  # 0 is one
+        ctx.meta[_OWN_FILE] = is_own_file
+        if is_own_file:
+            if "problems" in ctx.meta[_TYPED]:
+                raise ConfigError(f"{path} and --problems both name problems. Leave one of them out")
+            ctx.meta[_TYPED]["problems"] = [str(path)]
+            ctx.params["sweep_file"] = None
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[Any]] = {"Arguments": [], WHAT: []}
         groups |= {option.rich_help_panel: [] for option in ctx.meta.get(_SUITE, ())}
         for param in self.get_params(ctx):
+            if param.name in SELDOM and _ALL not in ctx.meta:
+                continue
             kind = "Arguments" if param.param_type_name == "argument" else "Options"
             groups.setdefault(getattr(param, "rich_help_panel", None) or kind, []).append(param)
         for group, params in groups.items():
@@ -297,6 +343,11 @@ def flags_typed(context: typer.Context) -> dict[str, Any]:
     """Return the flags that were typed instead of a sweep file, by name; they may be added to."""
     typed: dict[str, Any] = context.meta[_TYPED]
     return typed
+
+
+def is_own_file(context: typer.Context) -> bool:
+    """Return whether a file of problems stands where a sweep file would."""
+    return bool(context.meta[_OWN_FILE])
 
 
 def steps_typed(context: typer.Context) -> Mapping[str, str | bool]:

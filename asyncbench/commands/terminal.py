@@ -89,7 +89,10 @@ KEYS: set[str] = set()  # API keys that this command was given
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown tables instead of text.")]
-SweepFile = Annotated[Path | None, typer.Argument(metavar="SWEEP", help="The sweep file, in YAML.")]
+SweepFile = Annotated[
+    Path | None,
+    typer.Argument(metavar="SWEEP", help="The sweep file, in YAML. With --model: a file of problems."),
+]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The results folder.")]
 Limit = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Ask at most N problems per model. Default: all.")

@@ -18,4 +18,5 @@ PUBLIC = (
     "samples",
     "schema",
     "sorted_files",
+    "text_files",
 )

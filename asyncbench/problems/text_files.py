@@ -84,6 +84,17 @@ def _form(path: Path) -> str:
     return "lines"
 
 
+def is_one_object(path: Path) -> bool:
+    """Return whether a JSON file holds a single object, as a sweep does, and no list or lines of them.
+
+    Raises:
+        ProblemSetError: it cannot be read.
+    """
+    if _form(path) == "lines":
+        return False
+    return next((line for line in _lines(path) if not line.isspace()), "").lstrip().startswith("{")
+
+
 def names_in(path: Path) -> list[str]:
     """Return the columns of the first row; raises likewise."""
     return list(first_of(path))

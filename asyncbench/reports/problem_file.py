@@ -117,6 +117,10 @@ class ProblemFile(Report):
             yield f"{self.decimal!r} stands before decimals, in the file and in replies."
         if self.grader == "number":
             yield f"Expected answers as it reads them: {self.as_read()}."
+        yield from self.warnings()
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what may be wrong with the columns or the grader, as sentences that begin with `!`."""
         # A pattern may look for words beside the answer, which a file does not hold.
         outcomes = [shown.outcome for shown in self.examples if shown.grader != "regex"]
         if wrong := sum(outcome != "correct" for outcome in outcomes):
@@ -127,6 +131,11 @@ class ProblemFile(Report):
                 '! \'exact\' takes an expected answer such as ["a", "b"] as it stands. If it lists '
                 f"accepted answers, write `columns: {{expected: [{column}]}}`."
             )
+
+    def entry(self) -> str | Mapping[str, object]:
+        """Return the file as a sweep names it under `problems`."""
+        (entry,) = yaml.safe_load(self.sweep)["problems"]
+        return cast("str | Mapping[str, object]", entry)
 
     def as_read(self) -> str:
         """Return three expected answers, each as its grader reads it: '3/4' is 3/4 = 0.75."""
