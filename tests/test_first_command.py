@@ -296,7 +296,7 @@ REFUSED = {  # flags beside my.csv → what to do
     "--model simulated/oracle --suite nupa": "--suite nupa makes others. Leave one of them out",
     "--model simulated/oracle --problems other.csv": "Leave one of them out",
     "--model simulated/oracle --columns expected=right": "it has no column 'right'. Its columns: prompt",
-    "--model simulated/oracle --seed 7": "--seed: only the problems of a suite are generated.",
+    "--model simulated/oracle --seed 7": "To draw some from this seed, add --sample",
 }
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from asyncbench.commands.making import columns_typed
 from asyncbench.commands.terminal import Folder, Json, Markdown, aliases_typed, interruptible, show
 from asyncbench.errors import ConfigError
 
@@ -17,7 +18,9 @@ def import_results(
     form: Annotated[
         str,
         typer.Argument(
-            metavar="FORMAT", help="llm-arithmetic, integer-addition, nupa, nupa-problems or batch."
+            metavar="FORMAT",
+            help="inspect, lm-eval, promptfoo or jsonl; llm-arithmetic, integer-addition, nupa, "
+            "nupa-problems or batch.",
         ),
     ],
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Result files, or folders of them.")],
@@ -46,7 +49,13 @@ def import_results(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="nupa: the name of the model. Default: that of the file."),
+        typer.Option(metavar="NAME", help="The name of the model, where the file does not tell it."),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=FIELD,…", help="jsonl: the fields, such as question=q,reply=output,grade=ok."
+        ),
     ] = None,
     requests: Annotated[
         Path | None,
@@ -58,7 +67,13 @@ def import_results(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Import the result files of other projects.
+    """Import the logs and result files of other tools.
+
+    asyncbench import inspect logs/*.eval --out results/logs
+
+    asyncbench import lm-eval out/*/samples_*.jsonl --out results/logs
+
+    asyncbench import promptfoo results.json --out results/logs
 
     asyncbench import llm-arithmetic data/*.jsonl --out results/published
 
@@ -79,8 +94,9 @@ def import_results(
 
     nupa-problems makes a problem set from the published test set of NUPA.
     """
-    options = {"depths": depths, "trials": trials, "style": style}
+    options: dict[str, object] = {"depths": depths, "trials": trials, "style": style}
     options |= {"shots": shots, "condition": condition, "model": model}
+    options["columns"] = None if columns is None else columns_typed(columns)
     plan = {name: value for name, value in options.items() if value is not None}
     if form == NUPA_PROBLEMS:
         return _import_problems(files, out, plan, as_json=as_json)

@@ -238,7 +238,7 @@ def run(
 ) -> None:
     """Run a sweep, or continue one that was interrupted.
 
-    asyncbench run my.csv --model openai/gpt-5-mini --model anthropic/claude-haiku-4-5
+    asyncbench run my.csv --model openai/gpt-5-mini --model xai/grok-4
 
     asyncbench run configs/overnight.yaml --budget 50
 

@@ -166,8 +166,12 @@ def identified(drafts: Iterable[Draft]) -> Iterator[Problem]:
     """Yield drafts as problems, each with its id (`Ids`)."""
     ids = Ids()
     for draft in drafts:
-        problem_id = ids.of(draft.suite, draft.task, draft.question)
-        yield Problem(problem_id=problem_id, **dict(zip(DRAFTED.names, drafted_values(draft), strict=True)))
+        yield problem_from(draft, ids.of(draft.suite, draft.task, draft.question))
+
+
+def problem_from(draft: Draft, problem_id: str) -> Problem:
+    """Return a draft as the problem of an id."""
+    return Problem(problem_id=problem_id, **dict(zip(DRAFTED.names, drafted_values(draft), strict=True)))
 
 
 def add_ids(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

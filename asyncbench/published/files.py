@@ -21,7 +21,7 @@ from asyncbench.errors import ConfigError, ProviderError, StoreError
 from asyncbench.files import local
 from asyncbench.problems.opening import open_set
 from asyncbench.providers.endpoints import is_simulated
-from asyncbench.records import REALTIME, Condition, Draft, Model, Outcome, Reply
+from asyncbench.records import REALTIME, Condition, Draft, Grade, Model, Outcome, Reply
 from asyncbench.store.catalog import read_attempts, read_grades, read_trials
 from asyncbench.store.manifest import IMPORTED, Manifest
 from asyncbench.store.schema import AT_REST, ENTRANT
@@ -119,6 +119,7 @@ class Recorded:
     batch_id: str | None = None
     trial_id: str | None = None  # of a trial of ours; None: it is made of what the file says
     repeat: int = 0
+    grades: tuple[Grade, ...] = ()  # that the file tells, the one that counts first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +131,9 @@ class RecordedRun:
     trials: tuple[Recorded, ...]  # in file order
     left_out: tuple[str, ...]  # entries that cannot be used: where, what, found, rule
     planned: Planned
+    same_problems: bool = (
+        False  # a question that is asked again is the same problem, of another model or repeat
+    )
 
 
 def counted(trials: Iterable[tuple[Model, Condition, Draft]]) -> Planned:

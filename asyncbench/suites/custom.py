@@ -28,6 +28,8 @@ from asyncbench.suites.thinking import THINKING_VERSION, answer_of
 GRADER_VERSION = 1 + THINKING_VERSION
 SEARCH_LIMIT_S = 0.1  # for one search: a pattern may be one that never ends
 
+TOLD: Final = "told"  # in `extra`: another tool has graded the replies, whose grades count
+
 Answer = str | Number
 
 
@@ -144,12 +146,17 @@ def grader_of(extra: str) -> str | None:
 def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[Grade, ...]:
     """Grade the answer of a reply by the grader that the problem names; without one it is not called.
 
+    Where another tool has graded the reply, whose grade counts, ours stands beside it, or there is none.
+
     Raises:
         ConfigError: the problem names a grader that `check_custom` refuses, or that is not loaded.
         TypeError, TimeoutError, RuntimeError: a function of somebody's own returned no verdict, took too
             long, or tried to end the process.
         Exception: whatever such a function raises.
     """
+    told = TOLD in problem.extra and bool(json.loads(problem.extra).get(TOLD))
+    if told and grader_of(problem.extra) is None:
+        return ()
     grader, reply = _grader(problem.extra), answer_of(reply)
     verdict = Judgement(correct=False, answer=None, reason="error" if reply is None else "empty")
     if reply is not None and reply.text.strip():
@@ -159,7 +166,7 @@ def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[
         Grade(
             grader=grader.name,
             grader_version=grader.version,
-            headline=True,
+            headline=not told,
             answer=verdict.answer,
             classification="correct" if verdict.correct else "none" if none else "wrong",
             reason=verdict.reason or ("no_answer" if none else None),
@@ -177,6 +184,8 @@ def named_grader(extra: str) -> tuple[str | None, int | None]:
     Nothing of a function of somebody's own is loaded: the problem tells its source.
     """
     settings = json.loads(extra)
+    if settings.get(TOLD):
+        return None, None
     name = settings.get("grader")
     if name in GRADERS:
         return name, GRADERS[name].version

@@ -1,5 +1,6 @@
-"""Import: `import_files` makes result files of published benchmarks a results folder like any other."""
+"""Import: `import_files` makes files of benchmarks and other tools a results folder like any other."""
 
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, quoted, storing
 from asyncbench.problems.making import write_problems
-from asyncbench.problems.schema import identified
+from asyncbench.problems.schema import Ids, identified, problem_from
 from asyncbench.published.files import (
     Planned,
     Recorded,
@@ -36,6 +37,7 @@ from asyncbench.store.rows import encode_json
 from asyncbench.suites.requests import TrialIds
 from asyncbench.suites.table import SUITES, grade
 from asyncbench.tables.report import Report
+from asyncbench.upkeep.tool_logs.formats import LOGS, LogFormat
 
 # ── A recording goes into a results folder: what is new of it, and nothing that the folder has otherwise
 
@@ -70,7 +72,7 @@ class Keeper:
             StoreError: the folder cannot be written.
         """
         store, recording = self._store, self._name_by_condition(recording)
-        problems = tuple(identified(recorded.draft for recorded in recording.trials))
+        problems = tuple(_problems_of(recording))
         trials = [
             _trial(recorded, problem, run=recording.run, sweep=store.manifest["sweep"])
             for recorded, problem in zip(recording.trials, problems, strict=True)
@@ -84,7 +86,8 @@ class Keeper:
         ):
             check_apart(names, taken, place=str(recording.path), way_out="Import it into another folder")
         if problems:
-            write_problems(problems, store.folder / problems_file(recording.run))
+            once = {problem.problem_id: problem for problem in problems}
+            write_problems(once.values(), store.folder / problems_file(recording.run))
         self._describe(recording)
         fresh = [trial.trial_id not in store.finished for trial in trials]
         for recorded, trial in compress(zip(recording.trials, trials, strict=True), fresh):
@@ -147,6 +150,18 @@ class Keeper:
         )
 
 
+def _problems_of(recording: RecordedRun) -> Iterator[Problem]:
+    """Yield the problem of each trial."""
+    if not recording.same_problems:
+        yield from identified(recorded.draft for recorded in recording.trials)
+        return
+    ids = defaultdict[tuple[str, str, int], Ids](Ids)  # by who was asked, and which time
+    for recorded in recording.trials:
+        draft = recorded.draft
+        key = (recorded.model.alias, recorded.condition.name, recorded.repeat)
+        yield problem_from(draft, ids[key].of(draft.suite, draft.task, draft.question))
+
+
 def _conditions_of(planned: Planned) -> set[str]:
     return {condition for conditions in planned.values() for condition in conditions}
 
@@ -169,7 +184,8 @@ def _trial(recorded: Recorded, problem: Problem, *, run: str, sweep: str) -> Tri
     version = SUITES[problem.suite].prompt_version
     trial_ids = TrialIds(recorded.model, recorded.condition, run=run)
     return Trial(
-        trial_id=recorded.trial_id or trial_ids.make(problem.problem_id, prompt_version=version, repeat=0),
+        trial_id=recorded.trial_id
+        or trial_ids.make(problem.problem_id, prompt_version=version, repeat=recorded.repeat),
         run=run,
         sweep=sweep,
         problem_set=run,
@@ -206,7 +222,7 @@ def _events(recorded: Recorded, trial: Trial, *, called_before: bool) -> Iterato
         trial=trial,
         reply=reply,
         error=error,
-        grades=grade(trial.problem, reply, trial.condition.style),
+        grades=(*recorded.grades, *grade(trial.problem, reply, trial.condition.style)),
         attempts=recorded.attempts,
         cost_usd=recorded.cost_usd,
         price_source=None if recorded.cost_usd is None else recorded.price_source,
@@ -251,19 +267,20 @@ def import_files(
     out: PathLike[str] | str,
     **plan: object,
 ) -> Imported:
-    """Import result files of a published benchmark into a results folder. Each file becomes a run.
+    """Import logs of another tool, or files of a published benchmark, into a results folder, each as a run.
 
     A run has the name of its file. If a run of that name was asked under other conditions, the condition
     follows the name. You can import again: trials that are in the folder already stay as they are, and new
     ones are added.
 
     Args:
-        form: `llm-arithmetic`, `integer-addition` or `nupa`.
+        form: `inspect`, `lm-eval`, `promptfoo`, `jsonl`, `llm-arithmetic`, `integer-addition` or `nupa`.
         files: files, or folders that hold them.
         out: the results folder. It is made if it does not exist.
         plan: what the runs were meant to hold. `llm-arithmetic`: `depths` (2-10) and `trials` of each cell
-            (10). `nupa`: the `style` of lines that do not name one (chat), `shots`, and the names of the
-            `condition` and the `model`.
+            (10). `inspect`, `lm-eval`: the name of the `model`. `jsonl`: the `columns`, a dict of names to
+            fields, and the `model`. `nupa`: the `style` of lines that do not name one (chat), `shots`, and
+            the names of the `condition` and the `model`.
 
     Returns:
         An `Imported`, with the rows of each file.
@@ -274,10 +291,11 @@ def import_files(
             name: the files before it were imported, and the message says so.
         StoreError: The folder cannot be written.
     """
-    chosen = format_named(form)
+    chosen = LOGS.get(form) or format_named(form, others=LOGS)
     chosen.reader(plan)  # which refuses a plan before any file is looked at
     folder, sweep, exists = folder_for(out)
-    paths = _paths([local(file) for file in files], chosen.ending, chosen.summaries)
+    endings = chosen.endings if isinstance(chosen, LogFormat) else (chosen.ending,)
+    paths = _paths([local(file) for file in files], endings, chosen.summaries)
     recordings = _once_usable(chosen.runs_in(paths, plan), exists=exists)
     runs: list[ImportedRun] = []
     with Store.open(folder, sweep=sweep, imported=True) as store:
@@ -307,8 +325,8 @@ def folder_for(out: PathLike[str] | str) -> tuple[Path, str, bool]:
     return folder, sweep, exists
 
 
-def _paths(paths: Sequence[Path], ending: str, summaries: Container[str]) -> list[Path]:
-    """Return the files that are meant: of a folder those with the format's ending, by name; no summaries.
+def _paths(paths: Sequence[Path], endings: tuple[str, ...], summaries: Container[str]) -> list[Path]:
+    """Return the files that are meant: of a folder those with the format's endings, by name; no summaries.
 
     Raises:
         ConfigError: one cannot be read, or two would be the same run.
@@ -317,13 +335,14 @@ def _paths(paths: Sequence[Path], ending: str, summaries: Container[str]) -> lis
     for path in paths:
         files = [path]
         if isdir(path):
-            files = sorted(file for file in path.glob(f"*{ending}") if not file.name.startswith("."))
+            named = (file for file in path.iterdir() if file.name.endswith(endings))
+            files = sorted(file for file in named if not file.name.startswith("."))
         if not files:
-            raise ConfigError(f"{path} has no {ending} files.")
+            raise ConfigError(f"{path} has no {' or '.join(endings)} files.")
         for file in files:
             if file.name in summaries:  # sums of the trials in the others
                 continue
-            run = run_of(file, ending)
+            run = run_of(file, next((ending for ending in endings if file.name.endswith(ending)), ""))
             check_file(file)
             if run in runs:
                 raise ConfigError(

@@ -193,14 +193,19 @@ def regraded(trials: pa.Table, problems: Sequence[Problem | None], earlier: pa.T
     ]
     rows = pa.table([*shared.columns, *grade_columns], schema=GRADES)
 
-    # Trials that cannot be graded keep the rows that stand for them.
+    # Trials that cannot be graded keep the rows that stand for them; those that another tool has graded keep
+    # its grades before ours.
     kept = pa.chunked_array([pa.array([not of_trial for of_trial in grades], pa.bool_())])
-    if pc.any(kept).as_py():
-        standing = earlier.filter(pc.is_in(earlier["trial_id"], value_set=trials["trial_id"].filter(kept)))
-        rows = pa.concat_tables([rows, standing])
+    told = pa.chunked_array(
+        [pa.array([not any(g.headline for g in of_trial) for of_trial in grades], pa.bool_())]
+    )
+    if pc.any(told).as_py():
+        standing = earlier.filter(pc.is_in(earlier["trial_id"], value_set=trials["trial_id"].filter(told)))
+        ours = pc.is_in(joined(standing, "trial_id", "grader"), value_set=joined(rows, "trial_id", "grader"))
+        rows = pa.concat_tables([standing.filter(pc.invert(ours)), rows])
         places = pc.index_in(rows["trial_id"], value_set=trials["trial_id"])
         rows = rows.take(pc.sort_indices(places))  # stable: a trial's grades keep their order
-    anew = _trial_rows(trials, problems, replies, grades, kept)
+    anew = _trial_rows(trials, problems, replies, grades, told)
     changed = not (anew.equals(trials) and rows.equals(earlier))
     return Regrade(trials=anew, grades=rows, kept=kept, changed=changed, fault=next(iter(faults), None))
 
@@ -225,7 +230,7 @@ def _trial_rows(
     problems: Sequence[Problem | None],
     replies: Sequence[Reply | None],
     grades: Sequence[Sequence[Grade]],
-    kept: "pa.ChunkedArray[pa.BooleanScalar]",
+    told: "pa.ChunkedArray[pa.BooleanScalar]",
 ) -> pa.Table:
     """Return the trials with what their headline grade says, the right answer, and their reasoning."""
     nothing = (None,) * len(HEADLINE)
@@ -236,6 +241,6 @@ def _trial_rows(
     for name, new in values.items():
         index = trials.schema.get_field_index(name)
         field = trials.schema.field(name)
-        column = pc.if_else(kept, trials[name], pa.chunked_array([pa.array(new, field.type)]))
+        column = pc.if_else(told, trials[name], pa.chunked_array([pa.array(new, field.type)]))
         trials = trials.set_column(index, field, column)
     return trials

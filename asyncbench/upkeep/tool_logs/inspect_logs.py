@@ -1,0 +1,194 @@
+"""Logs of Inspect: `.eval`, a ZIP archive with a sample a file, and `.json`, one object.
+
+The form is that of inspect_ai 0.3 (`EvalLog`, version 2). A score `C`, `I`, `P` or `N` counts 1, 0, 0.5 or 0,
+as its own metrics have it; a score with several values is a grader for each.
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+import pyarrow as pa
+
+from asyncbench.errors import ConfigError
+from asyncbench.published.files import Fields, RecordedRun, content, mapping, parsed, required
+from asyncbench.records import Reply, Usage
+from asyncbench.upkeep.tool_logs.told import (
+    Entry,
+    Score,
+    ToldTrial,
+    check_options,
+    moment,
+    run_from,
+    seconds,
+    usage_in,
+)
+
+ENDINGS: Final = (".eval", ".json")
+_ZSTD: Final = 93  # how Inspect compresses since 0.3.2xx; zipfile reads it from Python 3.14 on
+_LOCAL_HEADER: Final = 30  # bytes of it before the name
+_WORDS: Final[Mapping[object, float]] = {
+    "C": 1.0,
+    "I": 0.0,
+    "P": 0.5,
+    "N": 0.0,
+    "yes": 1.0,
+    "true": 1.0,
+    "no": 0.0,
+    "false": 0.0,
+}
+
+
+def reader(options: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
+    """Return what reads logs; `model` names the model of all."""
+    check_options("inspect", options, ["model"])
+    return partial(_read, named=options.get("model"))
+
+
+def _read(path: Path, *, named: object) -> RecordedRun:
+    return run_from(path, _entries(path, named), endings=ENDINGS)
+
+
+def _entries(path: Path, named: object) -> Iterator[Entry]:
+    """Yield the samples of a log, each with its place."""
+    samples = list[tuple[str, Callable[[], Fields]]]()
+    try:
+        if path.suffix == ".json":
+            log = mapping(parsed(content(path)), "a log of Inspect")
+            for number, raw in enumerate(log.get("samples") or []):
+                samples.append((f"{path}, samples[{number}]", partial(mapping, raw, "a sample")))
+        else:
+            archive = ZipFile(path)
+            log = _header(archive, path)
+            for name in archive.namelist():
+                if name.startswith("samples/") and name.endswith(".json"):
+                    samples.append((f"{path}, {name}", partial(_object, archive, name)))
+        described = mapping(required(log, "eval"), "what was run")
+        task, model = required(described, "task"), named or required(described, "model")
+    except (ValueError, BadZipFile) as error:
+        raise ConfigError(f"{path} is no log of Inspect: {error}. Name a .eval or .json log") from None
+    graders = [scorer["name"] for scorer in described.get("scorers") or [] if "name" in scorer]
+    for place, read in samples:
+        yield place, partial(_told, read, task=str(task), model=str(model), graders=graders)
+
+
+def _header(archive: ZipFile, path: Path) -> Fields:
+    if "header.json" in archive.namelist():
+        return _object(archive, "header.json")
+    if "_journal/start.json" in archive.namelist():  # a run that was cut off, or still goes on
+        return _object(archive, "_journal/start.json")
+    raise ValueError(f"{path.name} holds neither header.json nor _journal/start.json")
+
+
+def _object(archive: ZipFile, name: str) -> Fields:
+    """Return the JSON object of a member of an archive."""
+    entry = archive.getinfo(name)
+    data = _unpacked(archive, entry) if entry.compress_type == _ZSTD else archive.read(entry)
+    return mapping(parsed(data), "an object")
+
+
+def _unpacked(archive: ZipFile, entry: ZipInfo) -> bytes:
+    """Return a member that is compressed by Zstandard, which `zipfile` does not read before Python 3.14."""
+    stream = archive.fp
+    if stream is None:
+        raise ValueError("the archive is closed")
+    stream.seek(entry.header_offset)
+    name_length, extra_length = struct.unpack("<26x2H", stream.read(_LOCAL_HEADER))
+    stream.seek(entry.header_offset + _LOCAL_HEADER + name_length + extra_length)
+    packed = pa.BufferReader(stream.read(entry.compress_size))
+    try:
+        return pa.CompressedInputStream(packed, "zstd").read()
+    except OSError as error:
+        raise ValueError(f"{entry.filename} is damaged: {error}") from None
+
+
+def _told(read: Callable[[], Fields], *, task: str, model: str, graders: Sequence[str]) -> ToldTrial:
+    """Return a sample as a trial."""
+    sample = read()
+    output, target = sample.get("output") or {}, sample.get("target")
+    targets = target if isinstance(target, list) else [target]
+    accepted = tuple(answer for answer in targets if isinstance(answer, str) and answer.strip())
+
+    # The reply is the last one; a sample that ended in an error has none, whatever was said before.
+    error, choices = sample.get("error"), output.get("choices") or []
+    reply = None
+    if not error and choices:
+        reply = Reply(
+            text=str(output.get("completion") or _text(choices[0]["message"].get("content"))),
+            finish_reason=choices[0].get("stop_reason"),
+            model_served=output.get("model"),
+            usage=_usage(output.get("usage") or {}),
+        )
+    scores = dict(_scores(sample.get("scores") or {}))
+    if reply is None and not scores:
+        scores = {f"inspect/{next(iter(graders), 'score')}": Score(value=0)}
+    return ToldTrial(
+        task=task,
+        question=_question(sample),
+        accepted=accepted,
+        model=model,
+        repeat=max(0, int(sample.get("epoch") or 1) - 1),
+        reply=reply,
+        error=(error or {}).get("message") if isinstance(error, dict) else None,
+        scores=scores,
+        latency_s=seconds(output.get("time")),
+        cost_usd=seconds((output.get("usage") or {}).get("total_cost")),
+        ended_at=moment(sample.get("completed_at")),
+    )
+
+
+def _question(sample: Fields) -> str:
+    """Return what was asked: the input as it was given, with its choices."""
+    asked = required(sample, "input")
+    if isinstance(asked, list):
+        spoken = [turn for turn in asked if isinstance(turn, dict) and turn.get("role") == "user"]
+        asked = "\n\n".join(_text(turn.get("content")) for turn in spoken)
+    choices = sample.get("choices") or []
+    listed = [f"{chr(ord('A') + n)}) {choice}" for n, choice in enumerate(choices)]
+    return "\n".join([str(asked), *listed])
+
+
+def _text(content: object) -> str:
+    """Return the text of a message, which may have several parts."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return str(content or "")
+
+
+def _scores(scores: Mapping[str, Any]) -> Iterator[tuple[str, Score]]:
+    """Yield the score of each scorer; of one with several values, each."""
+    for scorer, score in scores.items():
+        value = score.get("value")
+        values = value if isinstance(value, dict) else {"": value}
+        for name, part in values.items():
+            grader = f"inspect/{scorer}.{name}" if name else f"inspect/{scorer}"
+            number = part if isinstance(part, int | float) else _WORDS.get(part)
+            if number is None or number != number:
+                raise ValueError(f"the score of {grader} is {part!r}, neither a number nor C, I, P or N")
+            yield grader, Score(value=float(number), answer=score.get("answer"), reason=score.get("reason"))
+
+
+def _usage(fields: Mapping[str, Any]) -> Usage | None:
+    """Return the tokens of a reply: Inspect's `input_tokens` are without those of a cache."""
+    names = {
+        "input_tokens": "input_tokens",
+        "cached_input_tokens": "input_tokens_cache_read",
+        "cache_write_tokens": "input_tokens_cache_write",
+        "output_tokens": "output_tokens",
+        "reasoning_tokens": "reasoning_tokens",
+    }
+    usage = usage_in(fields, **names)
+    if usage is None or usage.input_tokens is None:
+        return usage
+    cached = (usage.cached_input_tokens or 0) + (usage.cache_write_tokens or 0)
+    total = usage.input_tokens + cached
+    return Usage(
+        input_tokens=total,
+        cached_input_tokens=usage.cached_input_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        output_tokens=usage.output_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+    )

@@ -1,0 +1,102 @@
+"""JSON Lines of any tool, whose fields `--columns` names: `question=prompt,reply=output,grade=score`.
+
+`grade` is true or false, or a number from 0 to 1; its grader is called as its field.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from asyncbench.errors import ConfigError
+from asyncbench.published.files import RecordedRun, lines, mapping, parsed
+from asyncbench.records import Condition, Reply
+from asyncbench.upkeep.tool_logs.told import (
+    Entry,
+    Score,
+    ToldTrial,
+    check_options,
+    moment,
+    run_from,
+    seconds,
+    usage_in,
+)
+
+ENDINGS: Final = (".jsonl", ".ndjson")
+NEEDED: Final = ("question", "reply", "grade")
+FIELDS: Final = (
+    *NEEDED,
+    *("expected", "model", "task", "condition", "error", "finished_at"),
+    *("input_tokens", "output_tokens", "latency_s", "cost_usd"),
+)
+
+
+def reader(options: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
+    """Return what reads files whose fields are called as `columns` says.
+
+    Raises:
+        ConfigError: a name that is needed is missing, or one is unknown.
+    """
+    check_options("jsonl", options, ["columns", "model"])
+    columns = options.get("columns") or {}
+    assert isinstance(columns, Mapping)  # noqa: S101  as the command gives it
+    if unknown := [name for name in columns if name not in FIELDS]:
+        raise ConfigError(f"--columns {unknown[0]}=…: no such field. Choose of {', '.join(FIELDS)}")
+    if missing := [name for name in NEEDED if name not in columns]:
+        raise ConfigError(
+            f"import jsonl: --columns names no {missing[0]}. Write --columns "
+            "question=FIELD,reply=FIELD,grade=FIELD"
+        )
+    if "model" not in columns and "model" not in options:
+        raise ConfigError(
+            "import jsonl: name the model, by --model NAME, or its field by --columns model=FIELD"
+        )
+    return partial(_read, columns=dict(columns), named=options.get("model"))
+
+
+def _read(path: Path, *, columns: Mapping[str, str], named: object) -> RecordedRun:
+    return run_from(path, _entries(path, columns, named), endings=ENDINGS)
+
+
+def _entries(path: Path, columns: Mapping[str, str], named: object) -> Iterator[Entry]:
+    asked = Counter[tuple[object, ...]]()
+    for place, line in lines(path):
+        yield place, partial(_told, line, path, columns, named, asked)
+
+
+def _told(
+    line: bytes, path: Path, columns: Mapping[str, str], named: object, asked: Counter[tuple[object, ...]]
+) -> ToldTrial:
+    """Return a line as a trial."""
+    row = mapping(parsed(line), "a line")
+    values: dict[str, Any] = {name: row.get(field) for name, field in columns.items()}
+    question, text, grade = (values[name] for name in NEEDED)
+    if not isinstance(question, str) or not question.strip():
+        raise ValueError(f"{columns['question']!r} holds no question")
+    error = values.get("error")
+    if text is not None and not isinstance(text, str):
+        raise ValueError(f"{columns['reply']!r} is no text")
+    if text is not None and not (isinstance(grade, int | float) and 0 <= grade <= 1):
+        raise ValueError(f"{columns['grade']!r} is {grade!r}, neither true or false nor a number from 0 to 1")
+    expected = values.get("expected")
+    answers = expected if isinstance(expected, list) else [expected]
+    condition = Condition(name=str(values["condition"])) if values.get("condition") else Condition()
+    model = str(named or values["model"])
+    key = (model, condition.name, question)
+    repeat, asked[key] = asked[key], asked[key] + 1
+    names = {name: name for name in ("input_tokens", "output_tokens")}
+    return ToldTrial(
+        task=str(values.get("task") or path.name.partition(".")[0]),
+        question=question,
+        accepted=tuple(str(answer) for answer in answers if answer not in (None, "")),
+        model=model,
+        condition=condition,
+        repeat=repeat,
+        reply=None if text is None else Reply(text=text, usage=usage_in(values, **names)),
+        error=None if error is None else str(error),
+        scores={f"jsonl/{columns['grade']}": Score(value=float(grade or 0))},
+        latency_s=seconds(values.get("latency_s")),
+        cost_usd=seconds(values.get("cost_usd")),
+        ended_at=moment(values.get("finished_at")),
+    )

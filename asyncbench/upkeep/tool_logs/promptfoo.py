@@ -1,0 +1,120 @@
+"""Results of promptfoo: the JSON of `promptfoo eval --output results.json`, or of `promptfoo export eval`.
+
+The form is version 3 (promptfoo 0.121). A provider is a model. Where there are several prompts, each is a
+condition and the question is what fills them, so that prompts are compared on the same questions. The grade
+is that of all assertions together (`promptfoo`).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from asyncbench.errors import ConfigError
+from asyncbench.published.files import Fields, RecordedRun, content, mapping, parsed, required
+from asyncbench.records import Condition, Reply
+from asyncbench.upkeep.tool_logs.told import (
+    Entry,
+    Score,
+    ToldTrial,
+    check_options,
+    moment,
+    run_from,
+    seconds,
+    usage_in,
+)
+
+ENDINGS: Final = (".json",)
+VERSION: Final = 3
+GRADER: Final = "promptfoo"
+_COMPARED: Final = ("equals", "contains", "icontains", "starts-with", "is-json")  # with a text as the answer
+_ERROR: Final = 2  # a `failureReason`: no answer came, where 1 is an assertion that failed
+
+
+def reader(options: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
+    """Return what reads results."""
+    check_options("promptfoo", options)
+    return lambda path: run_from(path, _entries(path), endings=ENDINGS)
+
+
+def _entries(path: Path) -> Iterator[Entry]:
+    """Yield the results of a file, each with its place."""
+    try:
+        results = mapping(
+            required(mapping(parsed(content(path)), "results of promptfoo"), "results"), "results"
+        )
+        rows, version = required(results, "results"), results.get("version")
+    except ValueError as error:
+        raise ConfigError(f"{path} holds no results of promptfoo: {error}") from None
+    if version != VERSION or not isinstance(rows, list):
+        raise ConfigError(f"{path}: results of version {version!r} cannot be read, but version {VERSION} can")
+    ended_at = moment(results.get("timestamp"))
+    several = len({str(row.get("promptId")) for row in rows if isinstance(row, dict)}) > 1
+    asked = Counter[tuple[object, ...]]()
+    for number, row in enumerate(rows):
+        place = f"{path}, results.results[{number}]"
+        yield place, partial(_told, row, path.name.removesuffix(".json"), asked, ended_at, several=several)
+
+
+def _told(
+    raw: object, task: str, asked: Counter[tuple[object, ...]], ended_at: float | None, *, several: bool
+) -> ToldTrial:
+    """Return a result as a trial."""
+    row = mapping(raw, "a result")
+    prompt, provider = mapping(required(row, "prompt"), "a prompt"), row.get("provider") or {}
+    response, test = row.get("response") or {}, row.get("testCase") or {}
+    model = str(provider.get("label") or required(provider, "id"))
+    condition = Condition()
+    question = str(required(prompt, "raw"))
+    if several:
+        label = str(prompt.get("label") or row.get("promptId"))
+        condition = Condition(name=label, described={"prompt": label})
+        question = (
+            "\n".join(f"{name}: {value}" for name, value in (row.get("vars") or {}).items()) or question
+        )
+
+    # A test that is run several times has a test index of its own each time.
+    key = (model, condition.name, question)
+    repeat, asked[key] = asked[key], asked[key] + 1
+    error = row.get("error") if row.get("failureReason") == _ERROR or "output" not in response else None
+    output = response.get("output")
+    reply = None
+    if error is None:
+        usage = response.get("tokenUsage") or {}
+        names = {"input_tokens": "prompt", "output_tokens": "completion"}
+        text = output if isinstance(output, str) else str(output)
+        reply = Reply(text=text, usage=usage_in(usage, **names) if usage.get("total") else None)
+    latency = row.get("latencyMs")
+    return ToldTrial(
+        task=task,
+        question=question,
+        accepted=tuple(_accepted(test)),
+        model=model,
+        condition=condition,
+        repeat=repeat,
+        reply=reply,
+        error=None if error is None else str(error),
+        scores={GRADER: _score(row)},
+        latency_s=None if latency is None or response.get("cached") else seconds(latency / 1000),
+        cost_usd=seconds(row.get("cost")) if reply is not None and row.get("cost") else None,
+        ended_at=ended_at,
+    )
+
+
+def _score(row: Fields) -> Score:
+    """Return the grade of a result: right where all its assertions passed."""
+    grading = row.get("gradingResult") or {}
+    value = row.get("score")
+    partly = float(value) if isinstance(value, int | float) and 0 < value < 1 else 0.0
+    return Score(value=1.0 if row.get("success") else partly, reason=grading.get("reason"))
+
+
+def _accepted(test: Fields) -> Iterator[str]:
+    """Yield the text that the first assertion compares with; nothing where it compares with none."""
+    for assertion in test.get("assert") or []:
+        if isinstance(assertion, dict) and assertion.get("type") in _COMPARED:
+            value = assertion.get("value")
+            if isinstance(value, str) and value.strip():
+                yield value
+                return

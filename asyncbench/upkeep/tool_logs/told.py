@@ -1,0 +1,179 @@
+"""A trial as another tool's log tells it, and a file of them as a run.
+
+The tool's grades stay what they are, under names such as `inspect/match`; the first of them counts. Beside
+them stands the grade of the grader of ours that fits the right answers of the file: `regrade` brings that
+one up to date, and leaves the others alone.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from reprlib import repr as shown
+from typing import Any, Final
+
+from asyncbench.errors import ConfigError, ErrorKind, ProviderError
+from asyncbench.published.files import Recorded, RecordedRun, counted, model_of, run_of
+from asyncbench.records import Condition, Draft, Grade, Outcome, Reply, Usage, outcome_of
+from asyncbench.suites.custom import SUITE, TOLD, likely_grader
+
+Entry = tuple[
+    str, Callable[[], "ToldTrial"]
+]  # where it stands, and what reads it; ValueError: it cannot be used
+TOLD_VERSION: Final = 1  # of a grader that is not ours
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """What a tool's grader made of a reply."""
+
+    value: float  # 1: right; below: wrong, or partly right
+    answer: str | None = None  # what it read; None: it does not say
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldTrial:
+    """One question asked of one model, and what came of it. None: the log does not say."""
+
+    task: str
+    question: str
+    accepted: tuple[str, ...]  # right answers; empty: the log names none
+    model: str
+    condition: Condition = field(default_factory=Condition)
+    repeat: int = 0
+    reply: Reply | None  # None: none came
+    error: str | None = None  # why
+    scores: Mapping[str, Score]  # by grader, the one that counts first
+    latency_s: float | None = None
+    cost_usd: float | None = None
+    ended_at: float | None = None  # UTC, seconds since 1970
+
+
+def run_from(path: Path, entries: Iterable[Entry], *, endings: tuple[str, ...]) -> RecordedRun:
+    """Return the run that a log is; entries that cannot be used are left out, each with the reason.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    trials, left_out = list[ToldTrial](), list[str]()
+    for place, read in entries:
+        try:
+            trials.append(read())
+        except ValueError as error:
+            left_out.append(f"{place}: {error}")
+
+    # One grader of ours for all of the file, whose right answers tell which.
+    expected = [answer for trial in trials for answer in trial.accepted]
+    settings = {"grader": likely_grader(expected)} if expected else {}
+    file_time = path.stat().st_mtime
+    recordings = list[Recorded]()
+    for trial in trials:
+        try:
+            recordings.append(_recorded(trial, settings, file_time))
+        except ValueError as error:
+            left_out.append(f"{path}: {shown(trial.question)}: {error}")
+    ending = next((ending for ending in endings if path.name.endswith(ending)), "")
+    return RecordedRun(
+        run=run_of(path, ending),
+        path=path,
+        trials=tuple(recordings),
+        left_out=tuple(left_out),
+        planned=counted((told.model, told.condition, told.draft) for told in recordings),
+        same_problems=True,
+    )
+
+
+def _recorded(trial: ToldTrial, settings: Mapping[str, str], file_time: float) -> Recorded:
+    several = {"accepted": trial.accepted} if len(trial.accepted) > 1 else {}
+    extra = {TOLD: True, **(settings if trial.accepted else {}), **several}
+    error = None
+    if trial.reply is None:
+        # Why a tool has no reply is a text of its own: no kind of ours is read into it.
+        error = ProviderError(ErrorKind.BAD_REPLY, trial.error or "the log has no reply")
+    return Recorded(
+        draft=Draft(
+            suite=SUITE.name,
+            task=trial.task,
+            representation="text",
+            length=None,
+            question=trial.question,
+            expected=next(iter(trial.accepted), ""),
+            answer_type="text",
+            extra=json.dumps(extra),
+        ),
+        model=model_of({"model": trial.model}, simulated=False),
+        condition=trial.condition,
+        repeat=trial.repeat,
+        reply=trial.reply,
+        error=error,
+        grades=tuple(_grades(trial)),
+        latency_s=trial.latency_s,
+        cost_usd=trial.cost_usd,
+        ended_at=file_time if trial.ended_at is None else trial.ended_at,
+        timed=trial.ended_at is not None,
+    )
+
+
+def _grades(trial: ToldTrial) -> Iterator[Grade]:
+    """Yield the grades that a tool gave, that which counts first."""
+    if not trial.scores:
+        raise ValueError("it has no grade. Have the tool score it, then import it")
+    for number, (name, score) in enumerate(trial.scores.items()):
+        right = trial.reply is not None and score.value >= 1
+        answer = None
+        if trial.reply is not None:
+            answer = trial.reply.text if score.answer is None else score.answer
+        none = not right and not answer
+        outcome = outcome_of(trial.reply, answer=answer or None, exact_match=right)
+        yield Grade(
+            grader=name,
+            grader_version=TOLD_VERSION,
+            headline=not number,
+            answer=answer,
+            classification="correct" if right else "none" if none else "wrong",
+            reason="error" if outcome is Outcome.FAILED else score.reason or ("no_answer" if none else None),
+            outcome=outcome,
+            exact_match=right,
+            score=score.value if 0 < score.value < 1 else None,
+        )
+
+
+# ── fields of logs
+
+
+def usage_in(fields: Mapping[str, Any], **names: str) -> Usage | None:
+    """Return the tokens that a log tells, by the names of fields of `Usage`; None: none of them."""
+    counts = {name: fields.get(key) for name, key in names.items()}
+    known = {
+        name: n for name, n in counts.items() if isinstance(n, int) and not isinstance(n, bool) and n >= 0
+    }
+    return Usage(**known) if known else None
+
+
+def seconds(value: object) -> float | None:
+    """Return a time that is told in seconds, or None."""
+    right = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9
+    return float(value) if right else None  # type: ignore[arg-type]  # it is a number
+
+
+def moment(text: object) -> float | None:
+    """Return a moment of ISO 8601 as UTC, seconds since 1970; None: it is none."""
+    try:
+        at = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    if at is None:
+        return None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def check_options(form: str, options: Mapping[str, object], known: Iterable[str] = ()) -> None:
+    """Refuse an option of another format.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    if odd := [name for name in options if name not in known]:
+        raise ConfigError(f"import {form} takes no --{', --'.join(odd)}. Remove them")
