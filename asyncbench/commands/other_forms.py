@@ -53,7 +53,7 @@ def refuse_others(typed: Iterable[str], options: Collection[str]) -> None:
 
 def model_in(env_file: Path) -> str:
     """Return which model the `.env` of a program names, as a hint; nothing where there is none."""
-    from asyncbench.planning.preflight import read_env_file
+    from asyncbench.planning.env_files import read_env_file
     from asyncbench.providers.endpoints import known_endpoints
 
     try:

@@ -28,7 +28,6 @@ from asyncbench.commands.terminal import (
     aliases_typed,
     awaited,
     environment_for,
-    environment_of,
     harmless,
     parts_typed,
     show,
@@ -133,7 +132,7 @@ def _run_pilot(
         budget_usd=budget if is_lower else None,
         typed=True,
     )
-    return run_shown(sweep, options, env=environment_of(env_file, sweep.models), quiet=quiet)
+    return run_shown(sweep, options, env=environment_for(sweep, env_file), quiet=quiet)
 
 
 def _keep_forecast(forecast: "Plan", piloted: "Summary", folder: Path, *, quiet: bool) -> "Plan":

@@ -109,7 +109,7 @@ Models = Annotated[
 ]
 EnvFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Also read API keys from this file of NAME=value lines."),
+    typer.Option(metavar="FILE", help="Read API keys from this file of NAME=value lines. Default: .env."),
 ]
 
 
@@ -203,11 +203,31 @@ def workers_typed(typed: str | None) -> "WorkersWanted | None":
     return workers_from(int(typed) if typed.isascii() and typed.isdecimal() else typed, given_as="--workers")
 
 
-def environment_of(env_file: Path | None, models: Iterable["Model"]) -> dict[str, str]:
-    """Return the variables in which these models' keys are looked up: of this process, then of a file."""
-    from asyncbench.planning.preflight import read_env_file
+def environment_of(
+    env_file: Path | None,
+    models: Collection["Model"],
+    *,
+    sweep_file: Path | None = None,
+    more: Iterable[str | None] = (),
+) -> dict[str, str]:
+    """Return the variables in which keys are looked up: of this process, and of a file.
 
-    from_file = read_env_file(env_file) if env_file else {}
+    Args:
+        env_file: a file that was named, which wins. None: keys that are not set may stand in a `.env` beside
+            the sweep, or in the working folder; that is said.
+        models: whose keys are needed.
+        sweep_file: where the sweep was read from.
+        more: names of other variables that are needed.
+    """
+    from asyncbench.planning.env_files import keys_beside, read_env_file
+
+    if env_file is not None:
+        from_file = read_env_file(env_file)
+    else:
+        names = dict.fromkeys([*(name for model in models for name in model.variables), *filter(None, more)])
+        path, from_file = keys_beside(sweep_file, names)
+        if path is not None:
+            typer.echo(f"asyncbench: {', '.join(from_file)} from {harmless(str(path))}", err=True)
     env = {**os.environ, **from_file}
     KEYS.update(from_file.values(), (env.get(name, "") for model in models for name in model.variables))
     return env
@@ -215,7 +235,8 @@ def environment_of(env_file: Path | None, models: Iterable["Model"]) -> dict[str
 
 def environment_for(sweep: "Sweep", env_file: Path | None) -> dict[str, str]:
     """Return the variables for a run of a sweep; the address of its notices is a secret, too."""
-    env = environment_of(env_file, sweep.models)
+    webhook = sweep.notify.webhook_env if sweep.notify else None
+    env = environment_of(env_file, sweep.models, sweep_file=sweep.file, more=[webhook])
     KEYS.add((sweep.notify.address(env) if sweep.notify else None) or "")
     return env
 

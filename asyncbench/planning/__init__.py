@@ -3,6 +3,7 @@
 PUBLIC = (
     "belonging",
     "budget_bounds",
+    "env_files",
     "finished",
     "forecast_file",
     "guesses",

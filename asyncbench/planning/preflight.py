@@ -12,7 +12,6 @@ from string import ascii_uppercase
 from asyncbench.config.entry import suggestion
 from asyncbench.config.questions import ProblemSource, condition_complaint
 from asyncbench.config.sweep import Sweep
-from asyncbench.contents import text_of
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.files import found_input, input_path
@@ -78,25 +77,6 @@ def chosen_models(sweep: Sweep, aliases: Sequence[str] | None) -> tuple[Model, .
         way_out="Give one of them another `alias` or `group`",
     )
     return chosen
-
-
-def read_env_file(path: Path) -> dict[str, str]:
-    """Return the variables of a file of NAME=value lines; blank lines and `#` lines are skipped.
-
-    Raises:
-        ConfigError: the file cannot be read, or a line is something else. No value is repeated.
-    """
-    text = text_of(path, subject=f"{path}: cannot be read", way_out="Name a file of NAME=value lines")
-    variables: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        entry = line.strip().removeprefix("export ")
-        if not entry or entry.startswith("#"):
-            continue
-        name, equals, value = entry.partition("=")
-        if not equals or not name.strip().isidentifier():
-            raise ConfigError(f"{path}, line {number}: this is no NAME=value line. Correct or remove it.")
-        variables[name.strip()] = value.strip().strip("\"'")
-    return variables
 
 
 def secret_variables(sweep: Sweep) -> set[str | None]:
