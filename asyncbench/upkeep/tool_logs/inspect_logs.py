@@ -30,11 +30,12 @@ from asyncbench.upkeep.tool_logs.told import (
 ENDINGS: Final = (".eval", ".json")
 _ZSTD: Final = 93  # how Inspect compresses since 0.3.2xx; zipfile reads it from Python 3.14 on
 _LOCAL_HEADER: Final = 30  # bytes of it before the name
-_WORDS: Final[Mapping[object, float]] = {
-    "C": 1.0,
-    "I": 0.0,
-    "P": 0.5,
-    "N": 0.0,
+_NO_ANSWER: Final = "N"
+_WORDS: Final[Mapping[str, float]] = {
+    "c": 1.0,
+    "i": 0.0,
+    "p": 0.5,
+    "n": 0.0,
     "yes": 1.0,
     "true": 1.0,
     "no": 0.0,
@@ -67,12 +68,15 @@ def _entries(path: Path, named: object) -> Iterator[Entry]:
                 if name.startswith("samples/") and name.endswith(".json"):
                     samples.append((f"{path}, {name}", partial(_object, archive, name)))
         described = mapping(required(log, "eval"), "what was run")
-        task, model = required(described, "task"), named or required(described, "model")
+        task, asked = required(described, "task"), str(required(described, "model"))
     except (ValueError, BadZipFile) as error:
         raise ConfigError(f"{path} is no log of Inspect: {error}. Name a .eval or .json log") from None
     graders = [scorer["name"] for scorer in described.get("scorers") or [] if "name" in scorer]
     for place, read in samples:
-        yield place, partial(_told, read, task=str(task), model=str(model), graders=graders)
+        yield (
+            place,
+            partial(_told, read, task=str(task), asked=asked, model=str(named or asked), graders=graders),
+        )
 
 
 def _header(archive: ZipFile, path: Path) -> Fields:
@@ -105,12 +109,17 @@ def _unpacked(archive: ZipFile, entry: ZipInfo) -> bytes:
         raise ValueError(f"{entry.filename} is damaged: {error}") from None
 
 
-def _told(read: Callable[[], Fields], *, task: str, model: str, graders: Sequence[str]) -> ToldTrial:
-    """Return a sample as a trial."""
+def _told(
+    read: Callable[[], Fields], *, task: str, asked: str, model: str, graders: Sequence[str]
+) -> ToldTrial:
+    """Return a sample as a trial; `asked` is the model as the log names it."""
     sample = read()
     output, target = sample.get("output") or {}, sample.get("target")
     targets = target if isinstance(target, list) else [target]
     accepted = tuple(answer for answer in targets if isinstance(answer, str) and answer.strip())
+
+    # The tokens of all calls of the sample, where they are told: those of a model that grades are apart.
+    usage = (sample.get("model_usage") or {}).get(asked) or output.get("usage") or {}
 
     # The reply is the last one; a sample that ended in an error has none, whatever was said before.
     error, choices = sample.get("error"), output.get("choices") or []
@@ -120,7 +129,7 @@ def _told(read: Callable[[], Fields], *, task: str, model: str, graders: Sequenc
             text=str(output.get("completion") or _text(choices[0]["message"].get("content"))),
             finish_reason=choices[0].get("stop_reason"),
             model_served=output.get("model"),
-            usage=_usage(output.get("usage") or {}),
+            usage=_usage(usage),
         )
     scores = dict(_scores(sample.get("scores") or {}))
     if reply is None and not scores:
@@ -135,7 +144,7 @@ def _told(read: Callable[[], Fields], *, task: str, model: str, graders: Sequenc
         error=(error or {}).get("message") if isinstance(error, dict) else None,
         scores=scores,
         latency_s=seconds(output.get("time")),
-        cost_usd=seconds((output.get("usage") or {}).get("total_cost")),
+        cost_usd=seconds(usage.get("total_cost")),
         ended_at=moment(sample.get("completed_at")),
     )
 
@@ -162,13 +171,19 @@ def _scores(scores: Mapping[str, Any]) -> Iterator[tuple[str, Score]]:
     """Yield the score of each scorer; of one with several values, each."""
     for scorer, score in scores.items():
         value = score.get("value")
-        values = value if isinstance(value, dict) else {"": value}
-        for name, part in values.items():
-            grader = f"inspect/{scorer}.{name}" if name else f"inspect/{scorer}"
-            number = part if isinstance(part, int | float) else _WORDS.get(part)
-            if number is None or number != number:
-                raise ValueError(f"the score of {grader} is {part!r}, neither a number nor C, I, P or N")
-            yield grader, Score(value=float(number), answer=score.get("answer"), reason=score.get("reason"))
+        values = dict(enumerate(value)) if isinstance(value, list) else value
+        for name, part in (values if isinstance(values, dict) else {"": value}).items():
+            grader = f"inspect/{scorer}" if name == "" else f"inspect/{scorer}.{name}"
+            answer = "" if part == _NO_ANSWER else score.get("answer")
+            yield grader, Score(value=_number(part, grader), answer=answer, reason=score.get("reason"))
+
+
+def _number(value: object, grader: str) -> float:
+    """Return the number that a value of a score counts as."""
+    known = _WORDS.get(value.lower()) if isinstance(value, str) else value
+    if not isinstance(known, int | float):
+        raise ValueError(f"the score of {grader} is {value!r}, neither a number nor C, I, P or N")
+    return float(known)
 
 
 def _usage(fields: Mapping[str, Any]) -> Usage | None:

@@ -121,12 +121,16 @@ def _grades(trial: ToldTrial) -> Iterator[Grade]:
     if not trial.scores:
         raise ValueError("it has no grade. Have the tool score it, then import it")
     for number, (name, score) in enumerate(trial.scores.items()):
-        right = trial.reply is not None and score.value >= 1
+        if not 0 <= score.value <= 1:
+            if number:
+                continue  # a figure beside the grade, such as a count of words
+            raise ValueError(f"the score of {name} is {score.value:g}, not from 0 to 1. Scale it in the tool")
+        right = trial.reply is not None and score.value == 1
         answer = None
         if trial.reply is not None:
-            answer = trial.reply.text if score.answer is None else score.answer
-        none = not right and not answer
-        outcome = outcome_of(trial.reply, answer=answer or None, exact_match=right)
+            answer = (trial.reply.text if score.answer is None else score.answer) or None
+        none = not right and answer is None
+        outcome = outcome_of(trial.reply, answer=answer, exact_match=right)
         yield Grade(
             grader=name,
             grader_version=TOLD_VERSION,

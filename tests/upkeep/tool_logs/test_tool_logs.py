@@ -143,3 +143,40 @@ def test_a_file_of_another_tool_is_refused(tmp_path, form, content, fault):
     with pytest.raises(ConfigError, match=fault):
         import_files(form, [tmp_path / "log.json"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def scored(path, value, **fields):
+    """Write a log of Inspect whose samples have this score, and these fields."""
+    log = json.loads((LOGS / "arithmetic_alpha.json").read_text())
+    samples = [sample for sample in log["samples"] if not sample.get("error")]
+    for sample in samples:
+        sample |= {"scores": {"judge": {"value": value, "answer": "x"}}, **fields}
+        sample["output"]["choices"][0]["stop_reason"] = "stop"
+    path.write_text(json.dumps(log | {"samples": samples}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("value", "grader", "outcome"),
+    [
+        pytest.param("N", "inspect/judge", "no_answer", id="no answer"),
+        pytest.param("True", "inspect/judge", "correct", id="a truth in words"),
+        pytest.param([0, 1], "inspect/judge.0", "wrong", id="a list"),
+    ],
+)
+def test_each_form_of_a_score_of_inspect_is_read(tmp_path, value, grader, outcome):
+    import_files("inspect", [scored(tmp_path / "log.json", value)], tmp_path / "out")
+    rows = read_trials(tmp_path / "out").to_pylist()
+    assert {(row["grader"], row["outcome"]) for row in rows} == {(grader, outcome)}
+
+
+def test_a_score_beyond_1_is_never_taken_for_a_right_answer(tmp_path):
+    with pytest.raises(ConfigError, match="the score of inspect/judge is 7, not from 0 to 1"):
+        import_files("inspect", [scored(tmp_path / "log.json", 7)], tmp_path / "out")
+
+
+def test_the_tokens_of_a_sample_are_those_of_all_calls_of_its_model(tmp_path):
+    usage = {"mockllm/alpha": {"input_tokens": 900, "output_tokens": 99}, "judge": {"input_tokens": 5}}
+    import_files("inspect", [scored(tmp_path / "log.json", "C", model_usage=usage)], tmp_path / "out")
+    rows = read_trials(tmp_path / "out").to_pylist()
+    assert {(row["input_tokens"], row["output_tokens"]) for row in rows} == {(900, 99)}
