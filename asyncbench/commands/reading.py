@@ -13,7 +13,6 @@ import typer
 from asyncbench.commands.terminal import Folder, Json, Markdown, aliases_typed, awaited, show
 from asyncbench.errors import ConfigError
 from asyncbench.reports.styles import DRAWN_OPTIONS, NAMES, described
-from asyncbench.store.manifest import is_results_folder
 
 if TYPE_CHECKING:
     from asyncbench.analysis.choosing import Chosen
@@ -322,6 +321,7 @@ def compare_two(
     rules out a loss as large as the margin.
     """
     from asyncbench.reports.comparison.report import compare_on
+    from asyncbench.store.manifest import is_results_folder
 
     if len(folders) == 1 and is_results_folder(Path(b)):
         b, folders = a, [Path(b), *folders]
