@@ -8,6 +8,7 @@ import pytest
 
 from asyncbench.tables import latex
 from asyncbench.tables.report import SIMULATED, Report, Sheet
+from asyncbench.tables.screen import LONGEST_NOTE
 from tests.processes import HANG_S
 
 HOSTILE = (
@@ -59,7 +60,9 @@ def test_foreign_text_is_shown_and_does_nothing(text):
     assert unescaped.count("&") == 2  # between the two columns of the head and of the row
     assert not set("$#%_^~") & set(unescaped)
     assert all(" " <= sign <= "~" or sign == "\n" or "À" <= sign <= "ÿ" for sign in made)
-    assert len(made) < 6_000
+    assert (
+        len(made) < 3 * LONGEST_NOTE + 2_000
+    )  # title, head and label; of a label 10,000 characters are told
 
 
 def test_a_row_that_begins_with_a_bracket_or_star_is_no_argument_of_the_line_above():

@@ -39,9 +39,22 @@ class MessagesWire:
         thinking: dict[str, object] | None = None if model.thinking is None else {"type": model.thinking}
         if model.thinking_tokens is not None:
             thinking = {"type": "enabled", "budget_tokens": model.thinking_tokens}
+        # All before the question, the last message, is the same for a task: its end is marked to be cached.
+        messages: list[dict[str, object]] = [
+            {"role": turn.role, "content": turn.content} for turn in request.messages
+        ]
+        system: object = request.system
+        if model.prompt_cache is not None:
+            ttl = {} if model.prompt_cache == USUAL_TTL else {"ttl": model.prompt_cache}
+            block = {"type": "text", "cache_control": {"type": "ephemeral", **ttl}}
+            if len(messages) > 1:
+                messages[-2]["content"] = [block | {"text": request.messages[-2].content}]
+            elif system:
+                system = [block | {"text": system}]
         body = {
             "model": model.model_id,
-            **_marked_texts(request),
+            "messages": messages,
+            "system": system,
             "temperature": model.temperature,
             "top_p": model.top_p,
             "max_tokens": model.max_tokens,
@@ -72,26 +85,6 @@ class MessagesWire:
 
     def stream(self, response: Response) -> "_MessageEvents":
         return _MessageEvents(self, response)
-
-
-def _marked_texts(request: Request) -> dict[str, object]:
-    """Return the system prompt and the messages, whose shared beginning ends in a mark if it is to be cached.
-
-    The question is the last message. What stands before it is the same for every question of a task.
-    """
-    system: object = request.system
-    messages: list[dict[str, object]] = [
-        {"role": turn.role, "content": turn.content} for turn in request.messages
-    ]
-    if (kept := request.trial.model.prompt_cache) is not None:
-        mark = {"type": "ephemeral"} if kept == USUAL_TTL else {"type": "ephemeral", "ttl": kept}
-        if len(messages) > 1:
-            messages[-2]["content"] = [
-                {"type": "text", "text": request.messages[-2].content, "cache_control": mark}
-            ]
-        elif system:
-            system = [{"type": "text", "text": system, "cache_control": mark}]
-    return {"messages": messages, "system": system}
 
 
 class _MessageEvents:
