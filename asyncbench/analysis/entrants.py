@@ -30,7 +30,7 @@ _IN_BRACKETS: Final = re.compile(r"\([^()]+\)")
 BETWEEN_WORDS: Final = "-/_@:,() ·"
 _BETWEEN: Final = re.compile(f"[{BETWEEN_WORDS}]+")
 _WORDS: Final = re.compile(f"[{BETWEEN_WORDS}]+|[^{BETWEEN_WORDS}]+")
-# `NAME key=value key=value`, as `config.matrix` names the entries of a list; of several folders, `in FOLDER`
+# `NAME key=value key=value`, as a list of a sweep names its entries; of several folders, `in FOLDER`
 _OF_LIST: Final = re.compile(r"(?P<name>.+?)(?P<settings>(?: [a-zA-Z_][\w.]*=\S*)+)(?P<folder> in .+)?")
 
 Entrant = tuple[str, str, str]  # run, model, condition: who is in a ranking

@@ -1,7 +1,7 @@
 """Samples of lm-evaluation-harness: `samples_TASK_TIME.jsonl`, as `--log_samples` writes them (0.4).
 
 A line is a question under one filter; each filter and metric is a grader, such as
-`lm-eval/exact_match,strict-match`. The model stands in `results_TIME.json` beside it. A question that is
+`lm-eval/exact_match,strict-match`. The model stands in the results_TIME.json beside it. A question that is
 answered by likelihoods alone has no reply in words: the option that was likeliest stands for it.
 """
 
