@@ -92,7 +92,7 @@ def test_a_long_text_is_shown_by_its_ends_with_its_length(hostile):
     assert longest["cut"]["reply"] == 1_000_000
     assert len(longest["reply"]) < LONGEST + 60
     assert "997,000 characters left out" in longest["reply"]
-    assert sum(len(read) for _, _, read in longest["aligned"]) < LONGEST + 100
+    assert longest["aligned"] is None  # words are not compared sign by sign
 
 
 def test_a_trial_comes_with_its_question_and_every_graders_grade(night):

@@ -38,7 +38,7 @@ PICTURES = (
     *("frontier-cost", "frontier-reasoning", "outcomes", "digit-errors", "kinds"),
     *("times", "latency", "throughput", "tokens", "quota"),
 )
-TABLES = ("report", "standings", "anatomy", "cost", "heatmap", "quota")
+TABLES = ("report", "standings", "anatomy", "cost", "heatmap", "quota", "positions")
 
 
 def asked(number, alias, length, *, n):
