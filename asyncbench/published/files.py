@@ -63,13 +63,13 @@ def check_folder(path: Path) -> None:
         raise ConfigError(f"{existing} is not a folder. Name a folder, or a new one.")
 
 
-def run_of(path: Path, ending: str) -> str:
-    """Return the run that a file becomes: its name without the ending of its format.
+def run_of(path: Path, *endings: str) -> str:
+    """Return the run that a file becomes: its name without the ending of its format, one of some.
 
     Raises:
         ConfigError: that can name no file in turn.
     """
-    run = path.name.removesuffix(ending)
+    run = path.name.removesuffix(next(filter(path.name.endswith, endings), ""))
     try:
         encoded = quote(run, safe="")
     except UnicodeEncodeError:
@@ -335,6 +335,11 @@ class FileFormat:
     summaries: Mapping[str, Callable[[list[Row]], str]] = field(default_factory=dict)
     # of a file of recorded answers, and the options
     facts: Callable[[Path, Mapping[str, object]], Iterator[RecordedRun]] | None = None
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """The endings of its files that may be imported."""
+        return (self.ending,)
 
     def runs_in(self, paths: Iterable[Path], options: Mapping[str, object]) -> Iterator[RecordedRun]:
         """Return the runs of files: each is one, but a file of recorded answers (`.parquet`) holds several.

@@ -37,7 +37,7 @@ from asyncbench.store.rows import encode_json
 from asyncbench.suites.requests import TrialIds
 from asyncbench.suites.table import SUITES, grade
 from asyncbench.tables.report import Report
-from asyncbench.upkeep.tool_logs.formats import LOGS, LogFormat
+from asyncbench.upkeep.tool_logs.formats import LOGS
 
 # ── A recording goes into a results folder: what is new of it, and nothing that the folder has otherwise
 
@@ -294,8 +294,7 @@ def import_files(
     chosen = LOGS.get(form) or format_named(form, others=LOGS)
     chosen.reader(plan)  # which refuses a plan before any file is looked at
     folder, sweep, exists = folder_for(out)
-    endings = chosen.endings if isinstance(chosen, LogFormat) else (chosen.ending,)
-    paths = _paths([local(file) for file in files], endings, chosen.summaries)
+    paths = _paths([local(file) for file in files], chosen.endings, chosen.summaries)
     recordings = _once_usable(chosen.runs_in(paths, plan), exists=exists)
     runs: list[ImportedRun] = []
     with Store.open(folder, sweep=sweep, imported=True) as store:
@@ -342,7 +341,7 @@ def _paths(paths: Sequence[Path], endings: tuple[str, ...], summaries: Container
         for file in files:
             if file.name in summaries:  # sums of the trials in the others
                 continue
-            run = run_of(file, next((ending for ending in endings if file.name.endswith(ending)), ""))
+            run = run_of(file, *endings)
             check_file(file)
             if run in runs:
                 raise ConfigError(

@@ -6,6 +6,7 @@ as its own metrics have it; a score with several values is a grader for each.
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -14,20 +15,10 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 import pyarrow as pa
 
 from asyncbench.errors import ConfigError
-from asyncbench.published.files import Fields, RecordedRun, content, mapping, parsed, required
+from asyncbench.published.files import Fields, content, mapping, parsed, required
 from asyncbench.records import Reply, Usage
-from asyncbench.upkeep.tool_logs.told import (
-    Entry,
-    Score,
-    ToldTrial,
-    check_options,
-    moment,
-    run_from,
-    seconds,
-    usage_in,
-)
+from asyncbench.upkeep.tool_logs.told import Entry, Options, Score, ToldTrial, moment, seconds, usage_in
 
-ENDINGS: Final = (".eval", ".json")
 _ZSTD: Final = 93  # how Inspect compresses since 0.3.2xx; zipfile reads it from Python 3.14 on
 _LOCAL_HEADER: Final = 30  # bytes of it before the name
 _NO_ANSWER: Final = "N"
@@ -43,18 +34,8 @@ _WORDS: Final[Mapping[str, float]] = {
 }
 
 
-def reader(options: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
-    """Return what reads logs; `model` names the model of all."""
-    check_options("inspect", options, ["model"])
-    return partial(_read, named=options.get("model"))
-
-
-def _read(path: Path, *, named: object) -> RecordedRun:
-    return run_from(path, _entries(path, named), endings=ENDINGS)
-
-
-def _entries(path: Path, named: object) -> Iterator[Entry]:
-    """Yield the samples of a log, each with its place."""
+def inspect_samples(path: Path, options: Options) -> Iterator[Entry]:
+    """Yield the samples of a log; the option `model` names the model of all."""
     samples = list[tuple[str, Callable[[], Fields]]]()
     try:
         if path.suffix == ".json":
@@ -68,14 +49,15 @@ def _entries(path: Path, named: object) -> Iterator[Entry]:
                 if name.startswith("samples/") and name.endswith(".json"):
                     samples.append((f"{path}, {name}", partial(_object, archive, name)))
         described = mapping(required(log, "eval"), "what was run")
-        task, asked = required(described, "task"), str(required(described, "model"))
+        task, log_model = required(described, "task"), str(required(described, "model"))
     except (ValueError, BadZipFile) as error:
         raise ConfigError(f"{path} is no log of Inspect: {error}. Name a .eval or .json log") from None
     graders = [scorer["name"] for scorer in described.get("scorers") or [] if "name" in scorer]
-    for place, read in samples:
+    model = str(options.get("model") or log_model)
+    for origin, read in samples:
         yield (
-            place,
-            partial(_told, read, task=str(task), asked=asked, model=str(named or asked), graders=graders),
+            origin,
+            partial(_told, read, task=str(task), log_model=log_model, model=model, graders=graders),
         )
 
 
@@ -110,16 +92,16 @@ def _unpacked(archive: ZipFile, entry: ZipInfo) -> bytes:
 
 
 def _told(
-    read: Callable[[], Fields], *, task: str, asked: str, model: str, graders: Sequence[str]
+    read: Callable[[], Fields], *, task: str, log_model: str, model: str, graders: Sequence[str]
 ) -> ToldTrial:
-    """Return a sample as a trial; `asked` is the model as the log names it."""
+    """Return a sample as a trial; `log_model` is the model as the log names it."""
     sample = read()
     output, target = sample.get("output") or {}, sample.get("target")
     targets = target if isinstance(target, list) else [target]
     accepted = tuple(answer for answer in targets if isinstance(answer, str) and answer.strip())
 
     # The tokens of all calls of the sample, where they are told: those of a model that grades are apart.
-    usage = (sample.get("model_usage") or {}).get(asked) or output.get("usage") or {}
+    usage = (sample.get("model_usage") or {}).get(log_model) or output.get("usage") or {}
 
     # The reply is the last one; a sample that ended in an error has none, whatever was said before.
     error, choices = sample.get("error"), output.get("choices") or []
@@ -151,19 +133,19 @@ def _told(
 
 def _question(sample: Fields) -> str:
     """Return what was asked: the input as it was given, with its choices."""
-    asked = required(sample, "input")
-    if isinstance(asked, list):
-        spoken = [turn for turn in asked if isinstance(turn, dict) and turn.get("role") == "user"]
-        asked = "\n\n".join(_text(turn.get("content")) for turn in spoken)
+    question = required(sample, "input")
+    if isinstance(question, list):
+        turns = [turn for turn in question if isinstance(turn, dict) and turn.get("role") == "user"]
+        question = "\n\n".join(_text(turn.get("content")) for turn in turns)
     choices = sample.get("choices") or []
     listed = [f"{chr(ord('A') + n)}) {choice}" for n, choice in enumerate(choices)]
-    return "\n".join([str(asked), *listed])
+    return "\n".join([str(question), *listed])
 
 
 def _text(content: object) -> str:
     """Return the text of a message, which may have several parts."""
     if isinstance(content, list):
-        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+        return "".join(str(block.get("text") or "") for block in content if isinstance(block, dict))
     return str(content or "")
 
 
@@ -172,18 +154,18 @@ def _scores(scores: Mapping[str, Any]) -> Iterator[tuple[str, Score]]:
     for scorer, score in scores.items():
         value = score.get("value")
         values = dict(enumerate(value)) if isinstance(value, list) else value
-        for name, part in (values if isinstance(values, dict) else {"": value}).items():
+        for name, single in (values if isinstance(values, dict) else {"": value}).items():
             grader = f"inspect/{scorer}" if name == "" else f"inspect/{scorer}.{name}"
-            answer = "" if part == _NO_ANSWER else score.get("answer")
-            yield grader, Score(value=_number(part, grader), answer=answer, reason=score.get("reason"))
+            answer = "" if single == _NO_ANSWER else score.get("answer")
+            yield grader, Score(value=_number(single, grader), answer=answer, reason=score.get("reason"))
 
 
 def _number(value: object, grader: str) -> float:
     """Return the number that a value of a score counts as."""
-    known = _WORDS.get(value.lower()) if isinstance(value, str) else value
-    if not isinstance(known, int | float):
+    number = _WORDS.get(value.lower()) if isinstance(value, str) else value
+    if not isinstance(number, int | float):
         raise ValueError(f"the score of {grader} is {value!r}, neither a number nor C, I, P or N")
-    return float(known)
+    return float(number)
 
 
 def _usage(fields: Mapping[str, Any]) -> Usage | None:
@@ -199,11 +181,4 @@ def _usage(fields: Mapping[str, Any]) -> Usage | None:
     if usage is None or usage.input_tokens is None:
         return usage
     cached = (usage.cached_input_tokens or 0) + (usage.cache_write_tokens or 0)
-    total = usage.input_tokens + cached
-    return Usage(
-        input_tokens=total,
-        cached_input_tokens=usage.cached_input_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        output_tokens=usage.output_tokens,
-        reasoning_tokens=usage.reasoning_tokens,
-    )
+    return replace(usage, input_tokens=usage.input_tokens + cached)

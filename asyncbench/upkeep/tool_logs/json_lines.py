@@ -3,27 +3,16 @@
 `grade` is true or false, or a number from 0 to 1; its grader is called as its field.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from asyncbench.errors import ConfigError
-from asyncbench.published.files import RecordedRun, lines, mapping, parsed
+from asyncbench.published.files import lines, mapping, parsed
 from asyncbench.records import Condition, Reply
-from asyncbench.upkeep.tool_logs.told import (
-    Entry,
-    Score,
-    ToldTrial,
-    check_options,
-    moment,
-    run_from,
-    seconds,
-    usage_in,
-)
+from asyncbench.upkeep.tool_logs.told import Entry, Options, Score, ToldTrial, moment, seconds, usage_in
 
-ENDINGS: Final = (".jsonl", ".ndjson")
 NEEDED: Final = ("question", "reply", "grade")
 FIELDS: Final = (
     *NEEDED,
@@ -32,13 +21,12 @@ FIELDS: Final = (
 )
 
 
-def reader(options: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
-    """Return what reads files whose fields are called as `columns` says.
+def columns_in(options: Options) -> Mapping[str, str]:
+    """Return the names of the fields, by what they hold.
 
     Raises:
         ConfigError: a name that is needed is missing, or one is unknown.
     """
-    check_options("jsonl", options, ["columns", "model"])
     columns = options.get("columns") or {}
     assert isinstance(columns, Mapping)  # noqa: S101  as the command gives it
     if unknown := [name for name in columns if name not in FIELDS]:
@@ -52,22 +40,17 @@ def reader(options: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
         raise ConfigError(
             "import jsonl: name the model, by --model NAME, or its field by --columns model=FIELD"
         )
-    return partial(_read, columns=dict(columns), named=options.get("model"))
+    return columns
 
 
-def _read(path: Path, *, columns: Mapping[str, str], named: object) -> RecordedRun:
-    return run_from(path, _entries(path, columns, named), endings=ENDINGS)
+def json_lines(path: Path, options: Options) -> Iterator[Entry]:
+    """Yield the lines of a file."""
+    columns, model = columns_in(options), options.get("model")
+    for origin, line in lines(path):
+        yield origin, partial(_told, line, path, columns, model)
 
 
-def _entries(path: Path, columns: Mapping[str, str], named: object) -> Iterator[Entry]:
-    asked = Counter[tuple[object, ...]]()
-    for place, line in lines(path):
-        yield place, partial(_told, line, path, columns, named, asked)
-
-
-def _told(
-    line: bytes, path: Path, columns: Mapping[str, str], named: object, asked: Counter[tuple[object, ...]]
-) -> ToldTrial:
+def _told(line: bytes, path: Path, columns: Mapping[str, str], model: object) -> ToldTrial:
     """Return a line as a trial."""
     row = mapping(parsed(line), "a line")
     values: dict[str, Any] = {name: row.get(field) for name, field in columns.items()}
@@ -82,17 +65,13 @@ def _told(
     expected = values.get("expected")
     answers = expected if isinstance(expected, list) else [expected]
     condition = Condition(name=str(values["condition"])) if values.get("condition") else Condition()
-    model = str(named or values["model"])
-    key = (model, condition.name, question)
-    repeat, asked[key] = asked[key], asked[key] + 1
     names = {name: name for name in ("input_tokens", "output_tokens")}
     return ToldTrial(
         task=str(values.get("task") or path.name.partition(".")[0]),
         question=question,
         accepted=tuple(str(answer) for answer in answers if answer not in (None, "")),
-        model=model,
+        model=str(model or values["model"]),
         condition=condition,
-        repeat=repeat,
         reply=None if text is None else Reply(text=text, usage=usage_in(values, **names)),
         error=None if error is None else str(error),
         scores={f"jsonl/{columns['grade']}": Score(value=float(grade or 0))},

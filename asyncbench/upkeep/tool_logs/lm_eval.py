@@ -6,48 +6,37 @@ answered by likelihoods alone has no reply in words: the option that was likelie
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from asyncbench.errors import ConfigError
-from asyncbench.published.files import Fields, RecordedRun, content, lines, mapping, parsed, required
+from asyncbench.published.files import Fields, content, lines, mapping, parsed, required
 from asyncbench.records import Reply
-from asyncbench.upkeep.tool_logs.told import Entry, Score, ToldTrial, check_options, run_from
+from asyncbench.upkeep.tool_logs.told import Entry, Options, Score, ToldTrial
 
-ENDINGS: Final = (".jsonl",)
 _NAME: Final = re.compile(r"samples_(?P<task>.+?)(?:_(?P<time>\d{4}-\d\d-\d\dT[\d.:-]+))?\.jsonl")
 _ORDER: Final = ("exact_match", "acc", "pass@1", "f1")  # of metrics: the first that is there counts
 
 
-def reader(options: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
-    """Return what reads samples; `model` names the model of all."""
-    check_options("lm-eval", options, ["model"])
-    return partial(_read, named=options.get("model"))
-
-
-def _read(path: Path, *, named: object) -> RecordedRun:
-    return run_from(path, _entries(path, named), endings=ENDINGS)
-
-
-def _entries(path: Path, named: object) -> Iterator[Entry]:
-    """Yield the questions of a file, each with the lines of all its filters."""
+def lm_eval_samples(path: Path, options: Options) -> Iterator[Entry]:
+    """Yield the questions of a file, with the lines of all filters; the option `model` names the model."""
     match = _NAME.fullmatch(path.name)
     if match is None:
         raise ConfigError(f"{path} is no samples_TASK_TIME.jsonl, as lm-eval --log_samples writes them")
-    model = str(named or _model_of(path, match["time"] or ""))
+    model = str(options.get("model") or _model_of(path, match["time"] or ""))
 
     # The lines of one question: a filter each, all with the same replies.
-    questions: dict[object, list[tuple[str, bytes]]] = {}
-    for place, line in lines(path):
+    questions: dict[object, tuple[str, list[Fields]]] = {}
+    for origin, line in lines(path):
         try:
-            fields = mapping(parsed(line), "a sample")
-            questions.setdefault(required(fields, "doc_id"), []).append((place, line))
+            sample = mapping(parsed(line), "a sample")
+            questions.setdefault(required(sample, "doc_id"), (origin, []))[1].append(sample)
         except ValueError as error:
-            yield place, partial(_refuse, str(error))
-    for of_question in questions.values():
-        yield of_question[0][0], partial(_told, [line for _, line in of_question], match["task"], model)
+            yield origin, partial(_refuse, str(error))
+    for origin, samples in questions.values():
+        yield origin, partial(_told, samples, match["task"], model)
 
 
 def _refuse(message: str) -> ToldTrial:
@@ -58,42 +47,43 @@ def _model_of(path: Path, time: str) -> str:
     """Return the model that the results beside samples name."""
     results = path.with_name(f"results_{time}.json")
     try:
-        told = mapping(parsed(content(results)), "results of lm-eval") if results.exists() else {}
+        fields = mapping(parsed(content(results)), "results of lm-eval") if results.exists() else {}
     except ValueError as error:
         raise ConfigError(f"{results}: {error}. Name the model: --model NAME") from None
-    if not (model := told.get("model_name") or told.get("model_source")):
+    if not (model := fields.get("model_name") or fields.get("model_source")):
         raise ConfigError(f"{path}: no {results.name} beside it names the model. Name it: --model NAME")
     return str(model)
 
 
-def _told(written: Sequence[bytes], task: str, model: str) -> ToldTrial:
+def _told(samples: Sequence[Fields], task: str, model: str) -> ToldTrial:
     """Return a question as a trial."""
-    samples = [mapping(parsed(line), "a sample") for line in written]
     sample = samples[0]
-    asked = _asked(sample)
-    options = [last for _, last in asked if isinstance(last, str)]
-    target, doc = str(required(sample, "target")), sample.get("doc") or {}
+    requests = _requests(sample)
+    options = [last for _, last in requests if isinstance(last, str)]
+    accepted, question = str(required(sample, "target")), _question(requests[0][0])
     likelihoods = _likelihoods(sample)
     text: str | None = None
     if likelihoods and len(likelihoods) == len(options):
         text = options[likelihoods.index(max(likelihoods))].strip()
-        accepted = options[int(target)].strip() if target.isdigit() and int(target) < len(options) else target
-        question = "\n".join([_question(asked[0][0]), *options])
+        if accepted.isdigit() and int(accepted) < len(options):
+            accepted = options[int(accepted)]
+        question = "\n".join([question, *options])
     else:
         first = sample["resps"][0] if sample.get("resps") else None
         reply = first[0] if isinstance(first, list) and first else first
-        text, accepted, question = (reply if isinstance(reply, str) else None), target, _question(asked[0][0])
+        text = reply if isinstance(reply, str) else None
     return ToldTrial(
         task=task,
-        question=question or str(doc),
+        question=question or str(sample.get("doc") or {}),
         accepted=(accepted.strip(),) if accepted.strip() else (),
         model=model,
+        repeat=0,
         reply=None if text is None else Reply(text=text),
         scores=dict(sorted(_scores(samples), key=_rank)),
     )
 
 
-def _asked(sample: Fields) -> list[tuple[Any, Any]]:
+def _requests(sample: Fields) -> list[tuple[Any, Any]]:
     """Return the arguments of each request: what was said, and what follows it."""
     arguments = required(sample, "arguments")
     requests = list(arguments.values()) if isinstance(arguments, dict) else arguments
@@ -103,32 +93,29 @@ def _asked(sample: Fields) -> list[tuple[Any, Any]]:
     return [(pair[0], pair[1] if len(pair) > 1 else None) for pair in pairs]
 
 
-def _question(said: object) -> str:
+def _question(message: object) -> str:
     """Return the text of a request: of a chat, what the user said last."""
-    text = said[0] if isinstance(said, list) and said else said
+    text = message[0] if isinstance(message, list) and message else message
     if isinstance(text, str) and text.startswith("[{"):
         turns = parsed(text.encode())
-        spoken = (
-            [turn["content"] for turn in turns if turn.get("role") == "user"]
-            if isinstance(turns, list)
-            else []
-        )
-        return str(spoken[-1]) if spoken else text
+        if isinstance(turns, list):
+            by_user = [turn["content"] for turn in turns if turn.get("role") == "user"]
+            return str(by_user[-1]) if by_user else text
     return str(text)
 
 
 def _likelihoods(sample: Fields) -> list[float]:
     """Return the log likelihood of each option; empty: the question was answered in words."""
-    found = []
+    likelihoods = []
     for replies in sample.get("resps") or []:
         pair = replies[0] if isinstance(replies, list) and replies else None
         if not isinstance(pair, list) or len(pair) != 2:
             return []
         try:
-            found.append(float(pair[0]))
+            likelihoods.append(float(pair[0]))
         except (TypeError, ValueError):
             return []
-    return found
+    return likelihoods
 
 
 def _scores(samples: Sequence[Fields]) -> Iterator[tuple[str, Score]]:

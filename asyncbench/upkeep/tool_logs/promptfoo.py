@@ -5,41 +5,24 @@ condition and the question is what fills them, so that prompts are compared on t
 is that of all assertions together (`promptfoo`).
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from asyncbench.errors import ConfigError
-from asyncbench.published.files import Fields, RecordedRun, content, mapping, parsed, required
+from asyncbench.published.files import Fields, content, mapping, parsed, required
 from asyncbench.records import Condition, Reply
-from asyncbench.upkeep.tool_logs.told import (
-    Entry,
-    Score,
-    ToldTrial,
-    check_options,
-    moment,
-    run_from,
-    seconds,
-    usage_in,
-)
+from asyncbench.upkeep.tool_logs.told import Entry, Options, Score, ToldTrial, moment, seconds, usage_in
 
-ENDINGS: Final = (".json",)
 VERSION: Final = 3
 GRADER: Final = "promptfoo"
 _COMPARED: Final = ("equals", "contains", "icontains", "starts-with", "is-json")  # with a text as the answer
 _ERROR: Final = 2  # a `failureReason`: no answer came, where 1 is an assertion that failed
 
 
-def reader(options: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
-    """Return what reads results."""
-    check_options("promptfoo", options)
-    return lambda path: run_from(path, _entries(path), endings=ENDINGS)
-
-
-def _entries(path: Path) -> Iterator[Entry]:
-    """Yield the results of a file, each with its place."""
+def promptfoo_results(path: Path, _options: Options) -> Iterator[Entry]:
+    """Yield the results of a file."""
     try:
         results = mapping(
             required(mapping(parsed(content(path)), "results of promptfoo"), "results"), "results"
@@ -51,16 +34,13 @@ def _entries(path: Path) -> Iterator[Entry]:
         raise ConfigError(f"{path}: results of version {version!r} cannot be read, but version {VERSION} can")
     ended_at = moment(results.get("timestamp"))
     several = len({str(row.get("promptId")) for row in rows if isinstance(row, dict)}) > 1
-    asked = Counter[tuple[object, ...]]()
+    task = path.name.removesuffix(".json")
     for number, row in enumerate(rows):
-        place = f"{path}, results.results[{number}]"
-        yield place, partial(_told, row, path.name.removesuffix(".json"), asked, ended_at, several=several)
+        yield f"{path}, results.results[{number}]", partial(_told, row, task, ended_at, several=several)
 
 
-def _told(
-    raw: object, task: str, asked: Counter[tuple[object, ...]], ended_at: float | None, *, several: bool
-) -> ToldTrial:
-    """Return a result as a trial."""
+def _told(raw: object, task: str, ended_at: float | None, *, several: bool) -> ToldTrial:
+    """Return a result as a trial. A test that is run several times has a test index of its own each time."""
     row = mapping(raw, "a result")
     prompt, provider = mapping(required(row, "prompt"), "a prompt"), row.get("provider") or {}
     response, test = row.get("response") or {}, row.get("testCase") or {}
@@ -74,9 +54,6 @@ def _told(
             "\n".join(f"{name}: {value}" for name, value in (row.get("vars") or {}).items()) or question
         )
 
-    # A test that is run several times has a test index of its own each time.
-    key = (model, condition.name, question)
-    repeat, asked[key] = asked[key], asked[key] + 1
     error = row.get("error") if row.get("failureReason") == _ERROR or "output" not in response else None
     output = response.get("output")
     reply = None
@@ -92,7 +69,6 @@ def _told(
         accepted=tuple(_accepted(test)),
         model=model,
         condition=condition,
-        repeat=repeat,
         reply=reply,
         error=None if error is None else str(error),
         scores={GRADER: _score(row)},

@@ -6,21 +6,22 @@ one up to date, and leaves the others alone.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from reprlib import repr as shown
 from typing import Any, Final
 
-from asyncbench.errors import ConfigError, ErrorKind, ProviderError
-from asyncbench.published.files import Recorded, RecordedRun, counted, model_of, run_of
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.published.files import Recorded, RecordedRun, counted, is_whole, model_of, run_of
 from asyncbench.records import Condition, Draft, Grade, Outcome, Reply, Usage, outcome_of
 from asyncbench.suites.custom import SUITE, TOLD, likely_grader
 
-Entry = tuple[
-    str, Callable[[], "ToldTrial"]
-]  # where it stands, and what reads it; ValueError: it cannot be used
+Options = Mapping[str, object]  # of an import
+# Where a record stands in its file, and what reads it; a ValueError says why it cannot be used.
+Entry = tuple[str, Callable[[], "ToldTrial"]]
 TOLD_VERSION: Final = 1  # of a grader that is not ours
 
 
@@ -42,7 +43,7 @@ class ToldTrial:
     accepted: tuple[str, ...]  # right answers; empty: the log names none
     model: str
     condition: Condition = field(default_factory=Condition)
-    repeat: int = 0
+    repeat: int | None = None  # None: by how often the question was asked before it
     reply: Reply | None  # None: none came
     error: str | None = None  # why
     scores: Mapping[str, Score]  # by grader, the one that counts first
@@ -58,11 +59,18 @@ def run_from(path: Path, entries: Iterable[Entry], *, endings: tuple[str, ...]) 
         ConfigError: the file cannot be read.
     """
     trials, left_out = list[ToldTrial](), list[str]()
-    for place, read in entries:
+    asked_before = Counter[tuple[str, str, str]]()
+    for origin, read in entries:
         try:
-            trials.append(read())
+            trial = read()
         except ValueError as error:
-            left_out.append(f"{place}: {error}")
+            left_out.append(f"{origin}: {error}")
+            continue
+        if trial.repeat is None:
+            key = (trial.model, trial.condition.name, trial.question)
+            trial = replace(trial, repeat=asked_before[key])
+            asked_before[key] += 1
+        trials.append(trial)
 
     # One grader of ours for all of the file, whose right answers tell which.
     expected = [answer for trial in trials for answer in trial.accepted]
@@ -74,13 +82,12 @@ def run_from(path: Path, entries: Iterable[Entry], *, endings: tuple[str, ...]) 
             recordings.append(_recorded(trial, settings, file_time))
         except ValueError as error:
             left_out.append(f"{path}: {shown(trial.question)}: {error}")
-    ending = next((ending for ending in endings if path.name.endswith(ending)), "")
     return RecordedRun(
-        run=run_of(path, ending),
+        run=run_of(path, *endings),
         path=path,
         trials=tuple(recordings),
         left_out=tuple(left_out),
-        planned=counted((told.model, told.condition, told.draft) for told in recordings),
+        planned=counted((recorded.model, recorded.condition, recorded.draft) for recorded in recordings),
         same_problems=True,
     )
 
@@ -105,7 +112,7 @@ def _recorded(trial: ToldTrial, settings: Mapping[str, str], file_time: float) -
         ),
         model=model_of({"model": trial.model}, simulated=False),
         condition=trial.condition,
-        repeat=trial.repeat,
+        repeat=trial.repeat or 0,
         reply=trial.reply,
         error=error,
         grades=tuple(_grades(trial)),
@@ -149,11 +156,9 @@ def _grades(trial: ToldTrial) -> Iterator[Grade]:
 
 def usage_in(fields: Mapping[str, Any], **names: str) -> Usage | None:
     """Return the tokens that a log tells, by the names of fields of `Usage`; None: none of them."""
-    counts = {name: fields.get(key) for name, key in names.items()}
-    known = {
-        name: n for name, n in counts.items() if isinstance(n, int) and not isinstance(n, bool) and n >= 0
-    }
-    return Usage(**known) if known else None
+    counts: dict[str, Any] = {name: fields.get(key) for name, key in names.items()}  # Any: JSON
+    tokens = {name: count for name, count in counts.items() if is_whole(count) and count >= 0}
+    return Usage(**tokens) if tokens else None
 
 
 def seconds(value: object) -> float | None:
@@ -171,13 +176,3 @@ def moment(text: object) -> float | None:
     if at is None:
         return None
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-
-
-def check_options(form: str, options: Mapping[str, object], known: Iterable[str] = ()) -> None:
-    """Refuse an option of another format.
-
-    Raises:
-        ConfigError: there is one.
-    """
-    if odd := [name for name in options if name not in known]:
-        raise ConfigError(f"import {form} takes no --{', --'.join(odd)}. Remove them")
