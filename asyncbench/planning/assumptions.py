@@ -65,13 +65,13 @@ def _cache_assumptions(rest: Remainder) -> Iterator[str]:
             prefix = cached_prefix(model, condition)
             if prefix is None:
                 continue
-            asked = f"{model.alias}, {condition.name}" if len(conditions) > 1 else model.alias
+            subject = f"{model.alias}, {condition.name}" if len(conditions) > 1 else model.alias
             read = read or bool(prefix.read)
             yield (
-                f"{asked}: about {prefix.read:,} tokens of each question are read from a cache that was "
+                f"{subject}: about {prefix.read:,} tokens of each question are read from a cache that was "
                 "written before (`prompt_cache`)"
                 if prefix.read
-                else f"{asked}: `prompt_cache` has no effect: what all questions begin with is about "
+                else f"{subject}: `prompt_cache` has no effect: what all questions begin with is about "
                 f"{prefix.tokens:,} tokens, and less than about {prefix.least:,} are not cached"
             )
     yield "no other input comes from a cache" if read else "no input comes from a cache"

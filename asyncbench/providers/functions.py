@@ -118,17 +118,14 @@ def function_of_model(model: Model) -> Callable[..., Any]:
         ConfigError: it is gone, has changed, or cannot be called with a question.
     """
     name, digest = model.model_id.rpartition(":")[2].split("@")
-    if model.file is None:
-        text = f"{SESSION}{name}@{digest}"
-        return function_named(text, None, place=model.alias, takes=("question",), awaited=True).call
-
-    now = FunctionName(function=name, file=model.file, digest=None).located(None, place=model.alias)
-    if now.digest != digest:
-        raise ConfigError(
-            f"{model.alias}: {name!r} in {model.file} is not what it was when this sweep was written. Run "
-            "your own sweep again, which asks the new function, or undo the change."
-        )
-    text = f"{model.file}:{name}"
+    text = f"{SESSION}{name}@{digest}" if model.file is None else f"{model.file}:{name}"
+    if model.file is not None:
+        now = FunctionName(function=name, file=model.file, digest=None).located(None, place=model.alias)
+        if now.digest != digest:
+            raise ConfigError(
+                f"{model.alias}: {name!r} in {model.file} is not what it was when this sweep was written. "
+                "Run your own sweep again, which asks the new function, or undo the change."
+            )
     return function_named(text, None, place=model.alias, takes=("question",), awaited=True).call
 
 
@@ -150,7 +147,9 @@ class FunctionProvider:
         Raises:
             ProviderError: it raises, takes too long, or returns something else than a reply.
         """
-        asked = _messages(request) if self._takes_messages else _text(request)
+        messages = _messages(request)
+        text = "\n\n".join(message["content"] for message in messages)
+        question = messages if self._takes_messages else text
         parameters = self._parameters_taken(request)
         loop, name = asyncio.get_running_loop(), self._function.__name__
         async with Call(self._model.timeouts) as call:
@@ -158,9 +157,9 @@ class FunctionProvider:
             sent_s = loop.time()
             try:
                 if inspect.iscoroutinefunction(self._function):
-                    returned = await self._function(asked, **parameters)
+                    returned = await self._function(question, **parameters)
                 else:
-                    returned = await _in_thread(self._function, asked, parameters)
+                    returned = await _in_thread(self._function, question, parameters)
                     if inspect.isawaitable(returned):
                         returned = await returned
             except ProviderError:
@@ -178,17 +177,12 @@ class FunctionProvider:
     def _parameters_taken(self, request: Request) -> dict[str, Any]:
         """Return the parameters that the function takes.
 
-        Those of a sweep it takes all, as `check_functions` saw; `doctor` adds some of its own. The system
-        prompt stands in what is asked.
+        Those of a sweep it takes all, as `check_functions` saw; `doctor` adds some of its own.
         """
         signature = _signature(self._function)
         takes_any = any(entry.kind is entry.VAR_KEYWORD for entry in signature.values())
         parameters = _parameters(request.trial.model, request.trial.condition)
-        return {
-            name: value
-            for name, value in parameters.items()
-            if name != "system" and (takes_any or name in signature)
-        }
+        return {name: value for name, value in parameters.items() if takes_any or name in signature}
 
     async def aclose(self) -> None:
         """Do nothing: it has no connection."""
@@ -202,13 +196,14 @@ def _signature(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 
 
 def _parameters(model: Model, condition: Condition) -> dict[str, Any]:
-    """Return what a sweep sets of a model, by name."""
-    return {**sent_parameters(model.under(condition)), **condition.params}
+    """Return what a sweep sets of a model, by name. The system prompt stands in what is asked."""
+    parameters = {**sent_parameters(model.under(condition)), **condition.params}
+    parameters.pop("system", None)
+    return parameters
 
 
 def _check_parameters(function: Callable[..., Any], alias: str, parameters: Mapping[str, Any]) -> None:
     """Refuse parameters that a function does not take, and a function that needs others."""
-    parameters = {name: value for name, value in parameters.items() if name != "system"}
     try:
         inspect.signature(function).bind("question", **parameters)
     except TypeError as error:
@@ -226,11 +221,7 @@ def _messages(request: Request) -> list[dict[str, str]]:
     return [*system, *({"role": turn.role, "content": turn.content} for turn in request.messages)]
 
 
-def _text(request: Request) -> str:
-    return "\n\n".join(message["content"] for message in _messages(request))
-
-
-async def _in_thread(function: Callable[..., Any], asked: object, parameters: Mapping[str, Any]) -> Any:
+async def _in_thread(function: Callable[..., Any], question: object, parameters: Mapping[str, Any]) -> Any:
     """Return what a function returns that would hold up the event loop.
 
     A daemon thread: one that never ends keeps no process from ending.
@@ -249,7 +240,7 @@ async def _in_thread(function: Callable[..., Any], asked: object, parameters: Ma
     def call() -> None:
         raised, returned = None, None
         try:
-            returned = function(asked, **parameters)
+            returned = function(question, **parameters)
         except BaseException as error:
             raised = error
         with suppress(RuntimeError):  # the run has ended meanwhile

@@ -91,9 +91,7 @@ def effects_of(views: FolderViews, by: str) -> Effects:
             f"What varies there: {varied}."
         )
     lines = list(_lines(groups, trials, use))
-    tested = [line for line in lines if line["p"] is not None]
-    for line, p_holm in zip(tested, holm([line["p"] for line in tested]), strict=True):
-        line["p_holm"] = p_holm
+    correct_for_tests(lines)
     return Effects(
         folder=str(folder),
         simulated_note=note_of_simulated(views, table="answers"),
@@ -264,6 +262,13 @@ def effect_lines(
     joined = {value: joined_marks(by_value[value] for by_value in marks) for value in order}
     for line in _comparisons(joined):
         yield {**line, **_use_of([use[values[line["value"]]] for values in whole])}
+
+
+def correct_for_tests(lines: Iterable[EffectLine]) -> None:
+    """Put `p_holm` into lines with a p: Holm's correction for that many tests."""
+    tested = [line for line in lines if line["p"] is not None]
+    for line, p_holm in zip(tested, holm([line["p"] for line in tested]), strict=True):
+        line["p_holm"] = p_holm
 
 
 def joined_marks(marks: Iterable[Marks]) -> Marks:

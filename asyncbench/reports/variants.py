@@ -25,6 +25,7 @@ from asyncbench.reports.effects import (
     EffectLine,
     PromptSettings,
     Use,
+    correct_for_tests,
     effect_lines,
     joined_marks,
     read_settings,
@@ -115,9 +116,7 @@ def variants_of(views: FolderViews) -> ByModel:
     folders = {name: label for (label, _), name in views.names.items()}
     costs = {who: row["cost_usd"] for who, row in use.items()}
     added = list(_setting_lines(models, ordered, folders, trials, use))
-    tested = [line for line in added if line["p"] is not None]
-    for line, p_holm in zip(tested, holm([line["p"] for line in tested]), strict=True):
-        line["p_holm"] = p_holm
+    correct_for_tests(added)
     simulated = note_of_simulated(views, table="answers")
     views.drop("answers")
     return ByModel(
