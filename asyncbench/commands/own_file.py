@@ -1,4 +1,4 @@
-"""Sweeps of one file of problems: what else a sweep needs is guessed from the file, and said."""
+"""Sweeps of one file of problems: all else that a sweep needs is guessed from the file, and said."""
 
 import re
 from collections.abc import Collection, Iterator

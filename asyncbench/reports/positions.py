@@ -1,4 +1,4 @@
-"""`report --style positions`: whether the place of a choice, A or D, decides what a model answers."""
+"""`report --style positions`: the part that the place of a choice, A or D, has in what a model answers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

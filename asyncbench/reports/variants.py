@@ -1,4 +1,4 @@
-"""`report --by model`: which model is better over all its variants, its best one, and what each setting adds.
+"""`report --by model`: models over all their variants, the best of these, and the effect of each setting.
 
 Variants are the ways in which a sweep asked one model: its parameters crossed with the conditions.
 """
