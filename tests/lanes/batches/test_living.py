@@ -197,7 +197,7 @@ def told_by(asked, **options):
     """What people are told of batches by a run: (what, first line, batches)."""
     file = asked.folder / "told.jsonl"
     file.write_text("")
-    program = f"import sys; open({str(file)!r}, 'a').write(sys.stdin.read() + chr(10))"
+    program = f"import sys; open({str(file)!r}, 'a').write(sys.stdin.read())"
     asked.raw["notify"] = {"command": [sys.executable, "-c", program], "on": ["batches"]}
     asked.run(**options)
     messages = [json.loads(line) for line in file.read_text().splitlines()]
