@@ -192,6 +192,20 @@ def test_what_fails_between_page_and_server_is_told_and_tried_again(at_server):
 
 
 @pytest.mark.long
+def test_charts_wait_for_a_drawing_library_that_comes_late(tab, hostile):
+    with served(hostile) as address:
+        page = Opened(tab(), address.partition("?")[0])
+        late = []
+        page.page.route("**/vega.js", lambda route: late.append(route))
+        page.page.goto(address, wait_until="commit")
+        page.page.wait_for_selector("[data-chart]")  # the view is there, and its charts are asked to be drawn
+        late[0].continue_()
+        page.settled()
+        assert page.page.locator("[data-chart] svg").count() > 0
+        assert page.told == []
+
+
+@pytest.mark.long
 def test_a_hostile_folder_does_nothing_live(opened_live, hostile):
     with served(hostile) as address:
         page = opened_live(address)

@@ -7,9 +7,9 @@ const NARROW = 520; // pixels of a chart in which long names have no room beside
 let specs = null; // by chart
 let themes = null;
 
+// This script runs before the library's, and the browser fires the event only when both have run.
 const library = new Promise((resolve) => {
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", resolve);
-  else resolve();
+  document.addEventListener("DOMContentLoaded", resolve);
 });
 
 /** Return a figure with its heading, a chart and the same rows as a table; it draws itself once it is shown.
