@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     from asyncbench.reports.reconciliation.comparing import reconcile
     from asyncbench.reports.report import report
     from asyncbench.reports.status.report import status_of as status
+    from asyncbench.reports.sweeps import list_sweeps
     from asyncbench.run.checkup import doctor
     from asyncbench.run.control import pause_run, resume_run, set_limits
     from asyncbench.run.open_batches import cancel_batches
@@ -76,6 +77,7 @@ _HOMES = {
     "iter_grades": ("asyncbench.store.catalog", "iter_grades"),
     "iter_problems": ("asyncbench.problems.copies", "iter_problems"),
     "iter_trials": ("asyncbench.store.catalog", "iter_trials"),
+    "list_sweeps": ("asyncbench.reports.sweeps", "list_sweeps"),
     "load_sweep": ("asyncbench.config.sweep", "load_sweep"),
     "merge_folders": ("asyncbench.upkeep.merging", "merge_folders"),
     "pause_run": ("asyncbench.run.control", "pause_run"),
@@ -119,6 +121,7 @@ __all__ = [
     "iter_grades",
     "iter_problems",
     "iter_trials",
+    "list_sweeps",
     "load_sweep",
     "merge_folders",
     "pause_run",

@@ -39,6 +39,8 @@ def status(
 
     asyncbench status results/overnight --verify
 
+    A folder above several sweeps is a list of them, running ones first: asyncbench status results
+
     --follow watches a run of another process. With --json it prints one object per line.
 
     --verify reads every byte and lists what is damaged, missing or duplicate. The exit code is then 5.
@@ -66,8 +68,9 @@ def status(
         typer.echo(health.as_json() if as_json else health.as_text())
         raise typer.Exit(0 if health.sound else 5)
     from asyncbench.reports.status.report import status_of
+    from asyncbench.reports.sweeps import sweeps_in
 
-    report = status_of(folder)
+    report = sweeps_in(folder, progress=True) or status_of(folder)
     typer.echo(report.as_json() if as_json else report.as_text())
 
 

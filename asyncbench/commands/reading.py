@@ -176,7 +176,8 @@ def report(
 
     asyncbench report results/ci --fail-under "gpt-5-mini: accuracy >= 0.9"
 
-    Filters work with every style, --html and --figures. Several folders are compared on the same problems.
+    Filters work with every style, --html and --figures. Several folders are compared on the same problems. A
+    folder above several sweeps is a list of them: asyncbench report results
     """
     from asyncbench.analysis.choosing import chosen as choose
 

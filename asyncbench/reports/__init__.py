@@ -25,6 +25,7 @@ PUBLIC = (
     "status.run_overview",
     "status.watching",
     "styles",
+    "sweeps",
     "thresholds",
     "variants",
 )

@@ -12,6 +12,7 @@ from asyncbench.analysis.folder_report import Nothing, NothingToShowError, tell_
 from asyncbench.config.entry import suggestion
 from asyncbench.errors import ConfigError
 from asyncbench.reports.styles import BY_MODEL, COMPARED, EFFECTS, MODEL, NAMES, STYLES, Style
+from asyncbench.reports.sweeps import sweeps_in
 from asyncbench.store.catalog import read_steps
 from asyncbench.tables.report import Report
 
@@ -37,7 +38,8 @@ def report(
         ab.report(["results/monday", "results/tuesday"], "standings", where="length > 5")
 
     Args:
-        folder: the results folder, or a list of several. They are compared on the same problems.
+        folder: the results folder, or a list of several. They are compared on the same problems. Of a folder
+            above several sweeps, the report lists them, as `list_sweeps` does.
         style: what to show, such as `standings` or `cost`; `asyncbench report --help` lists all. [accuracy,
             outcomes, tokens, cost and latency; of a load alone, `load`]
         by: `condition`, `folder`, or a parameter that the sweep varied, such as `effort`: compare its values
@@ -72,6 +74,9 @@ def report(
     if made_by is BY_MODEL:
         options.pop("by")
     choice = chosen(folder, suite=suite, task=task, models=models, where=where)
+    listed = sweeps_in(choice.paths[0]) if choice.plain and style is None and not options else None
+    if listed is not None:
+        return listed
     if not made_by.loaded and _only_loaded(choice):
         if style is not None or options:
             omitter = f"`--style {style}` leaves out" if style else "this report leaves out"

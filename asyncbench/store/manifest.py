@@ -3,6 +3,7 @@
 import os
 import platform
 import threading
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -36,6 +37,7 @@ _WRITTEN: dict[Path, bytes] = {}  # by folder: what this process wrote there las
 _CHANGING = threading.RLock()  # a run describes itself while another of its threads makes parts
 
 MOST_NAMED: Final = 20  # results folders, in a message
+DEEPEST: Final = 3  # folders between one that is named and a sweep below it
 _REFUSALS = {  # by whether it is an import that is refused
     False: "holds imported results, and a sweep cannot add to them. Set `out:` to a new or empty folder.",
     True: "holds the results of a sweep, and nothing can be imported there. Name a new or empty folder.",
@@ -79,11 +81,7 @@ def worker_folders(folder: Path) -> list[Path]:
     joined = joined_workers(folder) if names else ()
     shown = (name for name in names if name not in joined and not name.startswith("."))  # or a draft
     paths = [workers_folder(folder) / name for name in shown]
-    torn = [
-        path
-        for path in paths
-        if not is_results_folder(path) and any((path / name).exists() for name in (JOURNAL, *SCHEMAS))
-    ]
+    torn = [path for path in paths if not is_results_folder(path) and _has_rows(path)]
     joined = joined_workers(folder) if torn else ()  # meanwhile: then it is being removed
     if lacking := [path for path in torn if path.name not in joined]:
         raise StoreError(
@@ -146,16 +144,7 @@ def read_manifest(folder: Path) -> Manifest:
             "file, else results/NAME."
         ) from None
     except FileNotFoundError:
-        if sweeps := _sweeps_below(folder):
-            names = first_of([str(sweep.relative_to(folder)) for sweep in sweeps], MOST_NAMED)
-            raise ConfigError(
-                f"{folder} is not a results folder, but holds {len(sweeps):,}: {names}. Name one of "
-                f"them, for example `asyncbench view {quoted(sweeps[0])}`; report and status take it, too."
-            ) from None
-        raise ConfigError(
-            f"{folder} is not a results folder: it has no {MANIFEST}. Name a folder that a run wrote. If "
-            f"this is one, restore {path} from a backup."
-        ) from None
+        raise ConfigError(_no_manifest(folder)) from None
     except (OSError, orjson.JSONDecodeError) as error:
         raise StoreError(f"{path} cannot be read: {error}. Restore it from a backup.") from error
     match manifest:
@@ -172,24 +161,71 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def _sweeps_below(folder: Path) -> list[Path]:
-    """Return the results folders in a folder that is none, or else one level deeper."""
-    if any((folder / name).exists() for name in (JOURNAL, *SCHEMAS)):
-        return []  # it was one: it lost its manifest, and holds those of its workers at most
+def _no_manifest(folder: Path) -> str:
+    """Return what to say of a folder that has no manifest, or is not there."""
+    if not folder.exists():
+        beside = sweeps_below(folder.parent, deepest=0)
+        names = first_of([path.name for path in beside], MOST_NAMED)
+        return f"{folder} does not exist. {_NAME_ONE}{f' {folder.parent} holds {names}.' if beside else ''}"
+    if _has_rows(folder):
+        return f"{folder} has no {MANIFEST}, but rows. Restore {folder / MANIFEST} from a backup."
+    if sweeps := sweeps_below(folder):
+        names = first_of([str(sweep.relative_to(folder)) for sweep in sweeps], MOST_NAMED)
+        return (
+            f"{folder} is not a results folder, but holds {len(sweeps):,}: {names}. Name one of them, for "
+            f"example `asyncbench view {quoted(sweeps[0])}`. `asyncbench report {quoted(folder)}` lists them."
+        )
+    return f"{folder} is not a results folder: it has no {MANIFEST}. {_NAME_ONE}"
 
-    def is_sweep(path: Path) -> bool:
-        try:
-            read_manifest(path)
-        except ConfigError:
-            return False  # another program's
-        except StoreError:
-            return True  # a damaged one
+
+_NAME_ONE = "Name the folder that a run wrote: `out` of its sweep file, else results/NAME."
+
+
+def sweeps_below(folder: Path, *, deepest: int = DEEPEST) -> list[Path]:
+    """Return the results folders below a folder that is none, each once however many links lead there.
+
+    One that is damaged, or may not be read, is among them. Hidden folders and those inside results are not.
+
+    Args:
+        folder: where to look; one that lost its manifest holds those of its workers at most, which are none.
+        deepest: how many folders may stand between it and a sweep.
+    """
+    if is_results_folder(folder) or _has_rows(folder):
+        return []
+    here = folder.resolve()
+    return sorted(_walk(folder, deepest, {here, *here.parents}))  # a link upwards leads to nothing below
+
+
+def _walk(folder: Path, deepest: int, seen: set[Path]) -> Iterator[Path]:
+    try:
+        folders = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    except OSError:
+        return
+    for path in sorted(folders, key=lambda path: (path.is_symlink(), path.name)):  # a link comes last
+        real = path.resolve()
+        if real in seen:
+            continue
+        seen.add(real)
+        if _is_sweep(path):
+            yield path
+        elif deepest:
+            yield from _walk(path, deepest - 1, seen)
+
+
+def _is_sweep(folder: Path) -> bool:
+    """Return whether a folder holds results, damaged ones too; another program's manifest is none of ours."""
+    try:
+        manifest = orjson.loads((folder / MANIFEST).read_bytes())
+    except FileNotFoundError:
+        return _has_rows(folder)
+    except (OSError, orjson.JSONDecodeError):
         return True
+    return isinstance(manifest, dict) and {"schema_version", "sweep"} <= manifest.keys()
 
-    for pattern in (f"*/{MANIFEST}", f"*/*/{MANIFEST}"):
-        if sweeps := [path.parent for path in sorted(folder.glob(pattern)) if is_sweep(path.parent)]:
-            return sweeps
-    return []
+
+def _has_rows(folder: Path) -> bool:
+    """Return whether a folder has what a run writes beside the manifest."""
+    return any((folder / name).exists() for name in (JOURNAL, *SCHEMAS))
 
 
 def planned(manifest: Manifest) -> dict[tuple[str, str, str], dict[str, dict[str, int]]]:
@@ -226,6 +262,14 @@ def joined_recordings(
         recording | ({"mixed": True} if alias in asked_plainly else {})
         for alias, recording in by_alias.items()
     ]
+
+
+def planned_trials(manifest: Manifest) -> Counter[str]:
+    """Return how many trials were planned of each model; one that no run has planned is not in it."""
+    trials = Counter[str]()
+    for (_, model, _), suites in planned(manifest).items():
+        trials[model] += sum(sum(tasks.values()) for tasks in suites.values())
+    return trials
 
 
 def planned_aliases(manifest: Manifest) -> set[str]:

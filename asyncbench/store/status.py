@@ -78,7 +78,7 @@ def trial_counts(folder: Path | str) -> TrialCounts:
         outside = sum(ended.attempt.note == LEFT_SWEEP for ended in seen.unfinished.replies.values())
         stats = _stats(file for each in folders for file in segments(each / "journal") + all_parts(each))
         return TrialCounts(
-            models=_count_models(seen),
+            models=count_models(seen),
             written_at=max((stat.st_mtime for stat in stats), default=None),
             damaged=seen.damaged,
             quarantined={
@@ -114,7 +114,8 @@ def _stats(paths: Iterable[Path]) -> list[os.stat_result]:
     return stats
 
 
-def _count_models(snapshot: Snapshot) -> dict[str, ModelCounts]:
+def count_models(snapshot: Snapshot) -> dict[str, ModelCounts]:
+    """Return how far each model is at one moment of a folder, by alias, in order."""
     models: defaultdict[str, ModelCounts] = defaultdict(ModelCounts)
     trials = snapshot.read_coded("trials", ["model", "outcome", "load"], coded=_FEW)
     at_rest = trials.filter(pc.is_null(trials["load"])).group_by(["model", "outcome"])

@@ -29,6 +29,8 @@ BESIDE_LIGHTEST: Final = "beside the lightest (95 % CI)"
 HEADINGS: Final[Mapping[str, str]] = {
     # what is compared
     "rank": "models with the same rank are statistically tied with the best model of that rank",
+    "sweep": "its folder, below the one that is listed",
+    "models": "their aliases",
     "model": "its alias; with condition and run where the model has several",
     "suite": "the suite of the problems",
     "suite/task": "the task, after its suite",
@@ -72,6 +74,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     RIGHT_50: "the length at which accuracy drops to 50 %, in the model's hardest task",
     MEAN_SCORE: "mean of the scores from 0 to 1 that a grader of your own gave; no reply counts as 0",
     FORMAT: "replies in the format that the question asks for",
+    "accuracy by model": "correct answers over all trials; of several models, the lowest and the highest",
     "k": "how many answers to each problem are looked at",
     PASS_AT_K: "chance that at least one of k answers to a problem is right",
     MAJORITY_AT_K: "chance that the most frequent of k answers to a problem is right",
@@ -172,6 +175,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     "beside the best (95 % CI)": "difference in accuracy to the first model, in points, on the same problems",
     "declined": "replies in which the model refused to answer",
     "tokens/s of a call": "output tokens a second from the first one on, median of the calls",
+    "age": "time since the last answer; of a batch, since it was begun",
     "connecting": "seconds that a new connection took, median",
     "calls": "calls in real time; those that warm up a load are left out",
     "availability (95 % CI)": "answers of all calls",

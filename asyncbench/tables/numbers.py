@@ -5,12 +5,15 @@ A share's colour is the published scale: red and dark where it is bad, green and
 
 from collections.abc import Callable, Iterable, Sequence
 from colorsys import hls_to_rgb
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from math import floor, isfinite, log10
+from typing import Final
 
 from rich.color import Color
 from rich.style import Style
 from rich.text import Text
+
+_AS_LONG_AS_NEEDED: Final = Context(prec=400)  # digits: the greatest float has 309
 
 
 def rounded(value: float, decimals: int, *, sign: str = "-") -> str:
@@ -26,7 +29,7 @@ def rounded(value: float, decimals: int, *, sign: str = "-") -> str:
     """
     if not isfinite(value):
         return f"{value:{sign},.{decimals}f}"
-    exact = Decimal(value).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
+    exact = Decimal(value).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _AS_LONG_AS_NEEDED)
     return f"{exact:{sign},f}"
 
 

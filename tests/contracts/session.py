@@ -239,6 +239,7 @@ def _observe_runs(writer: _Writer, server: Simulator) -> None:
     for folder in (*WRITTEN, RAN):
         writer.run("status", "status", writer / folder)
     writer.run("status", "status", writer / RAN, "--follow")
+    writer.run("status of a folder above several sweeps", "status", writer.folder)
     writer.run("status --verify", "status", writer / RAN, "--verify")
     writer.run("cancel", "cancel", writer / RAN)
     damaged = shutil.copytree(writer / RAN, writer / "damaged")

@@ -102,9 +102,9 @@ def test_a_new_folder_has_empty_tables_of_the_same_columns(tmp_path):
 @pytest.mark.parametrize("read", [*READERS, known_trials, trial_counts])
 def test_what_is_no_results_folder_is_refused_with_the_way_out(tmp_path, read):
     (tmp_path / "sweep.yaml").touch()
-    refused = {tmp_path: "not a results folder", tmp_path / "missing": "not a results folder"}
-    for path, what in {**refused, tmp_path / "sweep.yaml": "a file"}.items():
-        with pytest.raises(ConfigError, match=rf"{path} is {what}.*Name (a|the) folder that a run wrote"):
+    refused = {tmp_path: "is not a results folder", tmp_path / "missing": "does not exist"}
+    for path, what in {**refused, tmp_path / "sweep.yaml": "is a file"}.items():
+        with pytest.raises(ConfigError, match=rf"{path} {what}.*Name (a|the) folder that a run wrote"):
             read(path)
 
 
@@ -127,7 +127,7 @@ def test_a_folder_that_lost_its_manifest_is_not_taken_for_one_above_those_of_its
     for name in ("", "workers/w1"):
         Store.open(tmp_path / name, sweep="night").close()
     (tmp_path / "manifest.json").unlink()
-    with pytest.raises(ConfigError, match=r"restore .*manifest\.json from a backup"):
+    with pytest.raises(ConfigError, match=r"Restore .*manifest\.json from a backup"):
         read_trials(tmp_path)
 
 

@@ -25,7 +25,7 @@ from asyncbench.run.control import RunProgress, progress_of_run
 from asyncbench.store.bucket.claiming import current_folder
 from asyncbench.store.bucket.fetching import display_name, written_elsewhere
 from asyncbench.store.budget_state import cap_uses
-from asyncbench.store.manifest import SWEEP_FILE, planned, read_manifest, simulated_note
+from asyncbench.store.manifest import SWEEP_FILE, planned_trials, read_manifest, simulated_note
 from asyncbench.store.segment import QUARANTINE
 from asyncbench.store.status import ModelCounts, Upkeep, read_upkeep, trial_counts
 from asyncbench.tables.numbers import (
@@ -391,15 +391,13 @@ def status_of(folder: Path | str) -> Status:
     holds = cells_still_stopped(
         path, (figures for model in counts.models.values() for figures in model.skips)
     )
-    planned_trials = Counter[str]()
-    for (_, model, _), suites in planned(manifest).items():
-        planned_trials[model] += sum(sum(tasks.values()) for tasks in suites.values())
+    planned = planned_trials(manifest)
     models = tuple(
         replace(
-            _model(name, counts.models.get(name, ModelCounts()), planned_trials.get(name), holds),
+            _model(name, counts.models.get(name, ModelCounts()), planned.get(name), holds),
             in_batches=batches.trials.get(name, 0),
         )
-        for name in sorted({*planned_trials, *counts.models})
+        for name in sorted({*planned, *counts.models})
     )
 
     latest = max(counts.written_at or 0.0, batches.written_at)  # batches may have no answer yet

@@ -225,7 +225,7 @@ def test_an_answer_that_was_given_more_room_is_found_by_its_first_call(tmp_path,
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        pytest.param({"reuse": "nowhere"}, "nowhere is not a results folder", id="no folder"),
+        pytest.param({"reuse": "nowhere"}, "nowhere does not exist", id="no folder"),
         pytest.param({"reuse": "two"}, "two is the sweep's own folder", id="its own"),
         pytest.param({"ignore": ["max_tokens"]}, "--ignore needs --reuse", id="ignored by itself"),
         pytest.param(
