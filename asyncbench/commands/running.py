@@ -385,6 +385,8 @@ def loaded_sweep(
     keys = _load_keys(steps_typed(context))
     objectives = keys.get("slo")
     names = {name: flag(name) for name in keys}
+    if "concurrency" in steps_typed(context):
+        names["rates"] = "--concurrency"
     names |= {name: f"--slo {name}" for name in objectives} if isinstance(objectives, dict) else {}
     source = Place(source="command line", flags=names)
     check_keys(keys, place=source)
@@ -417,6 +419,8 @@ def load(
 
     asyncbench load --model openai/gpt-5-mini --rates 1,2,4,8 --duration 60s
 
+    asyncbench load --model vllm/qwen3-8b --concurrency 1,2,4,8
+
     Each step of the sweep's `load` holds a rate for a time. A call is sent when it is due, whatever is in
     flight, and its latency counts from then. No call is tried again. Every call is a graded row.
 
@@ -447,6 +451,14 @@ def load(
 def _load_keys(typed: Mapping[str, str | bool]) -> dict[str, object]:
     """Return the keys of `load` in a sweep file that typed options stand for."""
     keys: dict[str, object] = dict(typed)
+    if isinstance(callers := keys.pop("concurrency", None), str):
+        if others := [name for name in ("rates", "find", "arrivals") if name in typed]:
+            raise ConfigError(
+                f"--concurrency {callers}: callers ask in turn, so no rate is held. "
+                f"Leave out {flag(others[0])}"
+            )
+        numbers = [_number("concurrency", word, callers) for word in callers.split(",")]
+        keys |= {"arrivals": "closed", "rates": numbers}
     if isinstance(rates := typed.get("rates"), str):
         keys["rates"] = [_number("rates", word, rates) for word in rates.split(",")]
     if isinstance(find := typed.get("find"), str):

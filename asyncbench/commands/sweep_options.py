@@ -186,6 +186,16 @@ def _steps(
 ) -> None: ...
 
 
+def _callers(
+    concurrency: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,…", help="Let so many callers ask in turn, step by step: --arrivals closed --rates N,…"
+        ),
+    ] = None,
+) -> None: ...
+
+
 def _options_of(declared: Callable[..., None], panel: str | None = None) -> list[Any]:  # Any: of typer
     """Return the parameters of a function as options that stand under one heading of --help."""
     app = typer.Typer(add_completion=False)
@@ -269,6 +279,8 @@ class SweepCommand(Command):
         ]
         before = STEPS_BEFORE.get(self.name or "")
         self._steps = [] if before is None else _options_of(_steps)
+        if self.name == "load":  # elsewhere it is the most calls in flight
+            self._steps = [*_options_of(_callers), *self._steps]
         names = [param.name for param in self.params]
         arguments = [param for param in self.params if param.param_type_name == "argument"]
         index = len(arguments) if before is None else names.index(before)

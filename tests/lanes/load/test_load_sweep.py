@@ -221,7 +221,7 @@ def test_run_and_load_each_have_their_sweeps(server, problems, tmp_path):
 
 
 @pytest.mark.long
-def test_the_command_takes_rates_beside_a_file_or_without_one(server, problems, tmp_path):
+def test_the_command_takes_rates_or_callers_beside_a_file_or_without_one(server, problems, tmp_path):
     out, file = tmp_path / "out", sweep_file(tmp_path, problems, entry(server, "simulated/oracle"))
     times = ("--duration", "1s", "--warmup", "0s", "--rest", "0s", "--drain", "9s")
     told = asyncbench_here("load", file, "--rates", "5", "--slo", "latency=30,share=0.5", *times, "--json")
@@ -243,6 +243,15 @@ def test_the_command_takes_rates_beside_a_file_or_without_one(server, problems, 
     calls = [*read_attempts(out).to_pylist(), *read_attempts(tmp_path / "typed").to_pylist()]
     assert calls
     assert all(call["ttft_s"] is not None for call in calls)  # streamed, as with a load in the file
+    called = asyncbench_here(
+        "load", file, "--concurrency", "1,2", *times, "--out", tmp_path / "callers", "--json"
+    )
+    assert {step["load"] for step in json.loads(called.stdout)["steps"]} == {"closed 1 #1", "closed 2 #1"}
+    both = asyncbench_here("load", file, "--concurrency", "1,2", "--rates", "5")
+    assert (both.returncode, both.stderr) == (
+        2,
+        "asyncbench: --concurrency 1,2: callers ask in turn, so no rate is held. Leave out --rates\n",
+    )
     wrong = asyncbench_here("load", file, "--rates", "5,x")
     assert (wrong.returncode, wrong.stderr) == (2, "asyncbench: --rates 5,x: 'x' is not a number\n")
 
