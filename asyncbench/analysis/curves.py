@@ -314,7 +314,16 @@ class Hardest:
 
 def hardest(lengths: Mapping[str, Length]) -> Hardest | None:
     """Return the least of these lengths, by task; None where none is known. Of equals the first by name."""
-    ranks = {task: rank for task, length in lengths.items() if (rank := _rank(length)) is not None}
+    # A length below all that was asked stands first, one above them last.
+    ranks = dict[str, tuple[int, float]]()
+    for task, length in lengths.items():
+        if length.bound is not None:
+            ranks[task] = (0, length.shortest) if length.bound == "below" else (2, length.longest)
+        elif length.value is not None:
+            ranks[task] = (1, length.value)
+        elif length.between is not None:
+            ranks[task] = (1, length.between[0])
+
     if not ranks:
         return None
     task = min(ranks, key=lambda task: (ranks[task], task))
@@ -328,15 +337,6 @@ def hardest_at(share: float, curves: Mapping[str, Curve]) -> Hardest | None:
     """
     least = hardest({task: curve.length_at(share, limits=False) for task, curve in curves.items()})
     return least and replace(least, length=curves[least.task].length_at(share))
-
-
-def _rank(length: Length) -> tuple[int, float] | None:
-    """Return where a length stands among others: what is below all that was asked first."""
-    if length.bound is not None:
-        return (0, length.shortest) if length.bound == "below" else (2, length.longest)
-    if length.value is not None:
-        return (1, length.value)
-    return None if length.between is None else (1, length.between[0])
 
 
 def curves_by(cells: Iterable[Mapping[str, Any]], by: Sequence[str] = TASK) -> dict[tuple[str, ...], Curve]:

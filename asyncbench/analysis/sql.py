@@ -82,8 +82,12 @@ class Answer:
         """Return the first rows as a table for a terminal, and say if there are more."""
         rows = patiently(lambda: list(islice(self._rows(), MOST_SHOWN + 1)))
         cells = [[_cell(value) for value in row] for row in rows[:MOST_SHOWN]]
-        columns = enumerate(self.schema)  # those from the left that are no numbers name the rows
-        labels = next((n for n, column in columns if _is_number(column.type)), len(self.schema))
+
+        # Columns from the left that are no numbers name the rows.
+        numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+        figures = (n for n, column in enumerate(self.schema) if any(test(column.type) for test in numeric))
+        labels = next(figures, len(self.schema))
+
         shown = fitted(self.schema.names, cells, labels=labels, width=width)
         if len(rows) <= MOST_SHOWN:
             return shown
@@ -115,9 +119,12 @@ class Answer:
         For a terminal, control characters are escaped as JSON has it: it is the same JSON.
         """
         out.write("[")
-        shown = _escaped if out.isatty() else str
-        for n, text in enumerate(self._objects()):
-            out.write(f"{',' if n else ''}\n{shown(text)}")
+        terminal = out.isatty()
+        for n, line in enumerate(self._objects()):
+            text = line
+            if terminal:
+                text = "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in line)
+            out.write(f"{',' if n else ''}\n{text}")
         out.write("\n]\n")
         out.flush()
 
@@ -241,10 +248,6 @@ def _one_line_errors(sources: Sources) -> Iterator[None]:
 # ── values as text ───────────────────────────────────────────────────────────────────────────────
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-
-
 def _json_value(value: object) -> object:
     """Return a value as JSON may hold it: sums of integers come as decimals."""
     if isinstance(value, Decimal):
@@ -268,11 +271,6 @@ def _cell(value: object) -> str:
 
 def _visible(text: str) -> str:
     return safe(text, most=len(text))
-
-
-def _escaped(text: str) -> str:
-    """Return JSON of one line without characters that could do something to a terminal."""
-    return "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in text)
 
 
 def _quoted(field: str) -> str:

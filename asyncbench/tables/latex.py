@@ -144,11 +144,15 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, labels: int, ti
 
 def _widths(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
     """Return how many letters wide columns are."""
-    return [max(map(_long, column)) + GAP for column in zip(head, *rows, strict=True)]
-
-
-def _long(text: str) -> int:
-    return sum(len(shown) if (shown := _shown(character)).startswith("U+") else 1 for character in text)
+    return [
+        GAP
+        + max(
+            # A sign without a letter is as long as its code point: U+200B.
+            sum(len(shown) if shown.startswith("U+") else 1 for shown in map(_shown, text))
+            for text in column
+        )
+        for column in zip(head, *rows, strict=True)
+    ]
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, letters: str, title: str) -> str:

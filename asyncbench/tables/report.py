@@ -57,14 +57,6 @@ def _escape_html(text: str) -> str:
     return _ADDRESS.sub("&#58;", _TAG.sub("&lt;", _ENTITY.sub("&amp;", text)))
 
 
-def _markdown_row(row: Sequence[Cell], labels: int) -> str:
-    cells = [
-        safe_markdown(str(cell), most=LONGEST_NOTE if n < labels else LONGEST_CELL)
-        for n, cell in enumerate(row)
-    ]
-    return f"| {' | '.join(cells)} |"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
     """A table before it is text: whatever it is shown in."""
@@ -102,8 +94,15 @@ class Sheet:
         """Return it as a Markdown table under a heading, its names whole."""
         rule = "|" + "---|" * self.labels + "---:|" * (len(self.head) - self.labels)
         heading = [f"### {safe_markdown(self.title, most=LONGEST_NOTE)}", ""] if self.title else []
-        head, *lines = (_markdown_row(row, self.labels) for row in (self.head, *self.rows))
-        return "\n".join([*heading, head, rule, *lines, ""])
+        head, *lines = (
+            [
+                safe_markdown(str(cell), most=LONGEST_NOTE if n < self.labels else LONGEST_CELL)
+                for n, cell in enumerate(row)
+            ]
+            for row in (self.head, *self.rows)
+        )
+        head_line, *rest = (f"| {' | '.join(cells)} |" for cells in (head, *lines))
+        return "\n".join([*heading, head_line, rule, *rest, ""])
 
     def as_latex(self) -> str:
         """Return it as a LaTeX table (booktabs) with a caption."""

@@ -175,7 +175,17 @@ def fitted(
         return render(
             columns(_split_head(head, rows, labels, gap), rows, labels=labels, gap=gap), width=width
         )
-    packed = [_packed(head[n], [_safe_cell(row[n]) for row in rows], n < labels) for n in range(len(head))]
+
+    # Heads of figures become as narrow as their words or cells are. Names can fold by themselves.
+    packed = []
+    for n, title in enumerate(map(safe, head)):
+        cells = [_safe_cell(row[n]) for row in rows]
+        if n >= labels:
+            longest_word = max(cell_len(word) for word in re.split(r"\s|(?<=_)", title))
+            title = folded(title, max([min(longest_word, LEAST_NAME), *map(_cell_width, cells)]))
+        packed.append(Column(head=title, cells=cells, named=n < labels))
+
+    # What has no room stands in tables below, each beside the same names.
     keys = min(labels, MOST_KEYS)
     parts, left_out = below_each_other(packed[:keys], packed[keys:], width)
     texts = [render(_table_of(group), width=width) for group in parts]
@@ -203,15 +213,6 @@ def _split_head(head: Sequence[str], rows: Sequence[Sequence[Cell]], labels: int
                 middle = spaces[distances.index(min(distances))]
                 names[n] = f"{name[:middle]}\n{name[middle + 1 :]}"
     return [name.replace("_", "_\n") for name in names] if gap == 1 else names
-
-
-def _packed(head: str, cells: Sequence[Cell], named: bool) -> "Column":
-    """Return a column with its head as narrow as its words or cells are; names can fold by themselves."""
-    head = safe(head)
-    if not named:
-        longest_word = max(cell_len(word) for word in re.split(r"\s|(?<=_)", head))
-        head = folded(head, max([min(longest_word, LEAST_NAME), *map(_cell_width, cells)]))
-    return Column(head=head, cells=cells, named=named)
 
 
 _PIECES = re.compile(r"[^-\s/_.:,=+]*[-/_.:,=+]*\s*")  # of a name: it may be broken after each
@@ -271,19 +272,19 @@ def below_each_other(
             taken = usual
         parts[-1].append(fitting)
         taken += needed
-    return [_spread([*keys, *group], width) for group in parts if group or not others], left_out
+
+    # In each table text has the room that figures do not need.
+    tables = []
+    for group in (group for group in parts if group or not others):
+        figures = sum(column.width for column in (*keys, *group) if not column.named)
+        texts = [column.width for column in (*keys, *group) if column.named]
+        shares = iter(allotted(texts, width - figures - len(keys) - len(group) + 1))
+        tables.append([column.fold(next(shares)) if column.named else column for column in (*keys, *group)])
+    return tables, left_out
 
 
 def _least(columns: Iterable[Column]) -> int:
     return sum(column.least(LEAST_NAME) for column in columns)
-
-
-def _spread(columns: Sequence[Column], width: int) -> list[Column]:
-    """Return columns folded so that they fill a width: what figures do not need is for text."""
-    figures = sum(column.width for column in columns if not column.named)
-    texts = [column.width for column in columns if column.named]
-    room = iter(allotted(texts, width - figures - len(columns) + 1))
-    return [column.fold(next(room)) if column.named else column for column in columns]
 
 
 def allotted(wanted: Sequence[int], total: int) -> list[int]:

@@ -140,7 +140,12 @@ class ErrorFindings:
     def sorted_by_kind(self) -> "ErrorFindings":
         """Return it with kinds and flags in the order of `error.KINDS`, however answers were added."""
         kinds, flags = (
-            Counter({name: counts[name] for name in sorted(counts, key=_rank)})
+            Counter(
+                {
+                    name: counts[name]
+                    for name in sorted(counts, key=lambda name: (ORDER.get(name, len(ORDER)), name))
+                }
+            )
             for counts in (self.kinds, self.flags)
         )
         return replace(self, kinds=kinds, flags=flags)
@@ -150,10 +155,6 @@ class ErrorFindings:
         longest = max(self.reach, default=0)
         reaching = (sum(n for digits, n in self.reach.items() if digits >= i) for i in range(1, longest + 1))
         return [Proportion(successes=wrong[i], trials=n) for i, n in enumerate(reaching, 1)]
-
-
-def _rank(kind: str) -> tuple[int, str]:
-    return ORDER.get(kind, len(ORDER)), kind
 
 
 @once
