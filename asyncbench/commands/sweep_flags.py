@@ -213,9 +213,10 @@ def _number(word: str) -> int | float:
 
 def _problem_sets(flags: Flags) -> Iterator[object]:
     """Yield the problem sets: the one that --suite and its parameters stand for, then those of --problems."""
-    from asyncbench.suites.table import SUITES
+    from asyncbench.suites.own_suites import suite_called
 
-    suite, files = SUITES.get(flags.get("suite", "")), flags.get("problems", ())
+    called, files = flags.get("suite", ""), flags.get("problems", ())
+    suite = suite_called(called, place=f"--suite {called}")
     is_custom = suite is not None and suite.generate is None
     if is_custom and not files:
         raise ConfigError("--suite custom: your own problems are in a file. Name it with --problems")
@@ -242,7 +243,7 @@ def _problem_sets(flags: Flags) -> Iterator[object]:
             parameters[name] = value if isinstance(value, int) else flags[name]
         suite.parsed(parameters, place=f"--suite {suite.name}")
         in_order = {name: parameters[name] for name in suite.parameters if name in parameters}
-        yield {"suite": suite.name, "seed": flags.get("seed", 0), **in_order, **sample}
+        yield {"suite": called, "seed": flags.get("seed", 0), **in_order, **sample}
 
     custom = {name: flags[name] for name in ("suite", *OF_OWN_FILES) if name in flags} | columns
     for file in files:

@@ -213,15 +213,17 @@ def _suite_options(name: str, taken: Collection[str]) -> list[Any]:
         ConfigError: no suite has that name.
     """
     from asyncbench.config.entry import suggestion
+    from asyncbench.suites.own_suites import suite_called
     from asyncbench.suites.table import SUITES
 
-    if name not in SUITES:
+    suite = suite_called(name, place=f"--suite {name}")
+    if suite is None:
         raise ConfigError(f"--suite {name}: unknown suite. {suggestion(name, SUITES)}")
 
     def declared() -> None: ...
 
     parameters = []
-    for parameter, declaration in SUITES[name].parameters.items():
+    for parameter, declaration in suite.parameters.items():
         if flag(parameter) in taken:
             continue
         meaning, default = declaration.help, default_typed(declaration.default)

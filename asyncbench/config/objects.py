@@ -19,7 +19,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from asyncbench.errors import ConfigError
-from asyncbench.suites.handed_functions import text_of_function
+from asyncbench.suites.handed_functions import text_of_function, text_of_suite
+from asyncbench.suites.suite import Suite
 
 NAME: Final = "sweep"  # of a sweep that says none
 ROWS: Final = "problems.jsonl"
@@ -51,25 +52,28 @@ def _listed(value: object) -> Sequence[Any]:
 
 
 def _plain(value: object) -> object:
-    """Return a value with functions as the texts that name them, and paths as text."""
+    """Return a value with functions and suites as the texts that name them, and paths as text."""
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Mapping):
         return {key: nested if key == "problems" else _plain(nested) for key, nested in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(nested) for nested in value]
+    if isinstance(value, Suite):
+        return text_of_suite(value)
     return text_of_function(value) if callable(value) and not isinstance(value, type) else value
 
 
 def _sources(problems: object, grader: object) -> object:
     """Return the entries of problem sets: files, suites and rows, with the sweep's grader where none is."""
-    if isinstance(problems, str | Path) or _rows(problems) is not None:
+    if isinstance(problems, str | Path | Mapping | Suite) or _rows(problems) is not None:
         problems = [problems]
     if not isinstance(problems, list | tuple):
         return problems
     entries = []
     for source in problems:
-        entry = source if isinstance(source, Mapping) else {"path": source}
+        key = "suite" if isinstance(source, Suite) else "path"
+        entry = source if isinstance(source, Mapping) else {key: source}
         rows = _rows(entry.get("path"))
         if rows is not None:
             entry = {"suite": "custom", **entry, "path": _rows_file(rows)}

@@ -1,7 +1,7 @@
 """The questions of a sweep: problem sets, and the conditions under which they are asked."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -32,7 +32,8 @@ from asyncbench.records import OF_CONDITIONS, Condition, Message
 from asyncbench.suites.custom import CUSTOM_GRADERS
 from asyncbench.suites.number_reading import Mark
 from asyncbench.suites.numbers import DIGIT_FORMS, EXCLUSIVE, rewritten
-from asyncbench.suites.plugins import file_named, is_in_file
+from asyncbench.suites.own_suites import OwnSuite, suite_named
+from asyncbench.suites.plugins import defined_name, file_named, is_in_file
 from asyncbench.suites.requests import FIELDS, PADDINGS, QUESTION, examples, fields_in, padding
 from asyncbench.suites.table import SUITES
 
@@ -46,6 +47,7 @@ class ProblemSource:
     place: str  # for messages: where in the sweep it stands
     path: Path | None = None
     suite: str | None = None
+    own_suite: OwnSuite | None = None  # of a file or a program; None: the suite is ours, or of a package
     seed: int = 0
     parameters: Mapping[str, object] = field(default_factory=dict)  # parsed, of the suite
     columns: Mapping[str, str | list[str]] = field(
@@ -64,7 +66,9 @@ class ProblemSource:
     @property
     def name(self) -> str:
         """The name of its problem set in trials."""
-        return str(self.suite) if self.path is None else set_name(self.path)
+        if self.path is not None:
+            return set_name(self.path)
+        return str(self.suite) if self.own_suite is None else defined_name(self.own_suite.text)
 
 
 class SampleEntry(Entry):
@@ -170,7 +174,8 @@ class ProblemsEntry(Entry):
 def _add_suite_parameters(schema: dict[str, Any]) -> None:
     """Add the parameters of all suites that can be generated."""
     makeable = [suite for suite in SUITES.values() if suite.generate]
-    schema["properties"]["suite"]["enum"] = [suite.name for suite in makeable]
+    names = [suite.name for suite in makeable]
+    schema["properties"]["suite"]["anyOf"] = [{"enum": names}, {"pattern": r":\w+$"}]
     helps: dict[str, list[str]] = {}
     for suite in makeable:
         for name, parameter in suite.parameters.items():
@@ -185,7 +190,10 @@ class GeneratedEntry(Entry):
     # further keys are parameters of the suite, which checks them
     model_config = ConfigDict(extra="allow", json_schema_extra=_add_suite_parameters)
 
-    suite: str = Field(description="The suite to generate. `asyncbench suites` lists them.")
+    suite: str = Field(
+        description="The suite to generate. `asyncbench suites` lists them. `mine.py:NAME` is the suite "
+        "`NAME` in `mine.py`, beside the sweep file or else in the working directory."
+    )
     seed: int = Field(default=0, description="The seed. The same seed gives the same problems.")
     sample: SampleWanted | None = SAMPLE
 
@@ -209,18 +217,20 @@ Problems = list[
 
 
 def sources_from(
-    entries: Sequence[ProblemsEntry | GeneratedEntry], *, place: Place
+    entries: Sequence[ProblemsEntry | GeneratedEntry], *, place: Place, near: Path | None = None
 ) -> tuple[ProblemSource, ...]:
-    """Return the problem sets of a sweep file."""
-    return tuple(_source(entry, place=place / i) for i, entry in enumerate(entries))
+    """Return the problem sets of a sweep file; `near`: that file."""
+    return tuple(_source(entry, place=place / i, near=near) for i, entry in enumerate(entries))
 
 
-def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSource:
+def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place, near: Path | None) -> ProblemSource:
     """Return the problem set that an entry names."""
     full_place = f"{place}, {place.name}" if place.root else str(place)  # a line may hold several
     sample = None if entry.sample is None else Sample(**entry.sample.model_dump())
     if isinstance(entry, GeneratedEntry):
-        suite, parameters = SUITES.get(entry.suite), entry.model_extra or {}
+        own = suite_named(entry.suite, near, place=full_place) if is_in_file(entry.suite) else None
+        suite = SUITES.get(entry.suite) if own is None else own.suite
+        parameters = entry.model_extra or {}
         if suite is None or suite.generate is None:
             makeable = [key for key, value in SUITES.items() if value.generate]
             raise ConfigError(
@@ -229,7 +239,12 @@ def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSo
             )
         suite.parsed(parameters, place=full_place)
         return ProblemSource(
-            place=full_place, suite=suite.name, seed=entry.seed, parameters=parameters, sample=sample
+            place=full_place,
+            suite=suite.name,
+            own_suite=own,
+            seed=entry.seed,
+            parameters=parameters,
+            sample=sample,
         )
 
     options = entry.pattern or entry.decimal or entry.json_schema or entry.wording or entry.answer_form
@@ -258,12 +273,27 @@ def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSo
     )
 
 
+def suites_of_one_name(sources: Sequence[ProblemSource]) -> Iterator[str]:
+    """Yield suites of files that have the name of another: results could not tell them apart."""
+    first = dict[str, ProblemSource]()
+    for source in sources:
+        if (own := source.own_suite) is None:
+            continue
+        other = first.setdefault(str(source.suite), source)
+        if other.own_suite is not None and other.own_suite.digest != own.digest:
+            yield (
+                f"{source.place}: {own.text} and {other.own_suite.text} are both called "
+                f"{quoted(own.written.name)}. Choose another `Suite(name=…)` for one"
+            )
+
+
 def source_mapping(source: ProblemSource, near: Path | None = None) -> dict[str, object] | str:
     """Return the entry that `sources_from` reads back; `near`: the sweep file that names it."""
     drawn = {} if source.sample is None else asdict(source.sample)
     sample = {"sample": {key: value for key, value in drawn.items() if value is not None}} if drawn else {}
     if source.path is None:
-        return {"suite": source.suite, "seed": source.seed, **source.parameters, **sample}
+        suite = source.suite if source.own_suite is None else source.own_suite.text
+        return {"suite": suite, "seed": source.seed, **source.parameters, **sample}
     path = remote_address(source.path) or str(input_path(source.path, near))
     if source.run is not None:
         return {"path": path, "run": source.run, **sample}

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -36,6 +38,7 @@ from asyncbench.config.questions import (
     matching_aliases,
     source_mapping,
     sources_from,
+    suites_of_one_name,
 )
 from asyncbench.config.run_entries import Batching, Notify, WorkersWanted, deadline_from, notify_from
 from asyncbench.config.sweep_file import StopEntry, SweepEntry
@@ -46,6 +49,7 @@ from asyncbench.records import Condition, Model, StopWhen
 from asyncbench.store.bucket.claiming import home_of
 from asyncbench.store.bucket.objects import journal_folder, s3_address
 from asyncbench.store.manifest import SWEEP_FILE, check_sweep_file, folder_of_sweep_file
+from asyncbench.suites.plugins import defined_name, is_in_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +208,8 @@ def set_names_in(path: Path) -> set[str]:
         for entry in entries if isinstance(entries, list) else ():
             source = entry.get("path") if isinstance(entry, Mapping) else entry
             if source is None and isinstance(entry, Mapping):
-                names.add(str(entry.get("suite")))
+                suite = str(entry.get("suite"))
+                names.add(defined_name(suite) if is_in_file(suite) else suite)
             else:
                 names.add(set_name(str(source)))
     return names
@@ -253,12 +258,12 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
                     model_entry, entry.limits, stream=entry.stream, mode=entry.mode, place=here, near=file
                 )
             )
-            own_problems |= _own_problems(model_entry, models[-1], place=here / "problems")
+            own_problems |= _own_problems(model_entry, models[-1], place=here / "problems", near=file)
+    parts = _other_parts(entry, place, file, faults)  # their suites first: conditions may name them
     conditions = list[Condition]()
     for i, condition in enumerate(entry.conditions):
         with collected(faults):
             conditions.append(condition_from(condition, place=place / "conditions" / i, near=file))
-    parts = _other_parts(entry, place, faults)
 
     # what a model and its conditions are together
     if not faults:
@@ -277,6 +282,7 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
             models[i] = replace(model, stream=any(streams(variant, setting) for variant in variants))
     if not faults:
         faults += contradictions(entry, models, own_problems, conditions, place)
+        faults += suites_of_one_name([*parts.get("problems", ()), *chain(*own_problems.values())])
         if (load := parts.get("load")) is not None:
             faults += load_complaints(load, models, parts.get("stop_when"), place=place / "load")
     if faults:
@@ -329,11 +335,11 @@ def _bases(raw: Any, entry: SweepEntry, moved: Mapping[Keys, Keys]) -> dict[str,
     return bases
 
 
-def _other_parts(entry: SweepEntry, place: Place, faults: list[str]) -> dict[str, Any]:
+def _other_parts(entry: SweepEntry, place: Place, file: Path | None, faults: list[str]) -> dict[str, Any]:
     """Return the parts of a sweep that stand for themselves; adds what is wrong with them to the faults."""
     parts = dict[str, Any]()
     readers: tuple[tuple[str, Callable[..., object]], ...] = (
-        ("problems", sources_from),
+        ("problems", partial(sources_from, near=file)),
         ("deadline", deadline_from),
         ("notify", notify_from),
         ("stop_when", _stop_when),
@@ -347,11 +353,11 @@ def _other_parts(entry: SweepEntry, place: Place, faults: list[str]) -> dict[str
 
 
 def _own_problems(
-    entry: ModelEntry, model: Model, *, place: Place
+    entry: ModelEntry, model: Model, *, place: Place, near: Path | None
 ) -> Mapping[str, tuple[ProblemSource, ...]]:
     """Return the problem sets of a model's own, by its alias; those of recorded answers are asked again."""
     if entry.problems is not None:
-        return {model.alias: sources_from(entry.problems, place=place)}
+        return {model.alias: sources_from(entry.problems, place=place, near=near)}
     if model.replay is not None and Path(model.replay).suffix == ".parquet":
         recorded = ProblemsEntry(path=model.replay, run=model.model_id)
         return {model.alias: sources_from([recorded], place=place)}

@@ -243,7 +243,9 @@ def _lacking(sweep: Sweep, sets: Sequence[ProblemSet], file: Path) -> list[str]:
         return sorted(
             copy.problem_set
             for copy in before
-            if not _is_asked(open_set(copy.path), current, some_suffice=copy.problem_set in files)
+            if not _is_asked(
+                open_set(copy.path, any_suite=True), current, some_suffice=copy.problem_set in files
+            )
         )
 
 
@@ -257,11 +259,11 @@ def generated_name(source: ProblemSource) -> str:
 
 def generated_set(source: ProblemSource, folder: Path) -> ProblemSet:
     """Return the problems of a suite, made in a folder unless they are there."""
-    name, out = str(source.suite), folder / generated_name(source)
+    out = folder / generated_name(source)
     if out.exists():
-        return open_set(out, name=name)
-    made = generate(name, out, seed=source.seed, exclude=(), **source.parameters)
-    return replace(made, name=name)
+        return open_set(out, name=source.name)
+    made = generate(str(source.suite), out, seed=source.seed, exclude=(), **source.parameters)
+    return replace(made, name=source.name)
 
 
 def _is_asked(copy: ProblemSet, sets: Sequence[ProblemSet], *, some_suffice: bool) -> bool:
@@ -414,10 +416,12 @@ def questions_of_steps(sweep: Sweep, load: Load, model: Model, sets: Sequence[Tr
 def _other_seeds(sweep: Sweep) -> Iterator[str]:
     """Yield the suites whose problems in the folder have another seed."""
     files = {set_name(source.path) for source in sweep.problems if source.path is not None}
-    seeds = {source.suite: source.seed for source in sweep.problems if source.path is None}
+    seeds = {source.name: source.seed for source in sweep.problems if source.path is None}
     for copy in copies(sweep.out):
         suite = copy.problem_set
-        if suite in seeds.keys() - files and (seed := open_set(copy.path).seed) not in (None, seeds[suite]):
+        if suite not in seeds.keys() - files:
+            continue
+        if (seed := open_set(copy.path, any_suite=True).seed) not in (None, seeds[suite]):
             yield f"problems of {suite} with seed {seed}"
 
 

@@ -136,6 +136,8 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
     """
     opened = {}
     for source in sources_of(sweep, models):
+        if source.own_suite is not None:  # another sweep of this process may have used its name since
+            source.own_suite.use(place=source.place)
         if source.path is None:
             continue
         if (copy := copy_of_lost(source, sweep)) is not None:

@@ -185,7 +185,7 @@ def planned_sets(sweep: Sweep, models: Sequence[Model]) -> Iterator[dict[str, tu
                 out = Path(made, f"{source.suite}-{i}.parquet")
                 suite, parameters = str(source.suite), source.parameters
                 problems = generate(suite, out, seed=source.seed, exclude=(), **parameters)
-                files[source.place] = replace(problems, name=suite)
+                files[source.place] = replace(problems, name=source.name)
         sets = sources_by_model(sweep, models, files)
         check_sets(sweep, models, sets)
         yield sets

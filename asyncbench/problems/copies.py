@@ -101,7 +101,7 @@ def set_apart(folder: Path, current: Collection[str]) -> None:
             ids = pa.chunked_array([*ids.chunks, *own_ids.chunks], pa.string())
             continue
         if len(rest):
-            named = open_set(copy.path, name=copy.problem_set)
+            named = open_set(copy.path, name=copy.problem_set, any_suite=True)
             written.add(copy_some(named, rest, copy.path.parent, seal=stamp).path)
             ids = pa.chunked_array([*ids.chunks, *rest.chunks], pa.string())
 
@@ -261,4 +261,4 @@ def _opened(path: Path) -> ProblemSet:
 
 @lru_cache(64)
 def _checked(path: Path, *_: int) -> ProblemSet:
-    return open_set(path)
+    return open_set(path, any_suite=True)

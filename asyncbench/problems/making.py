@@ -64,6 +64,11 @@ def generate(
     def made(survey: Survey) -> ProblemSet:
         if not survey.rows:
             raise ConfigError(f"{place}: these parameters leave nothing to generate. Change them: {values}")
+        if (suites := [*survey.facts["tasks"]]) != [chosen.name]:
+            raise ConfigError(
+                f"{place}: its problems are of suite {', '.join(suites)}. Write `suite={chosen.name!r}` in "
+                "its drafts."
+            )
         return ProblemSet(
             path=out,
             name=out.stem,

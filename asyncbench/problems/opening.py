@@ -87,6 +87,7 @@ def open_set(
     run: str | None = None,
     near: Path | None = None,
     pinned: str | None = None,
+    any_suite: bool = False,
 ) -> ProblemSet:
     """Check a problem set from its first row to its last.
 
@@ -109,6 +110,7 @@ def open_set(
         run: the file holds recorded answers: a run or model in it, whose problems are meant.
         near: the sweep file that names the grader: `my_module.py` is looked for beside it first.
         pinned: of a file of the Hub: its address with the commit and file that it led to before.
+        any_suite: whether it may hold problems of suites that are not at hand: a copy that is only read.
 
     Raises:
         ProblemSetError: the file is not what it should be; names the file, the column and the way out.
@@ -152,7 +154,7 @@ def open_set(
                 f"shuffle_choices need `suite: {SUITE}`. Add that."
             )
         else:
-            problems = _open_contract(file, called, suite)
+            problems = _open_contract(file, called, suite, any_suite=any_suite)
     return replace(problems, hub=hub)
 
 
@@ -223,7 +225,7 @@ def _made_of(problems: Iterator[Draft], path: Path, name: str, **fields: Any) ->
     return _problem_set(path, name, survey, **fields)
 
 
-def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
+def _open_contract(path: Path, name: str, suite: str | None, *, any_suite: bool) -> ProblemSet:
     if is_text_file(path):
         raise _no_contract(path, columns_in(path), "it is a text file.")
     with opened_columns(path) as file:
@@ -240,7 +242,8 @@ def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
             f"{SCHEMA_VERSION}. Use a later asyncbench, or make the file again with this one."
         )
     survey, ids = Survey(), _Ids(path)
-    batches = map(partial(_checked, path=path), contract_batches(path, rows=ROWS_AT_ONCE))
+    check = partial(_checked, path=path, any_suite=any_suite)
+    batches = map(check, contract_batches(path, rows=ROWS_AT_ONCE))
     with ThreadPoolExecutor(1) as reader:  # reads the next batch meanwhile
         following = reader.submit(next, batches, None)
         while (batch := following.result()) is not None:
@@ -302,12 +305,14 @@ def _fits(kind: pa.DataType, wanted: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_null(kind)
 
 
-def _checked(batch: pa.RecordBatch, *, path: Path) -> pa.RecordBatch:
+def _checked(batch: pa.RecordBatch, *, path: Path, any_suite: bool = False) -> pa.RecordBatch:
     """Return a batch; refuse a NULL where there must be a value, and a word that nobody here understands."""
     for field in PROBLEM_FIELDS:
         if not field.nullable and _nulls(batch.column(field.name)):
             raise ProblemSetError(f"{path}: column {field.name!r} holds NULL. Give every row a value.")
     for name, words in KNOWN.items():
+        if any_suite and name == "suite":
+            continue
         for value in batch.column(name).unique().to_pylist():
             if value not in words:
                 raise ProblemSetError(

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 
+from asyncbench.config.sweep import all_sources
 from asyncbench.files import quoted
 from asyncbench.lanes.batches.ledger import Step
 from asyncbench.planning.belonging import cautions_on_copy
@@ -68,6 +69,15 @@ def _functions(run: Run) -> Iterator[str]:
         yield (
             f"{', '.join(of_session)}: a lambda, a closure or a function of a notebook. Another session "
             "cannot tell whether it is the same, and asks everything again. A function of a file is resumed."
+        )
+    if of_session := sorted(
+        source.name
+        for source in all_sources(run.sweep)
+        if source.own_suite is not None and source.own_suite.source is None
+    ):
+        yield (
+            f"suite {', '.join(of_session)}: no file holds it with its `grade`. Only this session can make "
+            "and grade its problems again. A suite of a file is resumed."
         )
     graders = {name for problems in run.problems.values() for name in problems.graders}
     if of_session := sorted(session_name(name) for name in graders if name.startswith(SESSION)):

@@ -22,6 +22,7 @@ PUBLIC = (
     "nupa.suite",
     "nupa.tasks",
     "own_graders",
+    "own_suites",
     "plugins",
     "requests",
     "suite",

@@ -1,4 +1,4 @@
-"""Functions that a program hands over as objects, and the texts by which a sweep names them.
+"""Functions and suites that a program hands over as objects, and the texts by which a sweep names them.
 
 A function at the top of a file is named by it: `/path/mine.py:answer`. Its source says whether it is the same
 another time. What a notebook, a lambda or a closure holds nobody can tell, so such a function is named by a
@@ -7,6 +7,7 @@ mark of this process: `session:answer@4f0c1b6a92de`.
 
 import ast
 import secrets
+import sys
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -17,19 +18,29 @@ from asyncbench.errors import ConfigError
 
 SESSION: Final = "session:"
 MARK: Final = 12  # hexadecimal digits
-_HANDED: Final[dict[str, Callable[..., Any]]] = {}  # by the text that names it
+_HANDED: Final[dict[str, Any]] = {}  # by the text that names it
 
 
 def text_of_function(function: Callable[..., Any]) -> str:
     """Return the text that names a function in this process, and make the function known by it."""
-    path = file_of(function)
-    if path is not None:
-        name = f"{path}:{function.__name__}"
-    else:
-        earlier = (text for text, other in _HANDED.items() if other is function and text.startswith(SESSION))
-        called = getattr(function, "__name__", type(function).__name__).strip("<>")
-        name = next(earlier, None) or f"{SESSION}{called}@{secrets.token_hex(MARK // 2)}"
-    _HANDED[name] = function
+    path, called = file_of(function), getattr(function, "__name__", type(function).__name__)
+    return _text_of(function, None if path is None else f"{path}:{called}", called.strip("<>"))
+
+
+def text_of_suite(suite: Any) -> str:  # Any: this module knows no suites
+    """Return the text that names a suite in this process, and make the suite known by it.
+
+    A file names it whose top holds both the suite and the function that grades.
+    """
+    path, module = file_of(suite.grade), sys.modules.get(getattr(suite.grade, "__module__", ""))
+    names = [name for name, value in vars(module).items() if value is suite] if module else []
+    return _text_of(suite, f"{path}:{names[0]}" if path and names else None, suite.name)
+
+
+def _text_of(value: Any, in_file: str | None, called: str) -> str:
+    earlier = (text for text, other in _HANDED.items() if other is value and text.startswith(SESSION))
+    name = in_file or next(earlier, None) or f"{SESSION}{called}@{secrets.token_hex(MARK // 2)}"
+    _HANDED[name] = value
     return name
 
 
@@ -49,17 +60,17 @@ def file_of(function: Callable[..., Any]) -> Path | None:
     return path.resolve() if code in compiled.co_consts else None
 
 
-def handed_function(name: str, *, place: str) -> Callable[..., Any] | None:
-    """Return the function that a text names; None: it stands in a file, and nobody handed it over.
+def handed_object(name: str, *, place: str) -> Any:  # Any: a function or a suite
+    """Return the object that a text names; None: it stands in a file, and nobody handed it over.
 
     Raises:
-        ConfigError: it was a function of another process.
+        ConfigError: it was an object of another process.
     """
     if name in _HANDED:
         return _HANDED[name]
     if name.startswith(SESSION):
         raise ConfigError(
-            f"{place}: {session_name(name)!r} was a function of a Python session that has ended. Hand it "
+            f"{place}: {session_name(name)!r} is of a Python session that has ended. Hand it "
             "over again in Python. To use it from the command line, define it in a file: `mine.py:NAME`."
         )
     return None

@@ -1,4 +1,4 @@
-"""Suites and graders of installed packages, and functions in source files: imported when looked up."""
+"""Suites and graders of installed packages, and what source files hold: imported when looked up."""
 
 import inspect
 import sys
@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from asyncbench.errors import ConfigError
 from asyncbench.files import found_input, input_path
-from asyncbench.suites.handed_functions import SESSION, handed_function, session_name
+from asyncbench.suites.handed_functions import SESSION, handed_object, session_name
 
 T = TypeVar("T")
 _IMPORTING: Final[ContextVar[Path]] = ContextVar("file of a function that is being imported")
@@ -26,9 +26,9 @@ class Origin:
 
     kind: str  # suites, graders or providers
     name: str
-    package: str
+    package: str  # or the file's name
     version: str  # of the package
-    source: str  # SHA-256 of the package's Python files: 64 hexadecimal characters
+    source: str  # SHA-256 of the package's Python files, or of a definition in a file: 64 hex characters
 
 
 class WithPackages(Mapping[str, T], Generic[T]):
@@ -50,7 +50,7 @@ class WithPackages(Mapping[str, T], Generic[T]):
             taken: makes a value of what an entry point leads to; raises ValueError with the rule.
             reserved: more names that no package may add.
         """
-        self._kind, self._ours, self._taken = kind, ours, taken
+        self._kind, self.ours, self._taken = kind, ours, taken
         self._reserved = {*ours, *reserved}
         self._loaded: dict[str, tuple[T, Origin]] = {}
 
@@ -66,16 +66,26 @@ class WithPackages(Mapping[str, T], Generic[T]):
         return entries
 
     def __getitem__(self, name: str) -> T:
-        return self._ours[name] if name in self._ours else self._load(name)[0]
+        return self.ours[name] if name in self.ours else self._load(name)[0]
 
     def __iter__(self) -> Iterator[str]:
-        return iter([*self._ours, *self._entries])
+        return iter(dict.fromkeys([*self.ours, *self._entries, *self._loaded]))
 
     def __len__(self) -> int:
-        return len(self._ours) + len(self._entries)
+        return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._ours or name in self._entries
+        return name in self.ours or name in self._entries or name in self._loaded
+
+    def add(self, value: T, origin: Origin) -> None:
+        """Add what a file or a program of the user's has; it takes the place of an earlier one.
+
+        Raises:
+            ValueError: its name is one of ours, or of a package.
+        """
+        if origin.name in self._reserved or origin.name in self._entries:
+            raise ValueError(f"the name {origin.name!r} is taken. Choose another")
+        self._loaded[origin.name] = value, origin
 
     def find(self, name: str) -> T | None:
         """Return what has a name; None: nothing has, or what a package adds cannot be used."""
@@ -86,7 +96,8 @@ class WithPackages(Mapping[str, T], Generic[T]):
 
     def origins(self, names: Collection[str]) -> list[dict[str, str]]:
         """Return where those of the names come from that a package adds, for results."""
-        return [asdict(self._load(name)[1]) for name in sorted(names) if name in self._entries]
+        added = {*self._entries, *self._loaded}
+        return [asdict(self._load(name)[1]) for name in sorted(names) if name in added]
 
     def _load(self, name: str) -> tuple[T, Origin]:
         if name not in self._loaded:
@@ -158,6 +169,11 @@ def is_in_file(name: str) -> bool:
     return ":" in name
 
 
+def defined_name(name: str) -> str:
+    """Return what a definition is called in its file or session: `DOUBLING` of `mine.py:DOUBLING`."""
+    return session_name(name) if name.startswith(SESSION) else _parts(name)[1]
+
+
 def file_named(name: str, near: Path | None) -> str:
     """Return the same name with the path of its file, so that it needs no sweep file `near` it."""
     if name.startswith(SESSION):
@@ -183,22 +199,31 @@ def function_named(
     Raises:
         ConfigError: there is no such file or function, the import fails, or it takes something else.
     """
-    handed = handed_function(name, place=place)
+    handed = handed_object(name, place=place)
     if handed is not None and name.startswith(SESSION):
         called = session_name(name)
         call = checked_callable(handed, called, place=place, takes=takes, awaited=awaited)
         return OwnFunction(name=f"{SESSION}{called}", call=call, digest=sha256(name.encode()).hexdigest())
-    path, function = _parts(name)
+    file, function, source = source_named(name, near, place=place)
+    found = handed or getattr(imported(source, file, place=place), function, None)
+    checked = checked_callable(found, function, place=f"{place}: {file}", takes=takes, awaited=awaited)
+    digest = sha256(source).hexdigest()
+    return OwnFunction(name=f"{file.stem}:{function}", call=checked, digest=digest, source=source)
+
+
+def source_named(name: str, near: Path | None, *, place: str) -> tuple[Path, str, bytes]:
+    """Return the file that `mine.py:NAME` means, the name in it, and its source.
+
+    Raises:
+        ConfigError: there is no such file, or it cannot be read.
+    """
+    path, defined = _parts(name)
     way_out = "Put the file beside the sweep file, or correct the name"
     file = found_input(path, near, place=place, way_out=way_out)
     try:
-        source = file.read_bytes()
+        return file, defined, file.read_bytes()
     except OSError as error:
         raise ConfigError(f"{place}: {file} cannot be read: {error.strerror}. {way_out}.") from None
-    digest = sha256(source).hexdigest()
-    found = handed or getattr(_imported(source, file, digest, place=place), function, None)
-    checked = checked_callable(found, function, place=f"{place}: {file}", takes=takes, awaited=awaited)
-    return OwnFunction(name=f"{path.stem}:{function}", call=checked, digest=digest, source=source)
 
 
 def function_of(name: str, source: bytes) -> OwnFunction:
@@ -208,9 +233,8 @@ def function_of(name: str, source: bytes) -> OwnFunction:
         ConfigError: the import fails here.
     """
     path, function = _parts(name)
-    digest = sha256(source).hexdigest()
-    call = getattr(_imported(source, path, digest, place=f"grader {name!r} on this worker"), function)
-    return OwnFunction(name=name, call=call, digest=digest, source=source)
+    call = getattr(imported(source, path, place=f"grader {name!r} on this worker"), function)
+    return OwnFunction(name=name, call=call, digest=sha256(source).hexdigest(), source=source)
 
 
 def checked_callable(
@@ -243,8 +267,13 @@ def _parts(name: str) -> tuple[Path, str]:
     return Path(file if file.endswith(".py") else f"{file}.py"), function
 
 
-def _imported(source: bytes, path: Path, digest: str, *, place: str) -> ModuleType:
-    name = f"_asyncbench_{path.stem}_{digest[:16]}"
+def imported(source: bytes, path: Path, *, place: str) -> ModuleType:
+    """Return the module of a source; the same source is imported once.
+
+    Raises:
+        ConfigError: the import fails.
+    """
+    name = f"_asyncbench_{path.stem}_{sha256(source).hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]
     module = ModuleType(name)

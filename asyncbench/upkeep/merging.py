@@ -276,7 +276,9 @@ def _sets(alias: str, folders: Sequence[Source], opened: dict[str, ProblemSet]) 
             for copy in copied:
                 if copy.problem_set == problem.name:
                     name = copy.path.name
-                    problems = opened.setdefault(name, open_set(copy.path, name=copy.problem_set))
+                    problems = opened.setdefault(
+                        name, open_set(copy.path, name=copy.problem_set, any_suite=True)
+                    )
                     sets[name, problem.sample] = replace(problems, sample=problem.sample)
     return list(sets.values())
 

@@ -71,9 +71,11 @@ def _update_graders(problems: pa.Table, folder: Path) -> pa.Table:
     graded_by_file = [
         extra for extra in set(extras) if '"source"' in extra and is_in_file(grader_of(extra) or "")
     ]
+    sweep, today = kept_sweep_file(folder), dict[str, str]()
+    if sweep is not None and {*pc.unique(problems["suite"]).to_pylist()} - SUITES.ours.keys():
+        load_sweep(sweep)  # which makes known the suites of files, as they are now
     if not graded_by_file:
         return problems
-    sweep, today = kept_sweep_file(folder), dict[str, str]()
     for source in () if sweep is None else all_sources(load_sweep(sweep)):
         if source.grader is not None and is_in_file(source.grader):
             grader = used_grader(source.grader, sweep, place=str(sweep))

@@ -88,9 +88,9 @@ conditions:
   - {name: a, suites: [nupta]}
 """
     told = complaint_about(night(text)).splitlines()
-    assert [line.split(":")[0].split(",")[1] for line in told] == [f" line {i}" for i in (5, 6, 9, 3, 7)]
+    assert [line.split(":")[0].split(",")[1] for line in told] == [f" line {i}" for i in (5, 6, 3, 7, 9)]
     assert "Did you mean 'openai'?" in told[0]
-    assert "Did you mean 'nupa'?" in told[2]
+    assert "Did you mean 'nupa'?" in told[4]
 
 
 def test_what_contradicts_is_told_at_the_later_line(night):
