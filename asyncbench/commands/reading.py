@@ -68,6 +68,8 @@ def view(
     The page has every trial. It follows a running sweep by itself, with its lanes, money and errors. Only you
     can open it: the address holds a secret, and only this machine can reach it. Ctrl-C ends it.
 
+    A folder above several sweeps is a list of them: a click opens one.
+
     To send results to somebody, write one file: asyncbench report FOLDER --html.
     """
     from asyncbench.page.live.serving import serve_view

@@ -37,11 +37,15 @@ APP: Final = (
     *("results", "heat", "errors", "measures", "about"),
     *("aligned", "answers", "trial", "versus", "live", "keys", "main"),
 )
+LIST_APP: Final = ("text", "sweeps")  # of the page that lists the sweeps below a folder
 # A served page loads its own files and asks its own server; nothing else.
 LIVE_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+
+
+LISTED, BELOW = "/list", "/below"  # pages by another address than their own: see `served_files`
 
 
 class ServedFile(NamedTuple):
@@ -53,22 +57,34 @@ class ServedFile(NamedTuple):
 
 @cache
 def served_files() -> dict[str, ServedFile]:
-    """Return what a server of the page sends by path: `/`, `/app.js`, `/vega.js`, `/style.css`."""
-    scripts = ("app.js", "vega.js")  # the app first: it asks for results while the library is read
+    """Return what a server of the page sends by path.
+
+    `/` is the page of results. Of a folder above several sweeps it is their list, here `LISTED`, and each
+    sweep has a page that leads back to it, here `BELOW`.
+    """
+    app = ("app.js", "vega.js")  # the app first: it asks for results while the library is read
+    return {
+        "/": _served_page(*app),
+        BELOW: _served_page(*app, above='<a class="above" href="/">← All sweeps</a>'),
+        LISTED: _served_page("sweeps.js"),
+        "/app.js": ServedFile("text/javascript", app_script(APP).encode()),
+        "/sweeps.js": ServedFile("text/javascript", app_script(LIST_APP).encode()),
+        "/vega.js": ServedFile("text/javascript", library()),
+        "/style.css": ServedFile("text/css", _resource("style.css").encode()),
+    }
+
+
+def _served_page(*scripts: str, above: str = "") -> ServedFile:
     page = filled(
         live=" data-live",
         policy=LIVE_POLICY.replace("; frame-ancestors 'none'", ""),  # which counts in a header alone
         title="asyncbench",
         styles='<link rel="stylesheet" href="/style.css">',
+        above=above,
         data="",
         scripts="\n".join(f'<script defer src="/{name}"></script>' for name in scripts),
     )
-    return {
-        "/": ServedFile("text/html", page.encode()),
-        "/app.js": ServedFile("text/javascript", app_script().encode()),
-        "/vega.js": ServedFile("text/javascript", library()),
-        "/style.css": ServedFile("text/css", _resource("style.css").encode()),
-    }
+    return ServedFile("text/html", page.encode())
 
 
 def filled(**parts: str) -> str:
@@ -79,8 +95,9 @@ def filled(**parts: str) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _resource("template.html"))
 
 
-def app_script() -> str:
-    modules = "\n".join(_resource(f"app/{name}.js") for name in APP)
+def app_script(names: Iterable[str]) -> str:
+    """Return modules of the page as one script."""
+    modules = "\n".join(_resource(f"app/{name}.js") for name in names)
     return f'(() => {{\n"use strict";\n{modules}\n}})();'  # a function: the library's names are kept out
 
 
@@ -306,9 +323,10 @@ def contents_of(folder: Folders) -> dict[str, Values]:
 
 
 def _page(blocks: Mapping[str, Values]) -> str:
-    app, drawing, styles = app_script(), library().decode(), _resource("style.css")
+    app, drawing, styles = app_script(APP), library().decode(), _resource("style.css")
     return filled(
         live="",
+        above="",
         policy=policy([app, drawing], [styles]),
         title=f"{blocks['head']['title']} · asyncbench",
         styles=element("style", styles),

@@ -152,6 +152,21 @@ _NARROW: Final[Columns[SweepRow]] = {
 }  # where names do not fit
 
 
+def sheet_of(rows: Sequence[SweepRow], *, progress: bool) -> Sheet:
+    """Return the table of some sweeps; `progress`: with what is planned and in flight."""
+    columns = {**_BEFORE, **(_PROGRESS if progress else {}), **_AFTER}
+    return replace(
+        Sheet.of("", columns, rows, labels=2), instead=[Sheet.of("", {**columns, **_NARROW}, rows)]
+    )
+
+
+def age_of(answered_at: str | None) -> float | None:
+    """Return how many seconds ago an answer came; None: there is none."""
+    if answered_at is None:
+        return None
+    return max(0.0, time.time() - datetime.fromisoformat(answered_at).timestamp())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepList(Report):
     """The sweeps below a folder, running ones first, then by the time of their last answer."""
@@ -166,9 +181,7 @@ class SweepList(Report):
             running
         )
 
-        columns = {**_BEFORE, **(_PROGRESS if self.progress else {}), **_AFTER}
-        narrow = Sheet.of("", {**columns, **_NARROW}, self.sweeps)
-        yield replace(Sheet.of("", columns, self.sweeps, labels=2), instead=[narrow])
+        yield sheet_of(self.sweeps, progress=self.progress)
 
         for row in self.sweeps:
             if row.unreadable:
@@ -242,14 +255,14 @@ def row_of(sweep: Path, above: Path) -> SweepRow:
 def _row(views: FolderViews, name: str) -> SweepRow:
     ((_, folder),) = views.folders
     totals = views.made_of_rows("totals of the sweep", SweepTotals, lambda: _totals(views))
-    answered_at = totals.answered_at
+    answered_at = totals.answered_at.isoformat("T", "seconds") if totals.answered_at else None
     return SweepRow(
         name=name,
         folder=str(folder),
         models=totals.models,
         planned=sum(planned_trials(views.manifest).values()) or None,
-        answered_at=None if answered_at is None else answered_at.isoformat("T", "seconds"),
-        age_s=None if answered_at is None else max(0.0, time.time() - answered_at.timestamp()),
+        answered_at=answered_at,
+        age_s=age_of(answered_at),
         running=writer_of(folder) is not None,
         in_flight=len(views.unended),
         mark=simulated_note(views.manifest).partition(":")[0] if views.manifest.get("simulated") else "",

@@ -1,7 +1,9 @@
 // A served page: the running sweep, and new figures when the folder has changed.
 
 const POLL_MS = 2000;
+const LIVE_S = 10; // figures of a running sweep that are no older count as live
 let version = null; // of the folder's state that is shown
+let heard = null; // what the server last said of its figures, and when by the clock of this page
 const counting = new Map(); // block → share that is counted
 
 function showCounting(name, share) {
@@ -21,8 +23,24 @@ async function pollForever() {
     if (document.hidden) continue;
     const now = await source.now().catch(() => null);
     showBand(now);
+    showAge(now);
     if (now !== null) await refresh(now).catch(showTrouble);
   }
+}
+
+/** Show how old the figures are: by the server's clock, or by that of this computer. */
+function showAge(now) {
+  if (head === null) return;
+  if (now !== null) heard = { ...now, at: performance.now() };
+  const silent_s = heard === null ? 0 : (performance.now() - heard.at) / 1000;
+  const age_s = Math.max(0, (heard === null ? Date.now() / 1000 : heard.clock + silent_s) - head.made_at);
+  const newest = now !== null && now.version === version && !now.trouble;
+  const words = newest && now.running && age_s <= LIVE_S ? "live" : newest && now.current ? "up to date" : `figures of ${agoWords(age_s)} ago`;
+  const line = document.getElementById("age");
+  line.hidden = false;
+  line.title = `These are the results of ${moment(head.made_at)}.`;
+  line.classList.toggle("old", LIVE && words.startsWith("figures") && age_s > 60);
+  if (line.textContent !== words) line.textContent = words;
 }
 
 async function refresh(now) {
@@ -33,6 +51,7 @@ async function refresh(now) {
   state = stateFrom(location.hash); // new entrants may stand between others
   await show({ quietly: true }); // scrolling, typing and focus stay as they are
   version = now.version;
+  showAge(now);
 }
 
 /** Return whether a list of options hangs open: it would vanish. */

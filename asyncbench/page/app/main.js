@@ -252,8 +252,11 @@ function showTrouble(error) {
 }
 
 async function begin() {
-  if (LIVE) ({ version } = await source.now());
+  const now = LIVE ? await source.now() : null;
+  version = now?.version ?? null;
   await readHead();
+  showAge(now);
+  if (!LIVE) setInterval(() => showAge(null), 60_000);
   document.getElementById("help").addEventListener("click", showKeys);
   document.addEventListener("keydown", onKey);
   document.getElementById("view").addEventListener("toggle", rememberOpen, true);

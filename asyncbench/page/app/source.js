@@ -116,10 +116,10 @@ function served() {
       }
       return blocks.get(name);
     },
-    trials: (query) => fetchAnswer(`/trials?${addressOf(query)}`),
-    trial: (id) => fetchAnswer(`/trial/${encodeURIComponent(id)}`),
-    question: (key, asked) => fetchAnswer(`/question/${encodeURIComponent(key)}?${addressOf({ asked })}`),
-    now: () => fetchAnswer("/now"),
+    trials: (query) => fetchAnswer(`trials?${addressOf(query)}`),
+    trial: (id) => fetchAnswer(`trial/${encodeURIComponent(id)}`),
+    question: (key, asked) => fetchAnswer(`question/${encodeURIComponent(key)}?${addressOf({ asked })}`),
+    now: () => fetchAnswer("now"),
     forget: () => blocks.clear(),
   };
 }
@@ -146,5 +146,5 @@ async function fetchAnswer(path, onCounting = () => {}) {
 }
 
 function whenCounted(name) {
-  return fetchAnswer(`/blocks/${encodeURIComponent(name)}`, (share) => showCounting(name, share)).finally(() => showCounting(name, null));
+  return fetchAnswer(`blocks/${encodeURIComponent(name)}`, (share) => showCounting(name, share)).finally(() => showCounting(name, null));
 }

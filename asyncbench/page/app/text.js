@@ -107,6 +107,13 @@ function figure(metric, value) {
   return metric.unit.startsWith("USD") ? dollars(value) : THREE.format(value);
 }
 
+/** Return a time as people say it: 40 seconds, 3 minutes, 7 hours, 2 days. */
+function agoWords(secondsPassed) {
+  const [size, unit] = [[86400, "days"], [3600, "hours"], [60, "minutes"]].find(([size]) => secondsPassed >= 1.5 * size) ?? [1, "seconds"];
+  const whole = Math.round(secondsPassed / size);
+  return `${whole} ${whole === 1 ? unit.slice(0, -1) : unit}`;
+}
+
 /** Return the UTC time of so many seconds since 1970. */
 function moment(secondsSince1970) {
   return `${new Date(1000 * secondsSince1970).toISOString().slice(0, 19).replace("T", " ")} UTC`;

@@ -161,10 +161,10 @@ class CountedBlock:
 Blocks = dict[str, CountedBlock | AsyncbenchError]
 
 
-def block_json(views: FolderViews, name: str) -> bytes:
-    """Return a block as JSON, or what the folder keeps of it; the first block tells when it was made."""
+def block_json(views: FolderViews, name: str, taken_at: float) -> bytes:
+    """Return a block as JSON, or what the folder keeps of it; the first one tells of when figures are."""
     if name == "head":
-        return encode_json(BLOCKS[name](views) | {"live": True})
+        return encode_json(BLOCKS[name](views) | {"live": True, "made_at": taken_at})
     return views.json_made_of_rows(f"block {name}", lambda: encode_json(BLOCKS[name](views)))
 
 
@@ -177,10 +177,13 @@ class LiveCounts:
     less_often: float = LESS_OFTEN
     again_s: float = AGAIN_S
     blocks: Blocks = field(default_factory=dict)
-    version: int = 0  # grows when blocks are new
+    version: int = field(
+        default_factory=time.time_ns
+    )  # grows when blocks are new; no other count begins with it
     snapshot: LiveSnapshot | None = None  # the last one whose trials can be queried
     progress: Values = field(default_factory=lambda: NO_PROGRESS)
     trouble: str = ""  # why the folders cannot be read any more
+    current: bool = False  # whether the folders were, at the last check, as the blocks have them
     _figures: RunFigures = field(default_factory=RunFigures)
     _next_refresh: float = 0.0
     _requested: list[str] = field(default_factory=list)  # blocks that pages wait for, the last one first
@@ -281,6 +284,7 @@ class LiveCounts:
                 moved, self._moved = self._moved, False
             self._refresh_progress()
             now, state_now = time.monotonic(), state_of(self.folders.labels)
+            self.current = state_now == state and not self.trouble
             if (moved or now >= next_snapshot) and state_now != state:
                 return state_now
             if self.trouble and now >= max(next_snapshot, next_try):
@@ -312,14 +316,15 @@ class LiveCounts:
         with snapshot.views() as views:
             self._views, self._counted = views, 0
             try:
-                self._make(views, [*FIRST_SCREEN], blocks)
+                self._make(views, [*FIRST_SCREEN], blocks, snapshot.taken_at)
                 if self._ending:
                     return
                 self._figures = run_figures(views)
                 snapshot.read_index(views, asked_in(views))
                 if blocks is self.blocks:
                     self._show(snapshot, blocks)
-                self._make(views, [name for name in BLOCKS if name not in FIRST_SCREEN], blocks)
+                rest = [name for name in BLOCKS if name not in FIRST_SCREEN]
+                self._make(views, rest, blocks, snapshot.taken_at)
                 if self._ending:
                     return
                 snapshot.examined = [each for group in examined_in(views).values() for each in group.answers]
@@ -330,7 +335,7 @@ class LiveCounts:
         self._refresh_progress(needed=True)
         self._show(snapshot, blocks)
 
-    def _make(self, views: FolderViews, names: list[str], blocks: Blocks) -> None:
+    def _make(self, views: FolderViews, names: list[str], blocks: Blocks, taken_at: float) -> None:
         """Count some blocks, first those that pages wait for."""
         while names and not self._ending:
             name = next((name for name in self._requested if name in names), names[0])
@@ -338,7 +343,7 @@ class LiveCounts:
             self._requested = [requested for requested in self._requested if requested != name]
             block: CountedBlock | AsyncbenchError
             try:
-                text = block_json(views, name)
+                text = block_json(views, name, taken_at)
                 block = CountedBlock(
                     gzip.compress(text, 5, mtime=0), blake2b(text, digest_size=12).hexdigest()
                 )

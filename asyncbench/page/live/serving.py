@@ -5,8 +5,9 @@ import logging
 import secrets
 import signal
 import socket
+import time
 import webbrowser
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from functools import partial
@@ -21,9 +22,11 @@ from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.errors import AsyncbenchError, ConfigError
 from asyncbench.page.blocks import BLOCKS, specs_block
 from asyncbench.page.live.counting import EVERY_S, LESS_OFTEN, LiveCounts
-from asyncbench.page.live.snapshots import NotCountedError
+from asyncbench.page.live.snapshots import LiveSnapshot, NotCountedError
+from asyncbench.page.live.sweeps import LiveSweeps
 from asyncbench.page.live.trials import parsed
-from asyncbench.page.writing import LIVE_POLICY, served_files
+from asyncbench.page.writing import BELOW, LISTED, LIVE_POLICY, served_files
+from asyncbench.store.manifest import sweeps_below
 from asyncbench.store.rows import encode_json
 from asyncbench.store.snapshot import MovedError
 from asyncbench.tables.screen import safe
@@ -117,35 +120,37 @@ GRACE_S: Final = 0.1  # for answers on their way out when the server ends
 # What strangers send is refused, and is no traceback in a terminal.
 _NO_LOG: Final = logging.Logger("asyncbench.view", level=logging.CRITICAL + 1)
 
+_SWEEP: Final = "/sweep/{sweep}"  # how the addresses of a sweep begin, below the list of several
+
 T = TypeVar("T")
 
 
 class LivePage:
-    """The routes of a server and their answers."""
+    """The routes of a page and their answers.
 
-    def __init__(self, counting: LiveCounts) -> None:
-        self._counting = counting
+    Args:
+        counts_of: returns the counts of the folders that a request is about.
+        prefix: how its addresses begin.
+    """
+
+    def __init__(self, counts_of: Callable[[web.Request], Awaitable[LiveCounts]], prefix: str = "") -> None:
+        self._counts_of, self._prefix = counts_of, prefix
         self._asking = ThreadPoolExecutor(1, "asking")  # one after the other: each takes all cores
 
     def routes(self) -> list[web.RouteDef]:
-        """Return the route of each address."""
-        files = [web.get(path, partial(self._file, path), allow_head=False) for path in served_files()]
-        return [
-            *files,
-            web.get("/blocks/{name}", self._block, allow_head=False),
-            web.get("/trials", self._trials, allow_head=False),
-            web.get("/trial/{id:.+}", self._trial, allow_head=False),
-            web.get("/question/{key:.+}", self._question, allow_head=False),
-            web.get("/now", self._now, allow_head=False),
-        ]
+        """Return the route of each address, but for those of files."""
+        answers = {
+            "/blocks/{name}": self._block,
+            "/trials": self._trials,
+            "/trial/{id:.+}": self._trial,
+            "/question/{key:.+}": self._question,
+            "/now": self._now,
+        }
+        return [web.get(self._prefix + path, answer, allow_head=False) for path, answer in answers.items()]
 
     def close(self) -> None:
         """End its thread."""
         self._asking.shutdown(wait=False, cancel_futures=True)
-
-    async def _file(self, path: str, _: web.Request) -> web.Response:
-        content_type, content = served_files()[path]
-        return web.Response(body=content, content_type=content_type, charset="utf-8")
 
     async def _block(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
@@ -153,7 +158,8 @@ class LivePage:
             return _json(specs_block())
         if name not in BLOCKS:
             return _refused(404, f"There is no block {name}.")
-        block = await asyncio.to_thread(self._counting.block, name, WAITED_S)
+        counting = await self._counts_of(request)
+        block = await asyncio.to_thread(counting.block, name, WAITED_S)
         if isinstance(block, float):
             return _json({"counting": block}, status=202)
         if isinstance(block, AsyncbenchError):
@@ -167,9 +173,9 @@ class LivePage:
 
     async def _trials(self, request: web.Request) -> web.Response:
         query = parsed(request.query)
-        counting = self._counting
+        counting = await self._counts_of(request)
         try:
-            return _json(await self._query(lambda: counting.ready().trials(query)))
+            return _json(await self._query(counting, lambda snapshot: snapshot.trials(query)))
         except NotCountedError as error:
             if counting.trouble:  # nobody counts it soon
                 raise AsyncbenchError(counting.trouble) from error
@@ -177,24 +183,75 @@ class LivePage:
 
     async def _trial(self, request: web.Request) -> web.Response:
         trial_id = request.match_info["id"]
-        trial = await self._query(lambda: self._counting.ready().trial(trial_id))
+        counting = await self._counts_of(request)
+        trial = await self._query(counting, lambda snapshot: snapshot.trial(trial_id))
         return _json(trial) if trial is not None else _refused(404, "There is no trial of this id.")
 
     async def _question(self, request: web.Request) -> web.Response:
         key, entrants = request.match_info["key"], parsed(request.query).entrants
-        return _json(await self._query(lambda: self._counting.ready().question(key, entrants)))
+        counting = await self._counts_of(request)
+        return _json(await self._query(counting, lambda snapshot: snapshot.question(key, entrants)))
 
-    async def _now(self, _: web.Request) -> web.Response:
-        counting = self._counting
-        state = {"version": str(counting.version), "counting": counting.shares(), "trouble": counting.trouble}
+    async def _now(self, request: web.Request) -> web.Response:
+        counting = await self._counts_of(request)
+        state = {
+            "version": str(counting.version),
+            "counting": counting.shares(),
+            "trouble": counting.trouble,
+            "current": counting.current,
+            "clock": time.time(),
+        }
         return _json(counting.progress | state)
 
-    async def _query(self, ask: Callable[[], T]) -> T:
+    async def _query(self, counting: LiveCounts, ask: Callable[[LiveSnapshot], T]) -> T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._asking, ask)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._asking, lambda: ask(counting.ready()))
         except MovedError:
-            self._counting.recount()
+            counting.recount()
             raise
+
+
+async def _send(name: str, _: web.Request) -> web.Response:
+    content_type, content = served_files()[name]
+    return web.Response(body=content, content_type=content_type, charset="utf-8")
+
+
+def _file_routes(**pages: str) -> list[web.RouteDef]:
+    """Return the routes of scripts and styles, and of pages: the address of each by its file."""
+    files = {path: path for path in served_files() if path.endswith((".js", ".css"))} | pages
+    return [web.get(path, partial(_send, name), allow_head=False) for path, name in files.items()]
+
+
+@contextmanager
+def _one_page(folders: Chosen, every_s: float, less_often: float) -> Iterator[list[web.RouteDef]]:
+    """Count results folders as long as the block lasts; yields the routes of their page."""
+    counting = LiveCounts(folders, every_s, less_often)
+
+    async def counts_of(_: web.Request) -> LiveCounts:
+        return counting
+
+    with counting.run(), closing(LivePage(counts_of)) as page:
+        yield [*_file_routes(**{"/": "/"}), *page.routes()]
+
+
+@contextmanager
+def _sweep_pages(above: Path, every_s: float, less_often: float) -> Iterator[list[web.RouteDef]]:
+    """Yield the routes of the list of sweeps, and of the page of each, which is counted when asked for."""
+    sweeps = LiveSweeps(above=above, every_s=every_s, less_often=less_often)
+
+    async def counts_of(request: web.Request) -> LiveCounts:
+        counts = await asyncio.to_thread(sweeps.counts_of, request.match_info["sweep"])
+        if counts is None:
+            raise web.HTTPNotFound(reason="There is no such sweep.")
+        return counts
+
+    async def listed(_: web.Request) -> web.Response:
+        return _json(await asyncio.to_thread(sweeps.listed))
+
+    with closing(sweeps), closing(LivePage(counts_of, _SWEEP)) as page:
+        files = _file_routes(**{"/": LISTED, f"{_SWEEP}/": BELOW})
+        yield [*files, web.get("/list.json", listed, allow_head=False), *page.routes()]
 
 
 def _json(value: Any, *, status: int = 200) -> web.Response:
@@ -215,7 +272,7 @@ async def live_page(
     """Serve the page of results folders for as long as the block lasts; yields its first address.
 
     Args:
-        folders: the results folders, and which trials count.
+        folders: the results folders, and which trials count; or one folder above several sweeps.
         port: the port to listen on; 0: a free one.
         every_s: seconds between two checks of the folders.
         less_often: they are counted again after this many times as long as counting them took.
@@ -224,8 +281,9 @@ async def live_page(
         ConfigError: a folder is not a results folder, a filter leaves nothing, or the port is taken.
         StoreError: a folder cannot be read.
     """
-    counting = LiveCounts(folders, every_s, less_often)
-    with counting.run(), closing(LivePage(counting)) as page:
+    above = folders.paths[0] if folders.plain and sweeps_below(folders.paths[0]) else None
+    pages = _one_page(folders, every_s, less_often)
+    with pages if above is None else _sweep_pages(above, every_s, less_often) as routes:
         try:
             listener = socket.create_server((HOST, port))
         except (OSError, OverflowError) as error:
@@ -235,7 +293,7 @@ async def live_page(
             ) from error
         guard = Guard(listener.getsockname()[1])
         app = web.Application(middlewares=[guarded(guard)])
-        app.add_routes(page.routes())
+        app.add_routes(routes)
         runner = web.AppRunner(
             app, access_log=None, handle_signals=False, logger=_NO_LOG, shutdown_timeout=GRACE_S
         )
@@ -262,7 +320,8 @@ async def serve_view(
 
         asyncio.run(ab.serve_view("results/overnight"))
 
-    A running sweep refreshes by itself. Your results stay as they are.
+    A running sweep refreshes by itself. Your results stay as they are. Of a folder above several sweeps, the
+    page lists them, and a click opens one.
 
     Args:
         folder: the results folder, or a list of several.

@@ -1,5 +1,6 @@
 """Snapshots of results folders: the trials that a server shows until it reads the folders anew."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -72,6 +73,7 @@ class LiveSnapshot:
 
     memory: LiveMemory
     snapshots: tuple[Snapshot, ...]
+    taken_at: float  # seconds since 1970: what the folders got later is not in it
     names: Names = field(default_factory=dict)
     roster: Asked | None = None  # None: not counted yet
     index: TrialIndex | None = None  # None: its trials are not read yet
@@ -191,7 +193,9 @@ def take_live_snapshot(memory: LiveMemory) -> LiveSnapshot:
         ConfigError: one is not a results folder.
         StoreError: one cannot be read.
     """
-    return LiveSnapshot(memory=memory, snapshots=tuple(map(take_snapshot, memory.chosen.paths)))
+    taken_at = time.time()
+    snapshots = tuple(map(take_snapshot, memory.chosen.paths))
+    return LiveSnapshot(memory=memory, snapshots=snapshots, taken_at=taken_at)
 
 
 def state_of(folders: Mapping[str, Path]) -> State:
