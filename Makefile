@@ -7,12 +7,13 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 T ?=
 BIN := $(VENV)/bin
 INSPECT := $(VENV)-inspect
+TRACKERS := $(VENV)-trackers
 SLOW := $(VENV)-slow
 AUDIT := $(VENV)-audit
 QUIET_PIP := -m pip --disable-pip-version-check --quiet --quiet
 PIP := $(BIN)/python $(QUIET_PIP)
 
-.PHONY: help demo test test-rest test-all check docs bench soak slow inspect audit
+.PHONY: help demo test test-rest test-all check docs bench soak slow inspect trackers audit
 
 help:
 	@echo "make demo     replay recorded answers of published models and rank them (no key needed)"
@@ -24,6 +25,7 @@ help:
 	@echo "make soak     run the long tests"
 	@echo "make slow     run the tests with real servers of S3 and with Ray (downloads them once)"
 	@echo "make audit    look for known holes in what is installed, and list it in dist/sbom.json (needs the network)"
+	@echo "make trackers send figures to an MLflow server, W&B and a collector (downloads them once)"
 	@echo "make inspect  have inspect-ai read the logs of export inspect (downloads it once)"
 
 $(VENV)/ready: requirements.lock pyproject.toml
@@ -91,6 +93,22 @@ $(INSPECT)/ready: tests/upkeep/exchange/inspect-requirements.txt
 
 inspect: $(VENV)/ready $(INSPECT)/ready
 	INSPECT_PYTHON="$$(cd $(INSPECT)/bin && pwd)/python" $(BIN)/python -m pytest -q -rs -s -m long tests/upkeep/exchange/test_inspect_reader.py
+
+# What `track` sends with, in one environment, and an MLflow server, which takes an older pyarrow, in another.
+$(TRACKERS)/ready: requirements.lock tests/trackers/requirements.txt pyproject.toml
+	$(PYTHON) -m venv $(TRACKERS)
+	$(TRACKERS)/bin/python $(QUIET_PIP) install --require-hashes --requirement requirements.lock
+	$(TRACKERS)/bin/python $(QUIET_PIP) install --no-deps --editable .
+	$(TRACKERS)/bin/python $(QUIET_PIP) install --requirement tests/trackers/requirements.txt
+	@touch $@
+
+$(TRACKERS)-server/ready: tests/trackers/server-requirements.txt
+	$(PYTHON) -m venv $(TRACKERS)-server
+	$(TRACKERS)-server/bin/python $(QUIET_PIP) install --requirement $<
+	@touch $@
+
+trackers: $(TRACKERS)/ready $(TRACKERS)-server/ready
+	MLFLOW_PYTHON="$$(cd $(TRACKERS)-server/bin && pwd)/python" $(TRACKERS)/bin/python -m pytest -q -rs -s -n0 -m long tests/trackers
 
 $(AUDIT)/ready: tests/audit-requirements.txt
 	$(PYTHON) -m venv $(AUDIT)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
         read_trials,
     )
     from asyncbench.suites.table import grade_text as grade
+    from asyncbench.trackers.tracking import track
     from asyncbench.upkeep.batch_files.handed_in import hand_in_results
     from asyncbench.upkeep.batch_files.results import import_batches
     from asyncbench.upkeep.exporting import export_batches, export_folder
@@ -100,6 +101,7 @@ _HOMES = {
     "set_limits": ("asyncbench.run.control", "set_limits"),
     "sql": ("asyncbench.analysis.sql", "sql"),
     "status": ("asyncbench.reports.status.report", "status_of"),
+    "track": ("asyncbench.trackers.tracking", "track"),
     "write_figures": ("asyncbench.page.charts.figure_files", "write_figures"),
     "write_page": ("asyncbench.page.writing", "write_page"),
 }
@@ -144,6 +146,7 @@ __all__ = [
     "set_limits",
     "sql",
     "status",
+    "track",
     "write_figures",
     "write_page",
 ]

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from asyncbench.commands.controlling import cancel, pause, resume, set_limits, status
 from asyncbench.commands.demo import demo
-from asyncbench.commands.keeping import export_results, import_results, merge, regrade
+from asyncbench.commands.keeping import export_results, import_results, merge, regrade, track_results
 from asyncbench.commands.making import generate, problems, schema, suites
 from asyncbench.commands.providers import doctor, models, simulate
 from asyncbench.commands.reading import compare_two, reconcile, report, sql, view
@@ -50,6 +50,7 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
         "merge": merge,
         "import": import_results,
         "export": export_results,
+        "track": track_results,
         "reconcile": reconcile,
         "simulate": simulate,
     },

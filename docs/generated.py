@@ -195,7 +195,7 @@ SWEEP_PAGES: Mapping[str, Collection[str]] = {
     "conditions": ("conditions",),
     "batch": ("batch",),
     "load": ("load", "find", "slo"),
-    "notify": ("notify",),
+    "notify": ("notify", "track"),
 }
 
 

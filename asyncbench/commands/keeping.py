@@ -1,4 +1,4 @@
-"""Commands that change results folders: import, export, regrade, merge."""
+"""Commands that change results folders: import, export, track, regrade, merge."""
 
 import json
 from pathlib import Path
@@ -229,6 +229,39 @@ def export_results(
         if table is not None:
             raise ConfigError(f"--table {table}: {form} has no tables. Leave it out, or export csv")
         show(export_folder(form, folder, _required(out)), as_json=as_json)
+
+
+def track_results(
+    folder: Folder,
+    mlflow: Annotated[
+        str | None, typer.Option(metavar="URI", help="An MLflow server. The sweep is its experiment.")
+    ] = None,
+    wandb: Annotated[
+        str | None, typer.Option(metavar="PROJECT", help="A project at Weights & Biases.")
+    ] = None,
+    otel: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="An OpenTelemetry collector (OTLP over HTTP). Each call is a span."
+        ),
+    ] = None,
+) -> None:
+    """Send figures to MLflow, Weights & Biases or OpenTelemetry.
+
+    asyncbench track results/overnight --mlflow http://127.0.0.1:5000
+
+    asyncbench track results/overnight --wandb numbers
+
+    asyncbench track results/overnight --otel http://127.0.0.1:4318
+
+    Each model under each condition is a run of the tracker, with its settings and figures; the page is an
+    artifact. What is sent again updates that run. `track:` in a sweep file does this at the end of each run.
+    """
+    with interruptible("not all was sent; send it again"):
+        from asyncbench.trackers.tracking import track
+
+        sent = track(folder, mlflow=mlflow, wandb=wandb, otel=otel)
+    typer.echo("\n".join(f"{tracker}: {sentence}" for tracker, sentence in sent.items()))
 
 
 def _required(out: Path | None) -> Path:

@@ -202,7 +202,9 @@ for _kind in ("int", "float"):
 
 
 # They may hold an API key by mistake, so a message never repeats their value.
-MAY_HOLD_A_KEY = frozenset({"key_env", "base_url", "command", "webhook", "webhook_env", "notify"})
+MAY_HOLD_A_KEY = frozenset(
+    {"key_env", "base_url", "command", "webhook", "webhook_env", "notify", "mlflow", "otel"}
+)
 _OF_GATEWAYS: Final = frozenset({"headers", "query", "client_cert"})  # likewise, whatever is in them
 ENV_VARIABLE: Final = r"^[A-Z_][A-Z0-9_]*$"
 HEADER: Final = r"^[A-Za-z0-9!#$%&'*+.^_|~-]+$"

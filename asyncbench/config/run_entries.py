@@ -1,4 +1,4 @@
-"""Settings of a run in a sweep file: batches, notifications, deadline and number of workers."""
+"""Settings of a run in a sweep file: batches, notifications, trackers, deadline and number of workers."""
 
 import math
 import os
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias, get_args
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, PositiveInt, TypeAdapter, ValidationError
 
 from asyncbench.config.entry import (
+    BASE_URL_PATTERN,
     ENV_VARIABLE,
     Entry,
     Name,
@@ -173,6 +175,79 @@ def expand_notify(raw: object) -> object:
     if not isinstance(raw, Mapping):
         return raw
     return {"on" if key is True else key: value for key, value in raw.items()}  # so YAML reads a bare `on`
+
+
+# ── trackers: MLflow, Weights & Biases, OpenTelemetry
+
+
+# By its key: the module that sends to it, and the extra of asyncbench that has it.
+TRACKERS: Final[Mapping[str, str]] = {"mlflow": "mlflow", "wandb": "wandb", "otel": "opentelemetry.sdk"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Track:
+    """The trackers that get the figures of a run. Not shown: addresses, which may hold a password."""
+
+    mlflow: str | None = field(default=None, repr=False)  # the address of a server
+    wandb: str | None = None  # a project
+    otel: str | None = field(default=None, repr=False)  # the address of a collector
+    timeout_s: float = 300.0
+
+    @property
+    def targets(self) -> dict[str, str]:
+        """What to send to, by the key of its tracker."""
+        named = {tracker: getattr(self, tracker) for tracker in TRACKERS}
+        return {tracker: target for tracker, target in named.items() if target is not None}
+
+
+class TrackEntry(Entry):
+    """The trackers that get the figures of a run at its end."""
+
+    mlflow: Name | None = Field(
+        default=None,
+        description="The address of an MLflow server, such as `http://127.0.0.1:5000`. The sweep is its "
+        "experiment, and each model under each condition a run.",
+    )
+    wandb: Name | None = Field(
+        default=None,
+        description="The project at Weights & Biases. `WANDB_API_KEY` holds the key, as the package expects.",
+    )
+    otel: Annotated[str, Field(pattern=BASE_URL_PATTERN)] | None = Field(
+        default=None,
+        description="The address of an OpenTelemetry collector that takes OTLP over HTTP, such as "
+        "`http://127.0.0.1:4318`. Each call of the run becomes a span, without prompt and reply.",
+    )
+    timeout: Number = Field(
+        default=300.0, description="The most seconds that the end of a run waits for them."
+    )
+
+
+def track_from(entry: TrackEntry, *, place: Place) -> Track:
+    """Return the trackers as written in a sweep file.
+
+    Raises:
+        ConfigError: none is named.
+    """
+    track = Track(mlflow=entry.mlflow, wandb=entry.wandb, otel=entry.otel, timeout_s=entry.timeout)
+    if not track.targets:
+        raise ConfigError(
+            f"{place}: `track` names no tracker. Set {', '.join(f'`{name}`' for name in TRACKERS)}"
+        )
+    return track
+
+
+def check_installed(tracker: str, *, place: object) -> None:
+    """Refuse a tracker whose package is missing.
+
+    Raises:
+        ConfigError: it is.
+    """
+    try:
+        is_there = find_spec(TRACKERS[tracker]) is not None
+    except ModuleNotFoundError:  # not even the package that would hold it
+        is_there = False
+    if not is_there:
+        raise ConfigError(f"{place}: this needs the extra `{tracker}`: pip install 'asyncbench[{tracker}]'")
 
 
 # ── the deadline: a duration, a time of day, or a date and time

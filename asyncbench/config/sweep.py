@@ -40,7 +40,15 @@ from asyncbench.config.questions import (
     sources_from,
     suites_of_one_name,
 )
-from asyncbench.config.run_entries import Batching, Notify, WorkersWanted, deadline_from, notify_from
+from asyncbench.config.run_entries import (
+    Batching,
+    Notify,
+    Track,
+    WorkersWanted,
+    deadline_from,
+    notify_from,
+    track_from,
+)
 from asyncbench.config.sweep_file import StopEntry, SweepEntry
 from asyncbench.contents import set_name
 from asyncbench.errors import ConfigError
@@ -66,6 +74,7 @@ class Sweep:
     copied_to: str | None = None  # the address in a bucket that `out` is copied to
     deadline: str | None = None  # when a run stops asking; see `deadline.seconds_left`
     notify: Notify | None = field(default=None, compare=False)  # whom to tell; changes nothing asked
+    track: Track | None = field(default=None, compare=False)  # what gets the figures; changes nothing asked
     budget_usd: float | None = None  # the most that all calls may cost, those of earlier runs too
     budget_name: str = field(default="budget_usd", compare=False)  # how messages call it: as it was given
     provider_budgets: Mapping[str, float] = field(default_factory=dict)  # the same of a provider's models
@@ -342,6 +351,7 @@ def _other_parts(entry: SweepEntry, place: Place, file: Path | None, faults: lis
         ("problems", partial(sources_from, near=file)),
         ("deadline", deadline_from),
         ("notify", notify_from),
+        ("track", track_from),
         ("stop_when", _stop_when),
         ("load", load_from),
     )

@@ -10,7 +10,7 @@ from asyncbench.config.entry import Dollars, Entry, Mode, Name, Share, Streaming
 from asyncbench.config.loading import LoadEntry
 from asyncbench.config.models import ModelEntry, ProviderEntry, expand_model
 from asyncbench.config.questions import ConditionEntry, Problems
-from asyncbench.config.run_entries import BatchEntry, NotifyEntry, WorkersEntry, expand_notify
+from asyncbench.config.run_entries import BatchEntry, NotifyEntry, TrackEntry, WorkersEntry, expand_notify
 from asyncbench.providers.endpoints import known_endpoints
 
 
@@ -99,6 +99,11 @@ class SweepEntry(Entry):
         default=None,
         description="Whom to tell when a run ends or dies, or a model is stopped: an address, a command, "
         "or a mapping. Without it: nobody.",
+    )
+    track: TrackEntry | None = Field(
+        default=None,
+        description="The trackers that get the figures at the end of a run: `mlflow`, `wandb` or `otel`. "
+        "Each is an extra. Without it: none.",
     )
     budget_usd: Dollars | None = Field(
         default=None,

@@ -334,6 +334,7 @@ def extended(sweep: Sweep) -> Sweep:
         copied_to=sweep.copied_to,
         file=sweep.file,
         notify=sweep.notify,
+        track=sweep.track,
         workers=sweep.workers,
         max_tokens_demanded=kept.max_tokens_demanded | sweep.max_tokens_demanded,
     )

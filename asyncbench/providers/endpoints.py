@@ -156,6 +156,7 @@ class KnownEndpoint:
     credentials: str | None = None
     key_header: str | None = None
     prices: str | None = None
+    conventions: str | None = None
     family: str | None = None
     without: str | None = None
     concurrency: int | None = None

@@ -41,6 +41,7 @@ from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Quiet, Screen
 from asyncbench.run.refusals import Faults, Refusals
 from asyncbench.run.state import OpenRun, RunWorkers
+from asyncbench.run.tracking import check_trackers
 from asyncbench.store.folder import Store
 from asyncbench.store.salvage import Salvage
 from asyncbench.suites.handed_functions import SESSION
@@ -91,6 +92,7 @@ async def open_run(
     screen = screen or Quiet()
     for note in notes:
         screen.say(note)
+    check_trackers(sweep)
     notifier = notifier_of(sweep, models, env, screen.say, options)
     async with claimed_copy(sweep, options, screen.say) as copy:
         # The problems, and whether sweep, models and folder go together.

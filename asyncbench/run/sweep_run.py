@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from asyncbench.run.progress import Screen, screen_for
 from asyncbench.run.refusals import stop_lines
 from asyncbench.run.state import OpenRun, Run
 from asyncbench.run.summary import BudgetUse, Exit, Summary
+from asyncbench.run.tracking import send_to_trackers
 from asyncbench.store.manifest import planned as planned_in, simulated_note
 
 # ── Counts of earlier runs and skipped trials
@@ -334,6 +336,7 @@ async def run_with_options(
 
     Workers of a cluster, if one is given, ask what is asked call by call.
     """
+    began_at = datetime.now(UTC)
     opened = await open_run(sweep, options, env=env, screen=screen, cluster=cluster)
     async with opened.notifier.until_the_end():
         async with let_go(opened), AsyncExitStack() as stack:
@@ -349,6 +352,7 @@ async def run_with_options(
                 await settle(run, driven)
                 summary = run.notifier.summary = await sum_up(run, driven)
         summary = run.notifier.summary = await finished_copy(run, summary)
+        await send_to_trackers(opened.sweep, summary, began_at, opened.screen.say)
     return summary
 
 

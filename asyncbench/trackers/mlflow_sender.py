@@ -1,0 +1,117 @@
+"""MLflow: an experiment for the sweep, a run for each entrant, and a run that holds the page.
+
+Source: https://mlflow.org/docs/latest/rest-api.html, which says how much one request may hold.
+"""
+
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from asyncbench.errors import ConfigError
+from asyncbench.page.writing import write_page
+from asyncbench.tables.numbers import number_of
+from asyncbench.trackers.figures import FolderFigures, figures_of
+
+KEY_TAG: Final = "asyncbench.key"
+MOST_METRICS: Final = 1000  # of one request
+LONGEST_PARAM: Final = 6000  # characters
+
+
+def send(folder: Path, uri: str) -> str:
+    """Send the figures and the page of a results folder; return what was sent.
+
+    Raises:
+        ConfigError: the server cannot be reached, or refused it.
+    """
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # the package tells its makers of its use
+    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+
+    logging.getLogger("mlflow").setLevel(logging.ERROR)
+    told = figures_of(folder)
+    try:
+        client = MlflowClient(tracking_uri=uri)
+        experiment = _experiment(client, told)
+
+        for entrant in told.entrants:
+            run_id = _run(client, experiment, entrant.key, entrant.name, told)
+            _send_settings(client, run_id, entrant.settings)
+            _send_figures(client, run_id, entrant.figures)
+            client.set_terminated(run_id)
+
+        # the page goes to a run of its own, which stands for the whole folder
+        run_id = _run(
+            client, experiment, told.key, f"{'SIMULATED ' * told.simulated}{told.sweep}: page", told
+        )
+        with tempfile.TemporaryDirectory() as place:
+            page = write_page(folder, Path(place) / "report.html")
+            client.log_artifact(run_id, str(page.path))
+        client.set_terminated(run_id)
+    except MlflowException as error:
+        complaint = str(error).strip().partition("\n")[0]
+        unreached = "Max retries exceeded" in complaint
+        raise ConfigError(f"mlflow: {'the server cannot be reached' if unreached else complaint}") from None
+    return f"{number_of(len(told.entrants), 'run')} and the page are in the experiment {told.sweep}"
+
+
+def _experiment(client: Any, told: FolderFigures) -> str:
+    """Return the id of the sweep's experiment; make it where there is none."""
+    experiment = client.get_experiment_by_name(told.sweep)
+    if experiment is None:
+        made: str = client.create_experiment(told.sweep)
+        return made
+    if experiment.lifecycle_stage != "active":
+        raise ConfigError(
+            f"mlflow: the experiment {told.sweep} is deleted. Restore it on the server, or remove it for good"
+        )
+    found: str = experiment.experiment_id
+    return found
+
+
+def _run(client: Any, experiment: str, key: str, name: str, told: FolderFigures) -> str:
+    """Return the id of the run with a key, which earlier sendings made, or of a new one."""
+    quoted_key = key.replace("\\", "\\\\").replace("'", "\\'")
+    found = client.search_runs([experiment], f"tags.`{KEY_TAG}` = '{quoted_key}'", max_results=1)
+    tags = {
+        KEY_TAG: key,
+        "asyncbench.folder": told.folder,
+        "asyncbench.simulated": str(told.simulated).lower(),
+    }
+    if not found:
+        run_id: str = client.create_run(experiment, tags=tags, run_name=name).info.run_id
+        return run_id
+    run_id = found[0].info.run_id
+    for tag, value in tags.items():
+        client.set_tag(run_id, tag, value)
+    return run_id
+
+
+def _send_settings(client: Any, run_id: str, settings: Mapping[str, str]) -> None:
+    """Send settings as parameters. A parameter never changes: a later value becomes a tag of that name."""
+    sent_before = client.get_run(run_id).data.params
+    for name, value in settings.items():
+        text = value[:LONGEST_PARAM]
+        if sent_before.get(name, text) == text:
+            client.log_param(run_id, name, text)
+        else:
+            client.set_tag(run_id, f"{name} (now)", text)
+
+
+def _send_figures(client: Any, run_id: str, figures: Mapping[str, float]) -> None:
+    from mlflow.entities import Metric
+
+    now_ms = round(time.time() * 1000)
+    metrics = [Metric(_allowed(name), value, now_ms, 0) for name, value in figures.items()]
+    for first in range(0, len(metrics), MOST_METRICS):
+        client.log_batch(run_id, metrics=metrics[first : first + MOST_METRICS])
+
+
+def _allowed(name: str) -> str:
+    """Return a name with only the signs that MLflow takes."""
+    return "".join(sign if sign.isalnum() or sign in "_-. :/" else "_" for sign in name)
