@@ -343,7 +343,8 @@ def test_a_search_goes_no_higher_than_the_limit_of_its_model(server, problems, t
     steps = STEPS | {"find": find, "slo": {"latency": 60, "share": 0.5}}
     summary = loaded(sweep(tmp_path / "out", problems, model, load=steps))
     rates = [step.rate for step in summary.steps or ()]
-    assert rates in ([8.0, 10.0, 10.0], [8.0], [8.0, 10.0])  # shorter where this machine was too slow
+    assert rates[0] == 8.0
+    assert set(rates) <= {8.0, 10.0}  # a slow machine repeats a step, or ends early
     (found,) = summary.found.values()
     assert found in summary.as_text()
     if len(rates) == 3 and summary.exit is Exit.COMPLETE:
