@@ -150,7 +150,7 @@ class PublishedPicture(Report):
         channels = {"x": self.x, "y": self.y, "series": self.series, "panel": self.panel}
         channels |= {"value": self.value, "text": self.text, "guide": self.guide}
         channels |= {"low": "low", "high": "high"}
-        channels |= {"gap": "gap"}
+        channels |= {"gap": "gap", "first": "first"}
         rows = [
             {channel: row[column] for channel, column in channels.items() if column in row}
             for row in self.rows

@@ -148,28 +148,26 @@ def test_tokens_and_dollars_that_lack_the_reasoning_are_marked(drawn):
 
 
 @pytest.mark.long
-def test_own_points_and_those_that_nobody_beats_are_named(tmp_path):
+def test_every_point_is_named_or_numbered_and_those_that_nobody_beats_first(drawn):
     from asyncbench.page.charts.catalogue import place_names
 
-    folder = results_folder(tmp_path, *asked(["2"], alias="a"), *asked(["3"], alias="b"))
-    picture = pictures_of(folder, published=True)["l-5-cost"]
-    rows = picture.rows
-    own = [row for row in rows if row["of"] == "this folder"]
-    others = [row for row in rows if row["of"] == "published" and not row["model"].endswith("*")]
-    assert [row["name"] for row in own] == ["a", "b"]
-    unmarked = [*own, *others]
+    picture = drawn["l-5-cost"]
+    compared = [row for row in picture.rows if not row["model"].endswith(("*", "†"))]
     front = {
         row["model"]
-        for row in others
+        for row in compared
         if not any(
             one["cost, USD"] <= row["cost, USD"] and one["accuracy"] >= row["accuracy"] and one is not row
-            for one in unmarked
+            for one in compared
         )
     }
-    assert 0 < len(front) < len(others)
-    assert {row["name"] for row in others} == {*map(plain, front), ""}
+    assert {row["model"] for row in compared if row["first"]} == front
     placed = place_names(picture)
-    assert {row["text"] for row in placed if row["offset"]} == {row["name"] for row in rows} - {""}
+    numbers = [int(row["text"]) for row in placed if row["text"] != row["name"]]
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))
+    assert 0 < len(numbers) < len(placed) == len(picture.rows)
+    keys = {row["key"].partition(" ")[2] for row in placed if "key" in row}
+    assert keys | {row["text"] for row in placed} >= {row["name"] for row in placed}
 
 
 def test_an_incomplete_run_is_marked_everywhere_and_takes_no_name_from_complete_ones(tmp_path):
@@ -203,19 +201,7 @@ def test_no_incomplete_run_stands_on_the_line_of_those_that_nobody_beats(drawn, 
         )
         for row in compared
     ]
-    assert all(row["name"] for row, is_beaten in zip(compared, beaten, strict=True) if not is_beaten)
-
-
-def test_too_many_own_points_leave_their_names_to_those_that_nobody_beats(drawn):
-    own = [row for row in drawn["l-5-cost"].rows if row["of"] == "this folder"]
-    assert len(own) > 12
-    assert 0 < sum(bool(row["name"]) for row in own) < len(own)
-
-
-def test_where_there_is_room_all_points_are_named(tmp_path):
-    folder = results_folder(tmp_path, *asked(["2"], alias="a"), *asked(["3"], alias="b"))
-    rows = pictures_of(folder)["l-5-cost"].rows
-    assert [row["name"] for row in rows] == ["a", "b"]
+    assert all(row["first"] for row, is_beaten in zip(compared, beaten, strict=True) if not is_beaten)
 
 
 def test_tokens_are_divided_by_right_answers(drawn, printed):

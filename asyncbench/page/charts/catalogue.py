@@ -32,7 +32,15 @@ from asyncbench.page.charts.chart import (
 from asyncbench.page.charts.errors import ERROR_CHARTS
 from asyncbench.page.charts.frontier import FRONTIER_CHARTS
 from asyncbench.page.charts.loads import LOAD_CHARTS
-from asyncbench.page.charts.naming import FAR, HAS_NAME, LEADER, NAMED, name_offsets
+from asyncbench.page.charts.naming import (
+    FAR,
+    HAS_NAME,
+    LEADER,
+    NAMED,
+    labels_beside,
+    name_offsets,
+    text_width,
+)
 from asyncbench.page.charts.times import CALL_CHARTS
 from asyncbench.published.reports import MARK, PublishedPicture
 
@@ -188,6 +196,9 @@ def published_spec(picture: PublishedPicture) -> Spec:
 
 _OF_MODELS: Final = {"model", "example"}  # columns of pictures that name models
 _MARKS: Final = re.compile(rf"( {re.escape(MARK)}| \*| †)+$")  # behind a name
+KEY_BELOW: Final = 54.0  # pixels from a picture of points to its key
+KEY_LINE: Final = 14.0  # height of a line of it
+_KEYED: Final[Spec] = {"filter": "isValid(datum.key)"}
 _LACKING: Final[Spec] = {"filter": "isValid(datum.lacking)"}
 _NAMES: Final = field("y:N", sort=None, title=None, axis={"grid": False, "labelLimit": 420})
 
@@ -209,8 +220,34 @@ def place_names(
     ]
     order = sorted(range(len(rows)), key=lambda n: (-rows[n]["value"], n))
     names = [str(row["text"]) for row in rows]
-    offsets = name_offsets(spots, names, order, always=order, width=width, height=height)
-    return [{**row, "offset": offset} for row, offset in zip(rows, offsets, strict=True)]
+    if picture.kind == "lines":
+        offsets = name_offsets(spots, names, order, always=order, width=width, height=height)
+        return [{**row, "offset": offset} for row, offset in zip(rows, offsets, strict=True)]
+
+    # Of points the best are named first. A key below tells whose the numbers are.
+    short = distinct_names(names, longest=LONGEST_NAME)
+    names = [short[name] for name in names]
+    order.sort(key=lambda n: not rows[n].get("first"))
+    labels = labels_beside(spots, names, order, width=width, height=height)
+    labelled = [
+        {**row, "text": label, "name": name, "offset": offset}
+        for row, name, (label, offset) in zip(rows, names, labels, strict=True)
+    ]
+    return _keyed(labelled, width=width, height=height)
+
+
+def _keyed(
+    rows: list[dict[str, Any]], *, width: float, height: float
+) -> list[dict[str, Any]]:  # Any: as above
+    """Return rows of points; numbered ones with their line of the key, and where it stands, in columns."""
+    numbered = sorted((row for row in rows if row["text"] != row["name"]), key=lambda row: int(row["text"]))
+    lines = [f"{row['text']} {row['name']}" for row in numbered]
+    columns = max(1, int(width / (KEY_LINE + max(map(text_width, lines), default=0))))
+    height_of_column = ceil(len(lines) / columns)
+    for n, (row, line) in enumerate(zip(numbered, lines, strict=True)):
+        column, down = divmod(n, height_of_column)
+        row |= {"key": line, "key_x": width * column / columns, "key_y": height + KEY_BELOW + KEY_LINE * down}
+    return rows
 
 
 def _short_named(picture: PublishedPicture, longest: int) -> list[dict[str, Any]]:  # Any: as in its rows
@@ -358,6 +395,9 @@ def _points(picture: PublishedPicture) -> Spec:
     axes = {"x": _across(picture), "y": _values(picture)}
     points = mark("point", {"filled": True, "size": 50, "opacity": 0.8}, **axes, **_coloured(picture))
     names = _named(axes, _coloured(picture)) if picture.text else []
+    if picture.text:
+        place = {"x": {"expr": "datum.key_x"}, "y": {"expr": "datum.key_y"}}
+        names.append(mark("text", {"align": "left", **place}, _KEYED, text=field("key:N")))
     return view(points, *names, width=_wide(picture), height=_height(picture))
 
 

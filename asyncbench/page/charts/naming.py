@@ -1,6 +1,8 @@
 """Places of names beside points, chosen so that no name covers another."""
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import product
+from math import hypot
 from typing import Final, NamedTuple
 
 from asyncbench.page.charts.chart import Spec
@@ -10,6 +12,18 @@ LETTER: Final = 5.5  # of a name in the mean
 LINE: Final = 11.0  # height of a name
 ASIDE: Final = 8.0  # from a point to its name
 BELOW: Final = 11.0  # the middle of a name that stands beside its point, lower or higher
+
+LETTER_SIZE: Final = 11.0  # pixels of letters
+# widths of Helvetica's letters, of their size; others are as wide as a digit
+WIDTHS: Final = {
+    **dict.fromkeys("ijl'|", 0.22),
+    **dict.fromkeys(" ft.,:;/!I", 0.28),
+    **dict.fromkeys("r-()", 0.34),
+    **dict.fromkeys("*", 0.39),
+    **dict.fromkeys("ABCDEFGHJKLNOPQRSTUVXYZw", 0.74),
+    **dict.fromkeys("mMW@…", 1.02),
+}
+DIGIT: Final = 0.56
 
 Spot = tuple[float, float]  # pixels from the left and from the top
 Offset = tuple[str, float, float]  # the nearer end of a name, and its pixels right of a point and below it
@@ -98,6 +112,61 @@ def _free_offsets(
         box = box_of(spot, offset, room)
         if box.fits(frame) and not any(map(box.meets, taken)):
             yield offset
+
+
+def labels_beside(
+    spots: Sequence[Spot], names: Sequence[str], order: Sequence[int], *, width: float, height: float
+) -> list[tuple[str, Offset]]:
+    """Return the label of each point, and where it stands: its name, or a number where that has no room.
+
+    No label covers a point or another label, and all stand within the drawing.
+
+    Args:
+        spots: where the points are.
+        names: the name of each point.
+        order: the indices of the points in the order in which they are labelled.
+        width, height: pixels of the drawing.
+    """
+    points = [Box(x - POINT, x + POINT, y - POINT, y + POINT) for x, y in spots]
+    labels, taken, number = dict[int, tuple[str, Offset]](), list[Box](), 0
+    frame = Box(0, width, 0, height)
+    around = _offsets_around(frame)
+    for n in order:
+        label, room = names[n], text_width(names[n])
+        offset = next(_clear_offsets(spots[n], room, frame, [*points, *taken], _NEAREST), None)
+        if offset is None:
+            number += 1
+            label, room = str(number), text_width(str(number))
+            offset = next(_clear_offsets(spots[n], room, frame, [*points, *taken], around), _NEAREST[0])
+        labels[n] = label, offset
+        taken.append(box_of(spots[n], offset, room))
+    return [labels[n] for n in range(len(spots))]
+
+
+def text_width(text: str) -> float:
+    """Return the pixels that a name takes."""
+    return LETTER_SIZE * sum(WIDTHS.get(letter, DIGIT) for letter in text)
+
+
+def _clear_offsets(
+    spot: Spot, room: float, frame: Box, taken: Collection[Box], offsets: Sequence[Offset]
+) -> Iterator[Offset]:
+    """Yield the offsets at which a label is within the drawing and covers nothing."""
+    for offset in offsets:
+        box = box_of(spot, offset, room)
+        if box.fits(frame) and not any(map(box.meets, taken)):
+            yield offset
+
+
+def _offsets_around(frame: Box) -> Sequence[Offset]:
+    """Return places all over the drawing, the nearest to the point first."""
+    columns = range(-int(frame.right / ASIDE), int(frame.right / ASIDE) + 1)
+    rows = range(-int(frame.bottom / LINE), int(frame.bottom / LINE) + 1)
+    ends = (
+        ("left" if column >= 0 else "right", column * ASIDE, row * LINE)
+        for column, row in product(columns, rows)
+    )
+    return sorted(ends, key=lambda offset: hypot(offset[1], offset[2]))
 
 
 _NEAREST: Final[Sequence[Offset]] = (

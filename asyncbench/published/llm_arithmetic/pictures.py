@@ -371,7 +371,7 @@ def _quantisation_picture(
 
 
 def _cost_picture(entries: Sequence[OverviewEntry]) -> PublishedPicture:
-    named = _named(entries)
+    first = _named_first(entries)
     priced = [entry for entry in entries if entry.cost_usd]
     unknown = [entry.model for entry in entries if entry.cost_usd is None]
     listed = ", ".join(unknown[:MOST_NAMED]) + (" and others" if len(unknown) > MOST_NAMED else "")
@@ -386,7 +386,8 @@ def _cost_picture(entries: Sequence[OverviewEntry]) -> PublishedPicture:
                 "of": "this folder" if entry.sums else "published",
                 "cost, USD": entry.cost_usd,
                 "accuracy": entry.correct,
-                "name": entry.marked.replace(f" {MARK}", "") if entry.model in named else "",
+                "name": entry.marked.replace(f" {MARK}", ""),
+                "first": entry.model in first,
             }
             for entry in priced
         ],
@@ -435,20 +436,13 @@ def _truncated_picture(entries: Sequence[OverviewEntry]) -> PublishedPicture:
     )
 
 
-def _named(entries: Sequence[OverviewEntry]) -> set[str]:
-    """Return whose names stand at their points: the marked, those nobody beats, and all that have room.
-
-    The folder's have room before published ones.
-    """
+def _named_first(entries: Sequence[OverviewEntry]) -> set[str]:
+    """Return whose names are placed before others: the marked, and those that nobody beats."""
     priced = [entry for entry in entries if entry.cost_usd]
     compared = [entry for entry in priced if entry.comparable]
     front = undominated([(entry.cost_usd or 0.0, entry.correct) for entry in compared])
     shown = {entry.model for entry, ahead in zip(compared, front, strict=True) if ahead}
-    shown |= {entry.model for entry in priced if not entry.comparable}
-    for group in (priced, [entry for entry in priced if entry.sums]):
-        if len(group) <= MOST_NAMED:
-            shown |= {entry.model for entry in group}
-    return shown
+    return shown | {entry.model for entry in priced if not entry.comparable}
 
 
 def _remarks(entries: Iterable[OverviewEntry]) -> list[str]:

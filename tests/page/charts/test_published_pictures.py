@@ -15,6 +15,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.page.charts.catalogue import published_drawn
 from asyncbench.page.charts.chart import THEMES
 from asyncbench.page.charts.figure_files import INCHES, POINTS_PER_PIXEL, fitting_pages, size_of
+from asyncbench.page.charts.naming import POINT, Box, box_of, labels_beside, text_width
 from asyncbench.published.reports import GAPS, PublishedPicture
 from asyncbench.tables.report import SIMULATED
 from tests.commands import asyncbench_here, succeeded
@@ -182,6 +183,26 @@ def test_right_or_wrong_has_two_swatches_and_no_gradient():
     svg = vl_convert.vegalite_to_svg(published_drawn(picture("map", rows=rows, scale="right")))
     assert re.findall(r">(right|wrong or missing)<", svg) == ["right", "wrong or missing"]
     assert "gradient" not in svg
+
+
+@given(
+    points=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=40),
+    width=st.sampled_from((290.0, 690.0)),
+    letters=st.integers(1, 60),
+)
+@settings(max_examples=60, deadline=None)
+def test_no_label_covers_a_point_or_a_label_at_40_models(points, width, letters):
+    spots = [(x * width, y * 400) for x, y in points]
+    names = [f"{n:02}{'m' * letters}" for n in range(len(spots))]
+    labels = labels_beside(spots, names, range(len(spots)), width=width, height=400)
+    covered = [Box(x - POINT, x + POINT, y - POINT, y + POINT) for x, y in spots]
+    for spot, (label, offset) in zip(spots, labels, strict=True):
+        box = box_of(spot, offset, text_width(label))
+        assert box.fits(Box(0, width, 0, 400))
+        assert not any(map(box.meets, covered)), label
+        covered.append(box)
+    numbers = [label for label, _ in labels if label not in names]
+    assert numbers == [str(n) for n in range(1, len(numbers) + 1)]
 
 
 def test_rows_are_a_table_with_their_notes():
