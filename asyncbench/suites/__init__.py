@@ -1,8 +1,16 @@
 """Suites: making problems and grading replies. Pure, exact and seeded; no files and no network.
 
-In: a seed and parameters, or a problem and a reply. Out: problems and grades.
+In: a seed and parameters, or a problem and a reply. Out: problems and grades. A suite of yours imports all
+that it needs from here: docs/howto/own-suite.md.
 """
 
+from asyncbench.records import (
+    Draft as Draft,
+    Grade as Grade,
+    Problem as Problem,
+    Reply as Reply,
+    outcome_of as outcome_of,
+)
 from asyncbench.suites.suite import (
     Kind as Kind,
     Parameter as Parameter,
