@@ -352,32 +352,29 @@ def _request_files(form: str, sweep: Sweep, model: Model, trials: Iterator[Trial
                 max_lines=lines,
                 max_bytes=min(batch.max_bytes, api.most_bytes),
             )
+
+            # A line of the map tells all that an import needs to know of a request beside its result.
             for number, trial in enumerate(trials):
                 custom_id = f"request-{number}" if form == "nupa" else trial.trial_id
                 parts.add(api.line(custom_id, request_for(trial)) + b"\n")
-                map_file.write(orjson.dumps(_map_entry(custom_id, trial)) + b"\n")
+                entry = {
+                    "custom_id": custom_id,
+                    "trial_id": trial.trial_id,
+                    "model": model.alias,
+                    "provider": model.provider,
+                    "model_id": model.model_id,
+                    "api": model.api,
+                    "condition": trial.condition.name,
+                    "style": trial.condition.style,
+                    "repeat": trial.repeat,
+                    "price": None if model.price is None else asdict(model.price),
+                    "problem": asdict(trial.problem),
+                }
+                map_file.write(orjson.dumps(entry) + b"\n")
             open_files.close()
             if parts.requests:
                 draft.rename(folder)
     return RequestFiles(model=model.alias, folder=str(folder), files=parts.files, requests=parts.requests)
-
-
-def _map_entry(custom_id: str, trial: Trial) -> dict[str, object]:
-    """Return a line of the map: all that an import needs to know of a request beside its result."""
-    model = trial.model
-    return {
-        "custom_id": custom_id,
-        "trial_id": trial.trial_id,
-        "model": model.alias,
-        "provider": model.provider,
-        "model_id": model.model_id,
-        "api": model.api,
-        "condition": trial.condition.name,
-        "style": trial.condition.style,
-        "repeat": trial.repeat,
-        "price": None if model.price is None else asdict(model.price),
-        "problem": asdict(trial.problem),
-    }
 
 
 class _RequestWriter:

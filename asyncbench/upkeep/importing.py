@@ -117,12 +117,23 @@ class Keeper:
         stored = self._before.read("trials", ["trial_id", *COMPARED], pc.field("run") == recording.run)
         times = stored["finished_at"].cast(pa.int64())  # microseconds since 1970
         stored = stored.set_column(stored.schema.get_field_index("finished_at"), "finished_at", times)
+
+        # A record is compared as the folder would hold it; a time that is only its file's may change.
         lost = changed = 0
         for row in stored.to_pylist():
             if (recorded := by_id.get(row.pop("trial_id"))) is None:
                 lost += 1
-            elif _stored_columns(recorded, like=row) != row:
-                changed += 1
+                continue
+            usage = recorded.reply.usage if recorded.reply else None
+            columns = {
+                "reply_text": recorded.reply.text if recorded.reply else None,
+                "input_tokens": usage.input_tokens if usage else None,
+                "output_tokens": usage.output_tokens if usage else None,
+                "cost_usd": recorded.cost_usd,
+                "finished_at": round(recorded.ended_at * 1_000_000) if recorded.timed else row["finished_at"],
+            }
+            changed += orjson.loads(encode_json(columns)) != row
+
         faults = ((lost, "this file lacks"), (changed, "differ in this file"))
         if wrong := [f"{count:,} trials that {fault}" for count, fault in faults if count]:
             raise ConfigError(
@@ -164,20 +175,6 @@ def _problems_of(recording: RecordedRun) -> Iterator[Problem]:
 
 def _conditions_of(planned: Planned) -> set[str]:
     return {condition for conditions in planned.values() for condition in conditions}
-
-
-def _stored_columns(recorded: Recorded, *, like: dict[str, object]) -> dict[str, object]:
-    """Return what a record tells, as the folder would hold it; a time that is only its file's may change."""
-    usage = recorded.reply.usage if recorded.reply else None
-    columns: dict[str, object] = {
-        "reply_text": recorded.reply.text if recorded.reply else None,
-        "input_tokens": usage.input_tokens if usage else None,
-        "output_tokens": usage.output_tokens if usage else None,
-        "cost_usd": recorded.cost_usd,
-        "finished_at": round(recorded.ended_at * 1_000_000) if recorded.timed else like["finished_at"],
-    }
-    stored: dict[str, object] = orjson.loads(encode_json(columns))
-    return stored
 
 
 def _trial(recorded: Recorded, problem: Problem, *, run: str, sweep: str) -> Trial:

@@ -119,7 +119,23 @@ class RegradeTally:
         gone = earlier.filter(pc.invert(pc.is_in(earlier_keys, value_set=now_keys)))
         for (suite, grader, version), count in _counted(gone, ("suite", "grader", "grader_version")).items():
             self._graders[suite, grader, version, None, True] += count
-        self._collect(compared.filter(_differ(compared["before"], compared["now"])), before, made.trials)
+
+        # Examples of each kind of change, up to a few of each model.
+        changed = compared.filter(_differ(compared["before"], compared["now"]))
+        for *kind, model in _counted(changed, _CHANGE):
+            examples = self._examples[tuple(kind)].setdefault(model, [])
+            if len(examples) == EXAMPLES:
+                continue
+            wanted = pc.scalar(True)
+            for name, value in zip(_CHANGE, (*kind, model), strict=True):
+                wanted &= pc.field(name).is_null() if value is None else pc.field(name) == value
+            rows = changed.filter(wanted).slice(0, EXAMPLES - len(examples)).select(list(_SHOWN))
+            places = pc.index_in(rows["trial_id"], value_set=before["trial_id"])
+            replies = before["reply_text"].take(places).to_pylist()
+            answers: list[Any] = made.trials["expected"].take(places).to_pylist()
+            for row, reply, expected in zip(rows.to_pylist(), replies, answers, strict=True):
+                end = None if reply is None else str(reply)[-TAIL:]
+                examples.append(ChangedTrial(**row, expected=expected, reply_end=end))
 
     def moves(self) -> Iterator[Move]:
         """Yield what was counted, by model."""
@@ -137,24 +153,6 @@ class RegradeTally:
         for _, by_model in sorted(self._examples.items(), key=str):
             in_turn = chain.from_iterable(zip_longest(*(by_model[model] for model in sorted(by_model))))
             yield from islice(filter(None, in_turn), EXAMPLES)
-
-    def _collect(self, changed: pa.Table, before: pa.Table, now: pa.Table) -> None:
-        for *kind, model in _counted(changed, _CHANGE):
-            examples = self._examples[tuple(kind)].setdefault(model, [])
-            if len(examples) == EXAMPLES:
-                continue
-            wanted = pc.scalar(True)
-            for name, value in zip(_CHANGE, (*kind, model), strict=True):
-                wanted &= pc.field(name).is_null() if value is None else pc.field(name) == value
-            rows = changed.filter(wanted).slice(0, EXAMPLES - len(examples))
-            places = pc.index_in(rows["trial_id"], value_set=before["trial_id"])
-            replies = before["reply_text"].take(places).to_pylist()
-            answers: list[Any] = now["expected"].take(places).to_pylist()
-            for row, reply, expected in zip(
-                rows.select(list(_SHOWN)).to_pylist(), replies, answers, strict=True
-            ):
-                end = None if reply is None else str(reply)[-TAIL:]
-                examples.append(ChangedTrial(**row, expected=expected, reply_end=end))
 
 
 def _compared(grades: pa.Table, old: pa.Table, trials: pa.Table) -> pa.Table:
@@ -346,28 +344,23 @@ def _rewritten(
             raise StoreError(
                 f"there are no grades for {paths[0]}. Restore that part of `grades` from a backup"
             )
-        yield from _paired_parts(paths, grade_paths, trials, grades)
+
+        # Pair the parts in their order; there may be more of one table than of the other.
+        last = len(paths) - 1
+        grade_part = grades.part(grade_paths[:1] if last else grade_paths)
+        for n, path in enumerate(paths):
+            if n and (replaced := grade_paths[n:] if n == last else grade_paths[n : n + 1]):
+                grade_part.finish()
+                grade_part = grades.part(replaced)
+            trial_part = trials.part([path])
+            yield path, trial_part, grade_part
+            trial_part.finish()
+        grade_part.finish()
         if not any(path in changed for path in paths):
             trials.keep_after_all(paths)
             grades.keep_after_all(grade_paths)
     for path in (path for paths in stored.values() for path in paths):  # of trials that are gone
         grades.keep(path)
-
-
-def _paired_parts(
-    paths: Sequence[Path], stored: Sequence[Path], trials: Generation, grades: Generation
-) -> Iterator[tuple[Path, Part, Part]]:
-    """Pair the parts of a partition in their order; there may be more of one table than of the other."""
-    last = len(paths) - 1
-    grade_part = grades.part(stored[:1] if last else stored)
-    for n, path in enumerate(paths):
-        if n and (replaced := stored[n:] if n == last else stored[n : n + 1]):
-            grade_part.finish()
-            grade_part = grades.part(replaced)
-        trial_part = trials.part([path])
-        yield path, trial_part, grade_part
-        trial_part.finish()
-    grade_part.finish()
 
 
 def _group_by_partition(paths: Iterable[Path]) -> dict[Partition, list[Path]]:

@@ -198,16 +198,17 @@ def regraded(trials: pa.Table, problems: Sequence[Problem | None], earlier: pa.T
     # Trials that cannot be graded keep the rows that stand for them; those that another tool has graded keep
     # its grades before ours.
     kept = pa.chunked_array([pa.array([not of_trial for of_trial in grades], pa.bool_())])
-    told = pa.chunked_array(
+    unchanged = pa.chunked_array(
         [pa.array([not any(g.headline for g in of_trial) for of_trial in grades], pa.bool_())]
     )
-    if pc.any(told).as_py():
-        standing = earlier.filter(pc.is_in(earlier["trial_id"], value_set=trials["trial_id"].filter(told)))
+    if pc.any(unchanged).as_py():
+        unchanged_ids = trials["trial_id"].filter(unchanged)
+        standing = earlier.filter(pc.is_in(earlier["trial_id"], value_set=unchanged_ids))
         ours = pc.is_in(joined(standing, "trial_id", "grader"), value_set=joined(rows, "trial_id", "grader"))
         rows = pa.concat_tables([standing.filter(pc.invert(ours)), rows])
         places = pc.index_in(rows["trial_id"], value_set=trials["trial_id"])
         rows = rows.take(pc.sort_indices(places))  # stable: a trial's grades keep their order
-    anew = _trial_rows(trials, problems, replies, grades, told)
+    anew = _trial_rows(trials, problems, replies, grades, unchanged)
     changed = not (anew.equals(trials) and rows.equals(earlier))
     return Regrade(trials=anew, grades=rows, kept=kept, changed=changed, fault=next(iter(faults), None))
 
@@ -232,7 +233,7 @@ def _trial_rows(
     problems: Sequence[Problem | None],
     replies: Sequence[Reply | None],
     grades: Sequence[Sequence[Grade]],
-    told: "pa.ChunkedArray[pa.BooleanScalar]",
+    unchanged: "pa.ChunkedArray[pa.BooleanScalar]",
 ) -> pa.Table:
     """Return the trials with what their headline grade says, the right answer, and their reasoning."""
     nothing = (None,) * len(HEADLINE)
@@ -243,6 +244,6 @@ def _trial_rows(
     for name, new in values.items():
         index = trials.schema.get_field_index(name)
         field = trials.schema.field(name)
-        column = pc.if_else(told, trials[name], pa.chunked_array([pa.array(new, field.type)]))
+        column = pc.if_else(unchanged, trials[name], pa.chunked_array([pa.array(new, field.type)]))
         trials = trials.set_column(index, field, column)
     return trials

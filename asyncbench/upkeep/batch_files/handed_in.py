@@ -161,7 +161,23 @@ class _Fetched:
                 if not line.strip():
                     continue
                 try:
-                    self._take(line, named and named[0])
+                    # The custom id names the part. Results of a part that is not open any more are counted.
+                    custom_id = str(id_in(result_in(line)))
+                    key = custom_id[TRIAL_DIGITS:]
+                    if (batch_part := self.ledger.parts.get(key)) is None:
+                        raise ValueError(f"custom_id {custom_id!r} is of no batch of this folder")
+                    if not batch_part.open and batch_part.step is not Step.ABANDONED:
+                        self._closed[key] += 1
+                        continue
+
+                    # A line that the provider's reader can read is the result of a trial that waits for one.
+                    fetched = self.parts.get(key) or self._begin(batch_part)
+                    fetched.api.read(line)  # raises ValueError
+                    if (trial_id := trial_of(custom_id, key)) not in fetched.waiting:
+                        raise ValueError(f"custom_id {custom_id!r} has a result already")
+                    fetched.waiting.remove(trial_id or "")
+                    fetched.lines.write(line.rstrip(b"\r\n") + b"\n")
+                    fetched.batch_id = fetched.batch_id or (named and named[0])
                 except ValueError as error:
                     self.left_out.append(f"{path}, line {number}: {error}")
 
@@ -172,22 +188,6 @@ class _Fetched:
             self.left_out.append(
                 f"{count:,} results of batch {batch_id} are not needed: it is not open any more"
             )
-
-    def _take(self, line: bytes, batch_id: str | None) -> None:
-        custom_id = str(id_in(result_in(line)))
-        key = custom_id[TRIAL_DIGITS:]
-        if (batch_part := self.ledger.parts.get(key)) is None:
-            raise ValueError(f"custom_id {custom_id!r} is of no batch of this folder")
-        if not batch_part.open and batch_part.step is not Step.ABANDONED:
-            self._closed[key] += 1
-            return
-        fetched = self.parts.get(key) or self._begin(batch_part)
-        fetched.api.read(line)  # raises ValueError
-        if (trial_id := trial_of(custom_id, key)) not in fetched.waiting:
-            raise ValueError(f"custom_id {custom_id!r} has a result already")
-        fetched.waiting.remove(trial_id or "")
-        fetched.lines.write(line.rstrip(b"\r\n") + b"\n")
-        fetched.batch_id = fetched.batch_id or batch_id
 
     def _begin(self, batch_part: BatchPart) -> _FetchedPart:
         """Begin the results of a part with those that are in place already."""

@@ -130,7 +130,15 @@ def _requested(path: Path, left_out: list[str]) -> Iterator[tuple[str, Recorded]
                 custom_id = text(fields, "custom_id")
                 if (entry := mapped.pop(custom_id, None)) is None:
                     raise ValueError(f"custom_id {custom_id!r} stands twice, or {MAP} does not have it")
-                yield custom_id, replace(entry, model=_limited_model(entry.model, fields))
+
+                # The request itself says how long and how warm a reply may be.
+                body = inner(fields, "params" if "params" in fields else "body")
+                limits = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+                longest = next((body[name] for name in limits if isinstance(body.get(name), int)), None)
+                model = entry.model
+                named = (model.provider, model.model_id, model.alias, model.api, model.price)
+                model = _same_model(*named, longest, body.get("temperature"))
+                yield custom_id, replace(entry, model=model)
             except ValueError as error:
                 left_out.append(f"{where}: {error}")
 
@@ -148,7 +156,7 @@ def _entry(fields: Fields) -> Recorded:
             text(fields, "api"),
             _price(fields.get("price")),
         ),
-        condition=_condition(text(fields, "condition"), text(fields, "style")),
+        condition=_same_condition(name=text(fields, "condition"), style=text(fields, "style")),
         reply=None,
         ended_at=0.0,  # no reply is known yet
         repeat=int(required(fields, "repeat")),
@@ -163,18 +171,7 @@ def _price(entry: object) -> Price | None:
     return Price(**entry | {"batch": _price(entry.get("batch")) or entry.get("batch")})
 
 
-@cache
-def _condition(name: str, style: str) -> Condition:
-    return Condition(name=name, style=style)
-
-
-def _limited_model(model: Model, fields: Fields) -> Model:
-    """Return a model with what a request says of the length and the temperature of replies."""
-    body = inner(fields, "params" if "params" in fields else "body")
-    names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-    longest = next((body[name] for name in names if isinstance(body.get(name), int)), None)
-    named = (model.provider, model.model_id, model.alias, model.api)
-    return _same_model(*named, model.price, longest, body.get("temperature"))
+_same_condition = cache(Condition)
 
 
 @cache

@@ -88,10 +88,29 @@ class LogHeader:
         counts = self.counts
         cost = {} if counts.cost_usd is None else {"total_cost": counts.cost_usd}
         usage = {model_named(self.row): dict(counts.tokens) | cost} if counts.tokens else {}
+        scores = [
+            {
+                "name": grader,
+                "scorer": grader,
+                "scored_samples": len(scored.graded),
+                "unscored_samples": 0,
+                "params": {},
+                "metrics": scored.metrics(),
+            }
+            for grader, scored in counts.graders.items()
+        ]
+        headline = self.row["grader"]
         return {
             **self.start(),
             "status": "cancelled" if self.unasked else "success",
-            "results": self._results(),
+            "results": {
+                "total_samples": max(self.planned, counts.trials),
+                "completed_samples": counts.trials - counts.outcomes[Outcome.FAILED],
+                **({"logged_samples": counts.trials} if self.unasked else {}),
+                "scores": scores,
+                "headline": {"scorer": headline, "score": headline, "metric": METRICS[0]},
+                "metadata": {"outcomes": dict(counts.outcomes), "cost_usd": counts.cost_usd},
+            },
             "stats": {
                 "started_at": counts.started_at,
                 "completed_at": counts.ended_at,
@@ -158,29 +177,6 @@ class LogHeader:
             ],
         }
 
-    def _results(self) -> Json:
-        counts = self.counts
-        scores = [
-            {
-                "name": grader,
-                "scorer": grader,
-                "scored_samples": len(scored.graded),
-                "unscored_samples": 0,
-                "params": {},
-                "metrics": scored.metrics(),
-            }
-            for grader, scored in counts.graders.items()
-        ]
-        headline = self.row["grader"]
-        return {
-            "total_samples": max(self.planned, counts.trials),
-            "completed_samples": counts.trials - counts.outcomes[Outcome.FAILED],
-            **({"logged_samples": counts.trials} if self.unasked else {}),
-            "scores": scores,
-            "headline": {"scorer": headline, "score": headline, "metric": METRICS[0]},
-            "metadata": {"outcomes": dict(counts.outcomes), "cost_usd": counts.cost_usd},
-        }
-
     def _parameters(self) -> tuple[Json, Json]:
         """Return what was sent beside the messages: what their config has a name for, and the rest."""
         row = self.row
@@ -245,20 +241,19 @@ class EvalLog:
             _copy(log, "reductions.json", header.reductions())
             _add(log, "_journal/start.json", encode_json(header.start()))
             _add(log, "header.json", encode_json(header.whole()))
-        return counts.trials, self._notes(last, header)
 
-    def _notes(self, row: Row, header: LogHeader) -> list[str]:
+        # What the log cannot say as it is.
         notes = []
         if header.unasked:
             notes.append(
                 f"its status is `cancelled`: {header.unasked:,} of {header.planned:,} planned trials are not "
                 "finished"
             )
-        if untold := header.counts.tokens_untold:
-            notes.append(f"{untold:,} trials whose number of tokens is unknown have no usage")
-        if not condition_of(row["condition"], row["style"], row["condition_params"])[1]:
+        if counts.tokens_untold:
+            notes.append(f"{counts.tokens_untold:,} trials whose number of tokens is unknown have no usage")
+        if not asked_as(last["condition"], last["style"], last["condition_params"])[1]:
             notes.append("messages before the question are left out, since their text is not in the folder")
-        return notes
+        return counts.trials, notes
 
     def _trials(self) -> Iterator[tuple[Row, Sequence[Row], Problem]]:
         """Yield each trial with its grades and its problem."""

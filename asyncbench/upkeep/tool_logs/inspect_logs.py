@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from zipfile import BadZipFile, ZipFile
 
 import pyarrow as pa
 
@@ -44,8 +44,13 @@ def inspect_samples(path: Path, options: Options) -> Iterator[Entry]:
                 samples.append((f"{path}, samples[{number}]", partial(mapping, raw, "a sample")))
         else:
             archive = ZipFile(path)
-            log = _header(archive, path)
-            for name in archive.namelist():
+            names = archive.namelist()
+            # A run that was cut off, or still goes on, has no header so far.
+            headers = [name for name in ("header.json", "_journal/start.json") if name in names]
+            if not headers:
+                raise ValueError(f"{path.name} holds neither header.json nor _journal/start.json")
+            log = _object(archive, headers[0])
+            for name in names:
                 if name.startswith("samples/") and name.endswith(".json"):
                     samples.append((f"{path}, {name}", partial(_object, archive, name)))
         described = mapping(required(log, "eval"), "what was run")
@@ -61,23 +66,13 @@ def inspect_samples(path: Path, options: Options) -> Iterator[Entry]:
         )
 
 
-def _header(archive: ZipFile, path: Path) -> Fields:
-    if "header.json" in archive.namelist():
-        return _object(archive, "header.json")
-    if "_journal/start.json" in archive.namelist():  # a run that was cut off, or still goes on
-        return _object(archive, "_journal/start.json")
-    raise ValueError(f"{path.name} holds neither header.json nor _journal/start.json")
-
-
 def _object(archive: ZipFile, name: str) -> Fields:
     """Return the JSON object of a member of an archive."""
     entry = archive.getinfo(name)
-    data = _unpacked(archive, entry) if entry.compress_type == _ZSTD else archive.read(entry)
-    return mapping(parsed(data), "an object")
+    if entry.compress_type != _ZSTD:
+        return mapping(parsed(archive.read(entry)), "an object")
 
-
-def _unpacked(archive: ZipFile, entry: ZipInfo) -> bytes:
-    """Return a member that is compressed by Zstandard, which `zipfile` does not read before Python 3.14."""
+    # `zipfile` does not read Zstandard before Python 3.14.
     stream = archive.fp
     if stream is None:
         raise ValueError("the archive is closed")
@@ -86,9 +81,10 @@ def _unpacked(archive: ZipFile, entry: ZipInfo) -> bytes:
     stream.seek(entry.header_offset + _LOCAL_HEADER + name_length + extra_length)
     packed = pa.BufferReader(stream.read(entry.compress_size))
     try:
-        return pa.CompressedInputStream(packed, "zstd").read()
+        data = pa.CompressedInputStream(packed, "zstd").read()
     except OSError as error:
         raise ValueError(f"{entry.filename} is damaged: {error}") from None
+    return mapping(parsed(data), "an object")
 
 
 def _told(
@@ -156,16 +152,11 @@ def _scores(scores: Mapping[str, Any]) -> Iterator[tuple[str, Score]]:
         values = dict(enumerate(value)) if isinstance(value, list) else value
         for name, single in (values if isinstance(values, dict) else {"": value}).items():
             grader = f"inspect/{scorer}" if name == "" else f"inspect/{scorer}.{name}"
+            number = _WORDS.get(single.lower()) if isinstance(single, str) else single
+            if not isinstance(number, int | float):
+                raise ValueError(f"the score of {grader} is {single!r}, neither a number nor C, I, P or N")
             answer = "" if single == _NO_ANSWER else score.get("answer")
-            yield grader, Score(value=_number(single, grader), answer=answer, reason=score.get("reason"))
-
-
-def _number(value: object, grader: str) -> float:
-    """Return the number that a value of a score counts as."""
-    number = _WORDS.get(value.lower()) if isinstance(value, str) else value
-    if not isinstance(number, int | float):
-        raise ValueError(f"the score of {grader} is {value!r}, neither a number nor C, I, P or N")
-    return float(number)
+            yield grader, Score(value=float(number), answer=answer, reason=score.get("reason"))
 
 
 def _usage(fields: Mapping[str, Any]) -> Usage | None:

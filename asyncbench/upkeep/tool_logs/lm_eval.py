@@ -8,8 +8,9 @@ answered by likelihoods alone has no reply in words: the option that was likelie
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from asyncbench.errors import ConfigError
 from asyncbench.published.files import Fields, content, lines, mapping, parsed, required
@@ -25,7 +26,17 @@ def lm_eval_samples(path: Path, options: Options) -> Iterator[Entry]:
     match = _NAME.fullmatch(path.name)
     if match is None:
         raise ConfigError(f"{path} is no samples_TASK_TIME.jsonl, as lm-eval --log_samples writes them")
-    model = str(options.get("model") or _model_of(path, match["time"] or ""))
+
+    # The results beside the samples name the model, where no option does.
+    model = options.get("model")
+    if not model:
+        results = path.with_name(f"results_{match['time'] or ''}.json")
+        try:
+            fields = mapping(parsed(content(results)), "results of lm-eval") if results.exists() else {}
+        except ValueError as error:
+            raise ConfigError(f"{results}: {error}. Name the model: --model NAME") from None
+        if not (model := fields.get("model_name") or fields.get("model_source")):
+            raise ConfigError(f"{path}: no {results.name} beside it names the model. Name it: --model NAME")
 
     # The lines of one question: a filter each, all with the same replies.
     questions: dict[object, tuple[str, list[Fields]]] = {}
@@ -36,31 +47,27 @@ def lm_eval_samples(path: Path, options: Options) -> Iterator[Entry]:
         except ValueError as error:
             yield origin, partial(_refuse, str(error))
     for origin, samples in questions.values():
-        yield origin, partial(_told, samples, match["task"], model)
+        yield origin, partial(_told, samples, match["task"], str(model))
 
 
 def _refuse(message: str) -> ToldTrial:
     raise ValueError(message)
 
 
-def _model_of(path: Path, time: str) -> str:
-    """Return the model that the results beside samples name."""
-    results = path.with_name(f"results_{time}.json")
-    try:
-        fields = mapping(parsed(content(results)), "results of lm-eval") if results.exists() else {}
-    except ValueError as error:
-        raise ConfigError(f"{results}: {error}. Name the model: --model NAME") from None
-    if not (model := fields.get("model_name") or fields.get("model_source")):
-        raise ConfigError(f"{path}: no {results.name} beside it names the model. Name it: --model NAME")
-    return str(model)
-
-
 def _told(samples: Sequence[Fields], task: str, model: str) -> ToldTrial:
     """Return a question as a trial."""
     sample = samples[0]
-    requests = _requests(sample)
-    options = [last for _, last in requests if isinstance(last, str)]
-    accepted, question = str(required(sample, "target")), _question(requests[0][0])
+
+    # The arguments of a request are the messages and, for likelihoods, the option that follows them.
+    arguments = required(sample, "arguments")
+    requests = list(arguments.values()) if isinstance(arguments, dict) else arguments
+    pairs = [tuple(request.values()) if isinstance(request, dict) else tuple(request) for request in requests]
+    if not pairs or not all(pairs):
+        raise ValueError("'arguments' holds no request")
+    options = [pair[1] for pair in pairs if len(pair) > 1 and isinstance(pair[1], str)]
+    accepted, question = str(required(sample, "target")), _question(pairs[0][0])
+
+    # The likeliest option is the reply, or the text that the model wrote.
     likelihoods = _likelihoods(sample)
     text: str | None = None
     if likelihoods and len(likelihoods) == len(options):
@@ -79,18 +86,8 @@ def _told(samples: Sequence[Fields], task: str, model: str) -> ToldTrial:
         model=model,
         repeat=0,
         reply=None if text is None else Reply(text=text),
-        scores=dict(sorted(_scores(samples), key=_rank)),
+        scores=_scores(samples),
     )
-
-
-def _requests(sample: Fields) -> list[tuple[Any, Any]]:
-    """Return the arguments of each request: what was said, and what follows it."""
-    arguments = required(sample, "arguments")
-    requests = list(arguments.values()) if isinstance(arguments, dict) else arguments
-    pairs = [tuple(request.values()) if isinstance(request, dict) else tuple(request) for request in requests]
-    if not pairs or any(len(pair) < 1 for pair in pairs):
-        raise ValueError("'arguments' holds no request")
-    return [(pair[0], pair[1] if len(pair) > 1 else None) for pair in pairs]
 
 
 def _question(message: object) -> str:
@@ -118,8 +115,9 @@ def _likelihoods(sample: Fields) -> list[float]:
     return likelihoods
 
 
-def _scores(samples: Sequence[Fields]) -> Iterator[tuple[str, Score]]:
-    """Yield the grade of each metric under each filter."""
+def _scores(samples: Sequence[Fields]) -> dict[str, Score]:
+    """Return the grade of each metric under each filter, that which counts first."""
+    scores = list[tuple[int, str, Score]]()
     for sample in samples:
         name = sample.get("filter") or "none"
         filtered = sample.get("filtered_resps") or []
@@ -128,9 +126,6 @@ def _scores(samples: Sequence[Fields]) -> Iterator[tuple[str, Score]]:
             value = sample.get(metric)
             if isinstance(value, int | float):
                 grader = f"lm-eval/{metric}" if name == "none" else f"lm-eval/{metric},{name}"
-                yield grader, Score(value=float(value), answer=answer)
-
-
-def _rank(grade: tuple[str, Score]) -> int:
-    metric = grade[0].removeprefix("lm-eval/").partition(",")[0]
-    return _ORDER.index(metric) if metric in _ORDER else len(_ORDER)
+                rank = _ORDER.index(metric) if metric in _ORDER else len(_ORDER)
+                scores.append((rank, grader, Score(value=float(value), answer=answer)))
+    return {grader: score for _, grader, score in sorted(scores, key=itemgetter(0))}

@@ -62,6 +62,11 @@ def _told(raw: object, task: str, ended_at: float | None, *, several: bool) -> T
         names = {"input_tokens": "prompt", "output_tokens": "completion"}
         text = output if isinstance(output, str) else str(output)
         reply = Reply(text=text, usage=usage_in(usage, **names) if usage.get("total") else None)
+
+    # The grade is right where all assertions passed.
+    score, passed = row.get("score"), row.get("success")
+    partly = float(score) if isinstance(score, int | float) and 0 < score < 1 else 0.0
+    reason = (row.get("gradingResult") or {}).get("reason")
     latency = row.get("latencyMs")
     return ToldTrial(
         task=task,
@@ -71,19 +76,11 @@ def _told(raw: object, task: str, ended_at: float | None, *, several: bool) -> T
         condition=condition,
         reply=reply,
         error=None if error is None else str(error),
-        scores={GRADER: _score(row)},
+        scores={GRADER: Score(value=1.0 if passed else partly, reason=reason)},
         latency_s=None if latency is None or response.get("cached") else seconds(latency / 1000),
         cost_usd=seconds(row.get("cost")) if reply is not None and row.get("cost") else None,
         ended_at=ended_at,
     )
-
-
-def _score(row: Fields) -> Score:
-    """Return the grade of a result: right where all its assertions passed."""
-    grading = row.get("gradingResult") or {}
-    value = row.get("score")
-    partly = float(value) if isinstance(value, int | float) and 0 < value < 1 else 0.0
-    return Score(value=1.0 if row.get("success") else partly, reason=grading.get("reason"))
 
 
 def _accepted(test: Fields) -> Iterator[str]:
