@@ -116,7 +116,19 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
     manifest = read_manifest(folder)
     files = _texts(chosen, folder, manifest) if chosen else logs(folder, manifest)
     summaries = [out / name for name in chosen.summaries] if chosen else []
-    paths = _paths(files, out, summaries)
+
+    # Where each file goes; nothing is ever written over.
+    check_folder(out)
+    paths: list[Path] = []
+    for exported in files:
+        path = out / exported.name
+        if folded(path.name) in {folded(taken.name) for taken in (*paths, *summaries)}:
+            raise ConfigError(f"two runs or models would become the same file {path}. Rename one.")
+        _refuse_existing(path)
+        paths.append(path)
+    for path in summaries:
+        _refuse_existing(path)
+
     written = list[ExportedFile]()
     with _all_or_none([*paths, *summaries], out) as drafts:
         for path, file in zip(paths, files, strict=True):
@@ -175,21 +187,6 @@ def _texts(chosen: FileFormat, folder: Path, manifest: Manifest) -> list[FileToW
     return [
         FileToWrite(name=chosen.file_name(exported), write=partial(write, exported)) for exported in parts
     ]
-
-
-def _paths(files: Sequence[FileToWrite], out: Path, summaries: Sequence[Path]) -> list[Path]:
-    """Return where each file goes; nothing is ever written over."""
-    check_folder(out)
-    paths: list[Path] = []
-    for file in files:
-        path = out / file.name
-        if folded(path.name) in {folded(taken.name) for taken in (*paths, *summaries)}:
-            raise ConfigError(f"two runs or models would become the same file {path}. Rename one.")
-        _refuse_existing(path)
-        paths.append(path)
-    for path in summaries:
-        _refuse_existing(path)
-    return paths
 
 
 def _refuse_existing(path: Path) -> None:

@@ -88,7 +88,23 @@ class Keeper:
         if problems:
             once = {problem.problem_id: problem for problem in problems}
             write_problems(once.values(), store.folder / problems_file(recording.run))
-        self._describe(recording)
+
+        # The manifest has the run before its trials: if they are cut short, the plan is known.
+        run = {
+            "file": recording.path.name,
+            "format": self._form,
+            "left_out": len(recording.left_out),
+            "planned": recording.planned,
+        }
+        simulated = any(recorded.model.simulated for recorded in recording.trials)
+        store.write_manifest(
+            {
+                "asyncbench": version("asyncbench"),
+                "simulated": simulated or bool(manifest.get("simulated")),
+                "runs": manifest.get("runs", {}) | {recording.run: run},
+            }
+        )
+
         fresh = [trial.trial_id not in store.finished for trial in trials]
         for recorded, trial in compress(zip(recording.trials, trials, strict=True), fresh):
             for event in _events(recorded, trial, called_before=trial.trial_id in store.histories):
@@ -141,24 +157,6 @@ class Keeper:
                 f"{' and '.join(wrong)}. Rename the file, import it into another folder, or give the same "
                 "plan as before."
             )
-
-    def _describe(self, recording: RecordedRun) -> None:
-        """Note the run in the manifest, before its trials: if they are cut short, the plan is known."""
-        run = {
-            "file": recording.path.name,
-            "format": self._form,
-            "left_out": len(recording.left_out),
-            "planned": recording.planned,
-        }
-        manifest = self._store.manifest
-        simulated = any(recorded.model.simulated for recorded in recording.trials)
-        self._store.write_manifest(
-            {
-                "asyncbench": version("asyncbench"),
-                "simulated": simulated or bool(manifest.get("simulated")),
-                "runs": manifest.get("runs", {}) | {recording.run: run},
-            }
-        )
 
 
 def _problems_of(recording: RecordedRun) -> Iterator[Problem]:

@@ -112,7 +112,19 @@ def sources(folders: Sequence[Path]) -> list[Source]:
         place=", ".join(map(str, folders)),
         way_out="Keep the folders apart: most reports take several",
     )
-    _check_answers(opened)
+
+    # The same problem has one right answer in all of them.
+    wanted = ["problem_set", "problem_id", "expected"]
+    rows = pa.concat_tables(read_problems(source.folder, wanted) for source in opened)
+    answers = rows.group_by(wanted).aggregate([]).group_by(wanted[:2]).aggregate([([], "count_all")])
+    different = answers.filter(pc.field("count_all") > 1)
+    if len(different):
+        name, problem_id = different["problem_set"][0].as_py(), different["problem_id"][0].as_py()
+        raise ConfigError(
+            f"{len(different):,} problems have different answers in the folders, such as {problem_id} of "
+            f"{name}. Copy the right problem set into problems/ of each folder. Grade both again with "
+            "`asyncbench regrade FOLDER --write`, then merge."
+        )
     return opened
 
 
@@ -135,21 +147,6 @@ def _check_names(first: Source, second: Source) -> None:
                 f"{first.folder} and {second.folder} use the name {condition.name!r} for different "
                 f"conditions. Compare `conditions` in their {SWEEP_FILE}. {KEEP_APART}."
             )
-
-
-def _check_answers(folders: Sequence[Source]) -> None:
-    """Refuse problem sets that give the same problem another answer."""
-    wanted = ["problem_set", "problem_id", "expected"]
-    rows = pa.concat_tables(read_problems(source.folder, wanted) for source in folders)
-    answers = rows.group_by(wanted).aggregate([]).group_by(wanted[:2]).aggregate([([], "count_all")])
-    different = answers.filter(pc.field("count_all") > 1)
-    if len(different):
-        name, problem_id = different["problem_set"][0].as_py(), different["problem_id"][0].as_py()
-        raise ConfigError(
-            f"{len(different):,} problems have different answers in the folders, such as {problem_id} of "
-            f"{name}. Copy the right problem set into problems/ of each folder. Grade both again with "
-            "`asyncbench regrade FOLDER --write`, then merge."
-        )
 
 
 # ── The sweep of a merged folder: every model, condition and problem set that one of the folders has
@@ -332,7 +329,16 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
         StoreError: A run is going in a folder, a folder cannot be read, or `out` cannot be written.
     """
     paths, merged = [local_folder(folder) for folder in folders], local(out)
-    _check_folders(paths, merged)
+    if len({path.resolve() for path in paths}) < max(2, len(paths)):
+        raise ConfigError("merge needs at least two results folders. Name each once.")
+    if merged.exists() or merged.is_symlink():
+        raise ConfigError(f"{merged} exists. Name a new folder with --out.")
+    for path in paths:
+        if merged.resolve().is_relative_to(path.resolve()):
+            raise ConfigError(
+                f"{merged} is inside {path}. Name a folder outside of those to merge with --out."
+            )
+
     for path in paths:
         read_manifest(path)  # before a lock is put into what is none of ours
     with ExitStack() as locks:
@@ -354,16 +360,6 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
             if forecasts is not None:
                 write_durably(draft / FORECAST, forecasts, temporary=draft / TEMPORARY / FORECAST)
     return Merged(out=str(out), folders=tuple(map(display_name, folders)), joined=joined)
-
-
-def _check_folders(folders: Sequence[Path], out: Path) -> None:
-    if len({path.resolve() for path in folders}) < max(2, len(folders)):
-        raise ConfigError("merge needs at least two results folders. Name each once.")
-    if out.exists() or out.is_symlink():
-        raise ConfigError(f"{out} exists. Name a new folder with --out.")
-    for path in folders:
-        if out.resolve().is_relative_to(path.resolve()):
-            raise ConfigError(f"{out} is inside {path}. Name a folder outside of those to merge with --out.")
 
 
 def _refuse_open_batches(folder: Path) -> None:

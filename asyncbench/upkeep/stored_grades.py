@@ -110,7 +110,20 @@ class EarlierGrades:
         """
         ids = trials["trial_id"].combine_chunks()
         if self._in_order:
-            batch = self._take_next(ids)
+            # Take rows as long as they are of these trials.
+            taken = [GRADES.empty_table()]
+            end = -1  # the first row of another trial; -1: there is none so far
+            while end < 0:
+                if not len(self._waiting):
+                    following = next(self._batches, None)
+                    if following is None:
+                        break
+                    self._waiting = pa.Table.from_batches([following], GRADES)
+                end = pc.index(pc.is_in(self._waiting["trial_id"], value_set=ids), False).as_py()
+                count = len(self._waiting) if end < 0 else end
+                taken.append(self._waiting.slice(0, count))
+                self._waiting = self._waiting.slice(count)
+            batch = pa.concat_tables(taken)
             self._in_order = len(pc.unique(batch["trial_id"])) == len(ids)
             if self._in_order:
                 return batch
@@ -119,22 +132,6 @@ class EarlierGrades:
         for name in PARTITIONED_BY["grades"]:
             wanted &= pc.field(name).isin(trials[name].unique())  # so that other partitions are skipped
         return self._snapshot.read("grades", filters=wanted)
-
-    def _take_next(self, ids: "pa.Array[pa.StringScalar]") -> pa.Table:
-        """Take rows as long as they are of these trials."""
-        taken = [GRADES.empty_table()]
-        end = -1  # the first row of another trial; -1: there is none so far
-        while end < 0:
-            if not len(self._waiting):
-                batch = next(self._batches, None)
-                if batch is None:
-                    break
-                self._waiting = pa.Table.from_batches([batch], GRADES)
-            end = pc.index(pc.is_in(self._waiting["trial_id"], value_set=ids), False).as_py()
-            count = len(self._waiting) if end < 0 else end
-            taken.append(self._waiting.slice(0, count))
-            self._waiting = self._waiting.slice(count)
-        return pa.concat_tables(taken)
 
 
 # ── A batch of stored trials graded anew: the rows that its grades and its trials get

@@ -58,6 +58,12 @@ def sample_of(row: Row, grades: Sequence[Row], problem: Problem, condition: Cond
     else:
         output["choices"] = [{"message": reply, "stop_reason": _stop_reason(row)}]
         output["completion"] = split_thinking(row["reply_text"]).answer
+
+    scores: Json = {}
+    for grade in grades:
+        value = RIGHT if grade["exact_match"] else NO_ANSWER if grade["answer"] is None else WRONG
+        explained = _known_fields({"answer": grade["answer"], "reason": grade["reason"]})
+        scores[grade["grader"]] = {"value": value, **explained, "metadata": _metadata(grade, _OF_A_SCORE)}
     return {
         "id": row["problem_id"],
         "epoch": epoch,
@@ -65,7 +71,7 @@ def sample_of(row: Row, grades: Sequence[Row], problem: Problem, condition: Cond
         "target": row["expected"],
         "messages": messages if failed else [*messages, reply],
         "output": output | _known_fields({"usage": usage, "time": latency_s}),
-        "scores": {grade["grader"]: _score(grade) for grade in grades},
+        "scores": scores,
         "metadata": _metadata(row, _ELSEWHERE),
         "model_usage": {model_named(row): usage | _known_fields({"total_cost": row["cost_usd"]})}
         if usage
@@ -146,12 +152,6 @@ def _stop_reason(row: Row) -> str:
     if row["outcome"] == Outcome.TRUNCATED or finish is Finish.TRUNCATED:
         return "model_length" if reason in _MODEL_LENGTH else "max_tokens"
     return "stop" if finish is Finish.ENDED and not says_nothing(reason) else "unknown"
-
-
-def _score(grade: Row) -> Json:
-    value = RIGHT if grade["exact_match"] else NO_ANSWER if grade["answer"] is None else WRONG
-    explained = _known_fields({"answer": grade["answer"], "reason": grade["reason"]})
-    return {"value": value, **explained, "metadata": _metadata(grade, _OF_A_SCORE)}
 
 
 def _error(row: Row) -> str:
