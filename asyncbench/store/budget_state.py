@@ -93,7 +93,19 @@ def spending_of(folder: Path | str) -> FolderSpending:
             ) from error
 
         # Calls of parts and of the journal, and calls whose parts are lost.
-        by_alias = _spending(seen, sweep=str(manifests[0]["sweep"]))
+        # Those of imported trials are left out.
+        by_alias: dict[str, Spending] = {}
+        imported_only = pc.field("run") != str(manifests[0]["sweep"])
+        imported = seen.read("trials", ["trial_id"], imported_only)["trial_id"].combine_chunks()
+        for batch in seen.batches("attempts", ("trial_id", "model", *COLUMNS), rows=MANY_ROWS):
+            rows = pa.table(batch)
+            if len(imported):
+                rows = rows.filter(pc.invert(pc.is_in(rows["trial_id"], value_set=imported)))
+            for alias in pc.unique(rows["model"]).to_pylist():
+                of_alias = rows.filter(pc.equal(rows["model"], pa.scalar(alias)))
+                by_alias.setdefault(alias, Spending()).add(of_alias)
+        for sent in seen.unfinished.sent.values():
+            by_alias.setdefault(sent.model, Spending()).add_open(sent)
         for alias, sums in (call for manifest in manifests for call in lost_calls(manifest)):
             by_alias.setdefault(alias, Spending()).add_json(sums)
         return FolderSpending(
@@ -136,19 +148,3 @@ def cap_uses(folder: Path) -> Iterator[CapUse]:
             reserved_usd=dollars_of(charges.reserved),
             unended_calls=charges.unended_calls,
         )
-
-
-def _spending(snapshot: Snapshot, *, sweep: str) -> dict[str, Spending]:
-    """Return what the calls of a folder's own sweep cost, by alias; those of imported trials are left out."""
-    by_alias: dict[str, Spending] = {}
-    imported = snapshot.read("trials", ["trial_id"], pc.field("run") != sweep)["trial_id"].combine_chunks()
-    for batch in snapshot.batches("attempts", ("trial_id", "model", *COLUMNS), rows=MANY_ROWS):
-        rows = pa.table(batch)
-        if len(imported):
-            rows = rows.filter(pc.invert(pc.is_in(rows["trial_id"], value_set=imported)))
-        for alias in pc.unique(rows["model"]).to_pylist():
-            of_alias = rows.filter(pc.equal(rows["model"], pa.scalar(alias)))
-            by_alias.setdefault(alias, Spending()).add(of_alias)
-    for sent in snapshot.unfinished.sent.values():
-        by_alias.setdefault(sent.model, Spending()).add_open(sent)
-    return by_alias

@@ -186,7 +186,16 @@ class Store:
             )
         with storing(folder):
             make_folder(folder, mode=OWNERS)
-        back = [] if same_lock(folder, self._lock) else [self._lock_again()]
+        back = list[Path]()
+        if not same_lock(folder, self._lock):
+            try:
+                self._lock = self._exits.enter_context(locked(folder))
+            except StoreError as error:
+                message = f"its lock was removed, and another run holds it now: {error}"
+                raise TakenAwayError(
+                    f"{folder}: {message} What arrived since then may be missing."
+                ) from error
+            back.append(folder / LOCK)
         back += [folder / MANIFEST] if put_back_manifest(folder) else []
         back += [segment.path] if segment.put_back() else []
         if cut := segment.cut():
@@ -204,16 +213,6 @@ class Store:
                     f"{message} {len(parts):,} parts are gone, the first {folder / min(parts)}."
                 )
             raise StoreError(f"{message} Run again to continue.")
-
-    def _lock_again(self) -> Path:
-        try:
-            self._lock = self._exits.enter_context(locked(self.folder))
-        except StoreError as error:
-            message = f"its lock was removed, and another run holds it now: {error}"
-            raise TakenAwayError(
-                f"{self.folder}: {message} What arrived since then may be missing."
-            ) from error
-        return self.folder / LOCK
 
     async def tend(
         self,

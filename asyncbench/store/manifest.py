@@ -443,7 +443,11 @@ def claim_folder(folder: Path, *, sweep: str, imported: bool = False) -> Manifes
     """Return the manifest of this sweep's folder, which it gets now if it has none."""
     check_owner(folder, sweep=sweep, imported=imported)
     if not is_results_folder(folder):
-        of_worker, run_folder = _is_workers(folder), folder.parent.parent
+        # A worker's stands among those of workers; elsewhere the run's own may be missing.
+        run_folder = folder.parent.parent
+        of_worker = folder.parent.name == WORKERS and (
+            is_results_folder(run_folder) or {path.name for path in run_folder.iterdir()} == {WORKERS}
+        )
         if of_worker and is_results_folder(run_folder) and folder.name in joined_workers(run_folder):
             raise ConfigError(  # nobody would read what it holds
                 f"{run_folder} holds what a worker wrote to {folder} before. Use a new name for it."
@@ -455,11 +459,3 @@ def claim_folder(folder: Path, *, sweep: str, imported: bool = False) -> Manifes
         manifest |= {WORKER: {"name": folder.name, "host": platform.node()}} if of_worker else {}
         write_manifest(folder, manifest)
     return read_manifest(folder)
-
-
-def _is_workers(folder: Path) -> bool:
-    """Return whether a folder stands among those of workers; elsewhere the run's own may be missing."""
-    run_folder = folder.parent.parent
-    return folder.parent.name == WORKERS and (
-        is_results_folder(run_folder) or {path.name for path in run_folder.iterdir()} == {WORKERS}
-    )

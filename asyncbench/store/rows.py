@@ -316,7 +316,13 @@ def tables(payloads: Sequence[bytes], *, place: Path) -> Tables:
                 parsed = _parsed(lines[key], _WRITTEN[name])
                 made[name] = pa.Table.from_struct_array(parsed[key]).cast(SCHEMAS[name])
                 if name == "trials":
-                    made["grades"] = _grade_table(parsed["grades"], made["trials"])
+                    # The grades of all trials one after the other, with the columns they share with theirs.
+                    grades = parsed["grades"]
+                    parents = pc.list_parent_indices(grades.combine_chunks())
+                    shared = made["trials"].select(list(OF_THE_TRIAL)).take(parents)
+                    graded = pa.Table.from_struct_array(pc.list_flatten(grades))  # type: ignore[arg-type]  # the stubs lose the items' type
+                    columns = [*shared.columns, *graded.columns]
+                    made["grades"] = pa.table(columns, names=GRADES.names).cast(GRADES)
     except ValueError as error:  # Arrow's too
         raise StoreError(f"{place} holds a value of the wrong type: {error}") from error
     return made
@@ -325,13 +331,6 @@ def tables(payloads: Sequence[bytes], *, place: Path) -> Tables:
 def joined(columns: Iterable["pa.ChunkedArray[pa.StringScalar]"]) -> "pa.Array[pa.StringScalar]":
     """Return columns of text as one array."""
     return strung(columns).combine_chunks()
-
-
-def _grade_table(grades: "pa.ChunkedArray[pa.ListScalar[pa.StructType]]", trials: pa.Table) -> pa.Table:
-    """Return the grades of all trials one after the other, with the columns they share with their trial."""
-    shared = trials.select(list(OF_THE_TRIAL)).take(pc.list_parent_indices(grades.combine_chunks()))
-    graded = pa.Table.from_struct_array(pc.list_flatten(grades))  # type: ignore[arg-type]  # the stubs lose the items' type
-    return pa.table([*shared.columns, *graded.columns], names=GRADES.names).cast(GRADES)
 
 
 def _written(schema: pa.Schema, *, without: Collection[str] = ()) -> pa.DataType:

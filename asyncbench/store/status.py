@@ -76,6 +76,14 @@ def trial_counts(folder: Path | str) -> TrialCounts:
     def counted(seen: Snapshot) -> TrialCounts:
         folders = folders_of(path)
         outside = sum(ended.attempt.note == LEFT_SWEEP for ended in seen.unfinished.replies.values())
+
+        # What people changed while runs went on, with the lanes in which they did.
+        changes: defaultdict[str, list[str]] = defaultdict(list)
+        rows = seen.read("lanes", ["lane", "changes"], ~pc.field("changes").is_null()).to_pylist()
+        for row in rows:
+            for change in row["changes"].splitlines():
+                changes[change].append(row["lane"])
+
         stats = _stats(file for each in folders for file in segments(each / "journal") + all_parts(each))
         return TrialCounts(
             models=count_models(seen),
@@ -89,21 +97,11 @@ def trial_counts(folder: Path | str) -> TrialCounts:
             waiting={name: len(rows) for name, rows in seen.journalled.items()},
             ungraded=len(seen.unfinished.replies) - outside,
             outside=outside,
-            changes=_changes(seen),
+            # By time alone: two of one moment stay in the order in which they were made.
+            changes=dict(sorted(changes.items(), key=lambda change: change[0].partition(" ")[0])),
         )
 
     return steady(path, counted)
-
-
-def _changes(seen: Snapshot) -> dict[str, list[str]]:
-    """Return what people changed while runs went on, oldest first, with the lanes in which they did."""
-    changes: defaultdict[str, list[str]] = defaultdict(list)
-    rows = seen.read("lanes", ["lane", "changes"], ~pc.field("changes").is_null()).to_pylist()
-    for row in rows:
-        for change in row["changes"].splitlines():
-            changes[change].append(row["lane"])
-    # By time alone: two of one moment stay in the order in which they were made.
-    return dict(sorted(changes.items(), key=lambda change: change[0].partition(" ")[0]))
 
 
 def _stats(paths: Iterable[Path]) -> list[os.stat_result]:

@@ -29,7 +29,6 @@ from asyncbench.store.parts import read_checked
 from asyncbench.store.reading import read_folder, warn_of_damage
 from asyncbench.store.schema import CODED, PARTITIONED_BY, SCHEMAS
 from asyncbench.store.segment import QUARANTINE, quarantined
-from asyncbench.store.snapshot import Snapshot
 
 _KEYS = {  # what tells the rows of a table apart
     "trials": ("trial_id",),
@@ -86,16 +85,36 @@ def verify_folder(folder: Path | str) -> Verified:
         name: _count_keys(name, seen.counted(name, partial(parts.keys, name), _schema(name).names))
         for name in SCHEMAS
     }
+
+    # Damaged lines of the journal, here and in quarantine.
+    findings = list[FolderFinding]()
+    for line in seen.damaged:
+        where = f"{line.segment.relative_to(path)}, line {line.line}"
+        findings.append(FolderFinding(place=where, what=line.message))
+    for each in folders:
+        for name, lines in quarantined(each).items():
+            what = f"{lines:,} damaged lines of the journal were moved here; their content is lost"
+            where = str((each / QUARANTINE / name).relative_to(path))
+            findings.append(FolderFinding(place=where, what=what, known=True))
+
+    # Rows that stand twice; but two workers may have run a lane in the same minute.
+    repeated = list[FolderFinding]()
+    by_workers = len(folders) > 1 or WORKERS in read_manifest(folders[0])
+    for name, columns in _KEYS.items():
+        if (twice := keys[name].twice) and not (by_workers and name == "lanes"):
+            what = f"{twice:,} rows are there more than once (same {' and '.join(columns)})"
+            repeated.append(FolderFinding(place=name, what=what))
+
     lost = {file["path"].partition("/")[0] for each in folders for file in lost_files(read_manifest(each))}
     return Verified(
         rows={name: keyed.rows for name, keyed in keys.items()},
         parts=len(every),
         unchecked=parts.unchecked,
         findings=(
-            *_journal_findings(path, folders, seen),
+            *findings,
             *(finding for each in folders for finding in _list_findings(path, each)),
             *parts.findings,
-            *_repeated_rows(keys, folders),
+            *repeated,
             *_missing_rows(keys, lost),
         ),
     )
@@ -159,17 +178,6 @@ def _keys_in(name: str, part: Path, *, checked: bool) -> pa.Table:
                 )
         kept.append(batch.select(schema.names).cast(schema))
     return pa.Table.from_batches(kept, schema)
-
-
-def _journal_findings(folder: Path, folders: Sequence[Path], seen: Snapshot) -> Iterator[FolderFinding]:
-    for line in seen.damaged:
-        where = f"{line.segment.relative_to(folder)}, line {line.line}"
-        yield FolderFinding(place=where, what=line.message)
-    for each in folders:
-        for name, lines in quarantined(each).items():
-            what = f"{lines:,} damaged lines of the journal were moved here; their content is lost"
-            path = str((each / QUARANTINE / name).relative_to(folder))
-            yield FolderFinding(place=path, what=what, known=True)
 
 
 def _list_findings(run_folder: Path, folder: Path) -> Iterator[FolderFinding]:
@@ -243,18 +251,6 @@ def _joined(numbers: list[Numbers]) -> Numbers:
     return joined
 
 
-def _repeated_rows(keys: Mapping[str, _KeyedRows], folders: Sequence[Path]) -> Iterator[FolderFinding]:
-    """Yield the rows that stand twice; two workers may have run a lane in the same minute."""
-    by_workers = len(folders) > 1 or WORKERS in read_manifest(folders[0])
-    for name, columns in _KEYS.items():
-        if by_workers and name == "lanes":
-            continue
-        if twice := keys[name].twice:
-            yield FolderFinding(
-                place=name, what=f"{twice:,} rows are there more than once (same {' and '.join(columns)})"
-            )
-
-
 def _missing_rows(keys: Mapping[str, _KeyedRows], lost: Collection[str]) -> Iterator[FolderFinding]:
     """Yield the rows that lack their counterpart in another table.
 
@@ -288,5 +284,5 @@ def _found(ids: Numbers, among: Numbers) -> Numbers:
     if not len(among):
         return np.zeros(len(ids), bool)
     places = np.searchsorted(among, ids)
-    found: Numbers = among[np.minimum(places, len(among) - 1, out=places)] == ids
-    return found
+    matches: Numbers = among[np.minimum(places, len(among) - 1, out=places)] == ids
+    return matches

@@ -170,7 +170,14 @@ class Claim:
         """Return the object that holds a file, uploaded if none does."""
         if self.hurry.is_set():
             raise StoreError(f"{self.address}: the upload was stopped.")
-        state = _state(data)
+
+        # A file that was replaced or changed has another state.
+        if isinstance(data, bytes):
+            state: tuple[int, ...] = len(data), hash(data)
+        else:
+            with storing(data):
+                stat = data.stat()
+            state = stat.st_size, stat.st_mtime_ns, stat.st_ino
         seen = self._seen.get(path)
         if seen is not None and seen[0] == state:
             return seen[1]
@@ -404,12 +411,3 @@ def _read_mark(folder: Path, address: str) -> _Mark | None:
 def _write_mark(folder: Path, mark: _Mark) -> None:
     path = _mark_of(folder)
     write_durably(path, orjson.dumps(asdict(mark)), temporary=path.with_name(f".{path.name}.new"))
-
-
-def _state(data: Path | bytes) -> tuple[int, ...]:
-    """Return what is another after a file was replaced or changed."""
-    if isinstance(data, bytes):
-        return len(data), hash(data)
-    with storing(data):
-        stat = data.stat()
-    return stat.st_size, stat.st_mtime_ns, stat.st_ino

@@ -151,8 +151,42 @@ def local_folder(path: PathLike[str] | str) -> Path:
         ConfigError: there is nothing at the address, or it cannot be used.
         StoreError: the bucket cannot be read, or the disk takes no more.
     """
-    address = s3_address(path)
-    return home_expanded(path) if address is None else _fetch_folder(BucketAddress.parse(address))
+    if (written := s3_address(path)) is None:
+        return home_expanded(path)
+    address = BucketAddress.parse(written)
+    objects, top = BucketObjects(address), address.kept_in(*CACHE)
+    with storing(top):
+        make_folder(top, mode=OWNERS)
+    for _ in range(TRIES):
+        try:
+            manifests = read_manifests(objects)
+        except GoneError:
+            continue
+        if not manifests or (manifests[""].ended and not manifests[""].files):
+            raise ConfigError(f"{address}: there are no results. Correct the address, or run a sweep there.")
+        if not manifests[""].files:
+            raise ConfigError(
+                f"{address}: {manifests[''].writer}, has uploaded nothing yet. Try again later."
+            )
+
+        # Each state of the folder has a name of its own in the cache.
+        numbers = [
+            f"{folder} {manifest.number} {manifest.writer.id}" for folder, manifest in manifests.items()
+        ]
+        state = top / sha256("\n".join(numbers).encode()).hexdigest()[:16]
+        with suppress(GoneError), locked_file(top / ".lock", wait=True):  # compacted meanwhile
+            if not (state / address.name).exists():
+                make_folder(state)
+                build(objects, manifests, state / address.name, top / "objects")
+            # The state is kept until this process ends.
+            if state not in _IN_USE:
+                used = state.with_suffix(".used")
+                _IN_USE[state] = descriptor = os.open(used, os.O_RDWR | os.O_CREAT, 0o600)
+                fcntl.flock(descriptor, fcntl.LOCK_SH)
+            _remove_unused(top)
+            _FETCHED[state / address.name] = address, manifests[""]
+            return state / address.name
+    raise StoreError(f"{address}: changes faster than it can be read. Try again later.")
 
 
 def display_name(path: PathLike[str] | str) -> str:
@@ -295,42 +329,6 @@ def _fetch_file(objects: BucketObjects, fetched: Path, key: str, path: Path, fil
             os.link(kept, path)
         except OSError:  # a file system without links
             shutil.copyfile(kept, path)
-
-
-def _fetch_folder(address: BucketAddress) -> Path:
-    objects, top = BucketObjects(address), address.kept_in(*CACHE)
-    with storing(top):
-        make_folder(top, mode=OWNERS)
-    for _ in range(TRIES):
-        try:
-            manifests = read_manifests(objects)
-        except GoneError:
-            continue
-        if not manifests or (manifests[""].ended and not manifests[""].files):
-            raise ConfigError(f"{address}: there are no results. Correct the address, or run a sweep there.")
-        if not manifests[""].files:
-            raise ConfigError(
-                f"{address}: {manifests[''].writer}, has uploaded nothing yet. Try again later."
-            )
-
-        # Each state of the folder has a name of its own in the cache.
-        numbers = [
-            f"{folder} {manifest.number} {manifest.writer.id}" for folder, manifest in manifests.items()
-        ]
-        state = top / sha256("\n".join(numbers).encode()).hexdigest()[:16]
-        with suppress(GoneError), locked_file(top / ".lock", wait=True):  # compacted meanwhile
-            if not (state / address.name).exists():
-                make_folder(state)
-                build(objects, manifests, state / address.name, top / "objects")
-            # The state is kept until this process ends.
-            if state not in _IN_USE:
-                used = state.with_suffix(".used")
-                _IN_USE[state] = descriptor = os.open(used, os.O_RDWR | os.O_CREAT, 0o600)
-                fcntl.flock(descriptor, fcntl.LOCK_SH)
-            _remove_unused(top)
-            _FETCHED[state / address.name] = address, manifests[""]
-            return state / address.name
-    raise StoreError(f"{address}: changes faster than it can be read. Try again later.")
 
 
 def _remove_unused(top: Path) -> None:
