@@ -145,12 +145,12 @@ def name_versions(sweep: Sweep) -> tuple[Sweep, list[str]]:
     functions = [model for model in sweep.models if model.provider == PYTHON]
     if not functions or not is_results_folder(sweep.out):
         return sweep, []
-    asked = named_before(sweep.out, read_manifest(sweep.out))
+    earlier_names = named_before(sweep.out, read_manifest(sweep.out))
     new_names = dict[str, str]()
     for model in functions:
         name = f"{PYTHON}/{model.model_id}"
         names = chain([model.alias], (f"{model.alias} #{number}" for number in count(2)))
-        new_names[model.alias] = next(alias for alias in names if name in asked.get(alias, [name]))
+        new_names[model.alias] = next(alias for alias in names if name in earlier_names.get(alias, [name]))
     changed = {alias: name for alias, name in new_names.items() if alias != name}
     notes = [
         f"{alias}: {sweep.place} has answers of another version of this function. This one is {name!r} there"
@@ -210,12 +210,12 @@ def _check_samples(sweep: Sweep, file: Path) -> None:
     for earlier in all_sources(before):
         now = [source.sample for source in all_sources(sweep) if source.name == earlier.name]
         if now and not any(sample is None or sample.includes(earlier.sample) for sample in now):
-            asked, wanted = (
+            kept, wanted = (
                 "all problems" if sample is None else f"a sample of {sample.said}"
                 for sample in (earlier.sample, now[0])
             )
             raise ConfigError(
-                f"{sweep.out} is for {asked} of {earlier.name}, and this sweep asks {wanted}, which may lack "
+                f"{sweep.out} is for {kept} of {earlier.name}, and this sweep asks {wanted}, which may lack "
                 "some of them. A folder is for one sweep: name another with `out` (--out); --reuse takes "
                 "over what both ask. Or ask what the folder is for: --limit asks the first problems of it, "
                 "and a larger sample of the same seed adds to it."

@@ -18,6 +18,7 @@ _VARIABLE: Final = re.compile(
 )
 _REFERENCE: Final = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t"}
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def read_env_file(path: Path, *, lenient: bool = False) -> dict[str, str]:
@@ -50,8 +51,10 @@ def read_env_file(path: Path, *, lenient: bool = False) -> dict[str, str]:
         # What stands in single quotes is meant as it is.
         position, value = match.end(), match["plain"]
         if value is None:
+            escaped = match["escaped"] or ""
+            written = match["bare"] or _ESCAPED.sub(lambda sign: _ESCAPES.get(sign[1], sign[1]), escaped)
             try:
-                value = _filled(match["bare"] or _unescaped(match["escaped"] or ""), os.environ | variables)
+                value = _filled(written, os.environ | variables)
             except KeyError as error:
                 if lenient:
                     continue
@@ -60,11 +63,6 @@ def read_env_file(path: Path, *, lenient: bool = False) -> dict[str, str]:
                 ) from None
         variables[match["name"]] = value
     return variables
-
-
-def _unescaped(text: str) -> str:
-    """Return what stands between double quotes."""
-    return re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), text, flags=re.DOTALL)
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

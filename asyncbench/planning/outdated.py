@@ -84,8 +84,16 @@ def outgraded_notes(folder: Path, stored: Collection[StoredGrader] | None = None
         graders = {(name, version) for graded_suite, name, version in stored if graded_suite == suite}
         if suite == custom.SUITE.name:
             counts += _own_grader_counts(folder, graders)
-        else:
-            counts += _suite_grader_counts(folder, suite, graders)
+            continue
+
+        # Other versions of the suite's graders than today's.
+        today = grader_versions(suite)
+        for name, version in graders:
+            if version not in (today.get(name, version), NO_VERSION):
+                wanted = (pc.field("suite") == suite) & (pc.field("grader") == name) & pc.field("headline")
+                rows = read_grades(folder, ["grader"], wanted & (pc.field("grader_version") == version))
+                counts[f"another version of {name}"] += len(rows)
+
     again = f"asyncbench regrade {quoted(display_name(folder))} --write"
     notes = [
         f"{trials:,} trials were graded by {grader}. Grade them again: `{again}`"
@@ -98,18 +106,6 @@ def outgraded_notes(folder: Path, stored: Collection[StoredGrader] | None = None
             for grader, trials in sorted(ungraded(folder, "grader").items())
         ]
     return notes
-
-
-def _suite_grader_counts(folder: Path, suite: str, stored: Collection[tuple[str, int]]) -> Counter[str]:
-    """Return how many trials of a suite other versions of its graders graded, by who that is, in words."""
-    today = grader_versions(suite)
-    counts = Counter[str]()
-    for name, version in stored:
-        if version not in (today.get(name, version), NO_VERSION):
-            wanted = (pc.field("suite") == suite) & (pc.field("grader") == name) & pc.field("headline")
-            rows = read_grades(folder, ["grader"], wanted & (pc.field("grader_version") == version))
-            counts[f"another version of {name}"] += len(rows)
-    return counts
 
 
 def _own_grader_counts(folder: Path, stored: Collection[tuple[str, int]]) -> Counter[str]:

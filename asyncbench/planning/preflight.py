@@ -300,19 +300,6 @@ def _suites_of(sources: Iterable[ProblemSource], opened: Mapping[str, ProblemSet
     }
 
 
-def _check_simulated(model: Model) -> None:
-    """Refuse a model that the simulator, started by the run, does not have."""
-    if not model.provider.startswith("simulated") or model.base_url is not None:
-        return
-    # not for a run that asks real models: it starts sooner without them
-    from asyncbench.simulator.answers import MODELS, answerer
-    from asyncbench.simulator.vendors import split
-
-    if answerer(split(model.model_id)[1]) is None:
-        hint = suggestion(model.model_id, [*MODELS, "noisy-2"], what=" simulated models")
-        raise ConfigError(f"{model.alias}: the simulator has no model {model.model_id!r}. {hint}")
-
-
 def check_replays(sweep: Sweep, models: Iterable[Model]) -> None:
     """Refuse a simulated model that there is not, or whose folder or file of recorded answers lacks it.
 
@@ -323,7 +310,14 @@ def check_replays(sweep: Sweep, models: Iterable[Model]) -> None:
     """
     for model in models:
         if model.replay is None:
-            _check_simulated(model)
+            # The simulator that the run starts must have the model. Other runs start sooner without it.
+            if model.provider.startswith("simulated") and model.base_url is None:
+                from asyncbench.simulator.answers import MODELS, answerer
+                from asyncbench.simulator.vendors import split
+
+                if answerer(split(model.model_id)[1]) is None:
+                    hint = suggestion(model.model_id, [*MODELS, "noisy-2"], what=" simulated models")
+                    raise ConfigError(f"{model.alias}: the simulator has no model {model.model_id!r}. {hint}")
             continue
         place = f"{model.alias}, replay"
         recording = found_input(model.replay, sweep.file, place=place, way_out="Correct the path")

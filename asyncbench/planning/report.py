@@ -97,7 +97,17 @@ class Plan(Report):
         yield sheet_of("Cost and time", columns, self.models, whole=self)
         if batched := [BatchRow(model, model.batches) for model in self.models if model.batches]:
             yield sheet_of("Batches, and the same calls in real time", BATCH_COLUMNS, batched)
-        yield from self._forecast_sheets()
+
+        # Forecasts, if there are any; several are followed by all together.
+        rows = [
+            ForecastRow(model.model, str(forecast.replies), forecast.left, forecast.seconds)
+            for model in self.models
+            if (forecast := model.forecast) is not None
+        ]
+        if len(rows) > 1 and self.forecast_left is not None:
+            rows.append(ForecastRow("together", "", self.forecast_left, self.forecast_seconds))
+        if rows:
+            yield sheet_of("Forecast (90 % range)", FORECAST_COLUMNS, rows)
 
         # what budgets and a deadline leave of it, and what all this rests on
         some_left = any(model.left for model in self.models)
@@ -136,18 +146,6 @@ class Plan(Report):
                 "Then `plan --pilot 2` makes the missing calls and forecasts the rest with a range."
             )
         return f"Tokens, cost and time{models} are guesses (see Assumptions): {'; '.join(reasons)}. {way_out}"
-
-    def _forecast_sheets(self) -> Iterator[Sheet]:
-        """Yield the table of forecasts, if there are any; several are followed by all together."""
-        rows = [
-            ForecastRow(model.model, str(forecast.replies), forecast.left, forecast.seconds)
-            for model in self.models
-            if (forecast := model.forecast) is not None
-        ]
-        if len(rows) > 1 and self.forecast_left is not None:
-            rows.append(ForecastRow("together", "", self.forecast_left, self.forecast_seconds))
-        if rows:
-            yield sheet_of("Forecast (90 % range)", FORECAST_COLUMNS, rows)
 
 
 # ── columns
@@ -337,6 +335,20 @@ def _matrix_sheets(models: Sequence[ModelPlan]) -> Iterator[Sheet]:
     if len(combinations) < 2:
         return
 
+    # What the matrix is the product of: 3 models × 2 efforts × 2 conditions = 12 entrants.
+    entrants = sum(map(len, combinations.values()))
+    counts = [len(set(column)) for column in zip(*combinations, strict=True)]
+    models_each = entrants // prod(counts)
+    title = f"Matrix: {number_of(entrants, 'entrant')}"
+    if models_each * prod(counts) == entrants and len({*map(len, combinations.values())}) == 1:
+        sizes = [(models_each, "model"), *zip(counts, [*keys, "condition"], strict=True)]
+        factors = [
+            number_of(size, name) if name.isalpha() else f"{size:,} values of {name}"
+            for size, name in sizes
+            if size > 1
+        ]
+        title = f"Matrix: {' × '.join(factors)} = {number_of(entrants, 'entrant')}"
+
     rows = [
         (
             *names,
@@ -348,25 +360,8 @@ def _matrix_sheets(models: Sequence[ModelPlan]) -> Iterator[Sheet]:
         for names, plans in combinations.items()
     ]
     yield Sheet(
-        title=_product(keys, combinations),
+        title=title,
         head=(*keys, "condition", "entrants", "trials", "left", "cost"),
         rows=rows,
         labels=len(keys) + 1,
     )
-
-
-def _product(keys: Sequence[str], combinations: Mapping[tuple[str, ...], Sequence[ConditionPlan]]) -> str:
-    """Return what a matrix is the product of: 3 models × 2 efforts × 2 conditions = 12 entrants."""
-    entrants = sum(map(len, combinations.values()))
-    values = [len(set(column)) for column in zip(*combinations, strict=True)]
-    models = entrants // prod(values)
-    all_combined = models * prod(values) == entrants and len({*map(len, combinations.values())}) == 1
-    if not all_combined:
-        return f"Matrix: {number_of(entrants, 'entrant')}"
-    sizes = [(models, "model"), *zip(values, [*keys, "condition"], strict=True)]
-    factors = [
-        number_of(size, name) if name.isalpha() else f"{size:,} values of {name}"
-        for size, name in sizes
-        if size > 1
-    ]
-    return f"Matrix: {' × '.join(factors)} = {number_of(entrants, 'entrant')}"

@@ -273,10 +273,19 @@ def _reused_results(
         wanted = same_model & _ANSWERED & pc.field("trial_id").isin(ids)
         read = read_trials(answers.folder, _COLUMNS, wanted).to_pylist()
         rows = {row["trial_id"]: row for row in read if not _reply(row).cut_short}
+
+        # An answer that is longer than one here may be would have been cut; one of unknown length, perhaps.
+        longest = model.max_tokens
+        lengths = {trial_id: row["output_tokens"] for trial_id, row in rows.items()}
+        fitting = {
+            trial_id
+            for trial_id, tokens in lengths.items()
+            if longest is None or (tokens is not None and tokens <= longest)
+        }
         results = [
             _result(named.sent_trial(trial, row), row, store.histories.get(trial.trial_id, _FRESH))
             for trial, answer in batch
-            if (row := rows.get(answer)) and (answer == trial.trial_id or _fits(row, model.max_tokens))
+            if (row := rows.get(answer)) and (answer == trial.trial_id or answer in fitting)
         ]
         if results:
             yield results
@@ -318,11 +327,6 @@ def _lengths(folder: Path) -> tuple[int | None, ...]:
     # the first call of a trial that was given more room later
     sent = read_attempts(folder, ["max_tokens"])["max_tokens"].unique().to_pylist()
     return tuple(sorted({None, *planned, *sent}, key=lambda length: (length is None, length or 0)))
-
-
-def _fits(row: Mapping[str, Any], max_tokens: int | None) -> bool:
-    """Return whether an answer would not have been cut: one of unknown length might have been."""
-    return max_tokens is None or (row["output_tokens"] is not None and row["output_tokens"] <= max_tokens)
 
 
 def _result(trial: Trial, row: Mapping[str, Any], history: History) -> Result:

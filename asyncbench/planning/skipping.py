@@ -211,16 +211,16 @@ class SettledTrials:
             left_out=needed.left_out,
         )
         stops = self.before.skipped
-        holds = still_stopped(run.when, ((correct, asked) for _, asked, correct in stops.values()))
+        holds = still_stopped(run.when, ((correct, total) for _, total, correct in stops.values()))
         while batch := list(islice(trials, _BATCH)):
             for trial in batch:
                 needs = needed.holds(trial, self.histories.get(trial.trial_id, History()))
-                rule, asked, correct = stops.get(trial.trial_id, ("", 0, 0))
-                if needs and rule and (correct, asked) in holds:
+                rule, total, correct = stops.get(trial.trial_id, ("", 0, 0))
+                if needs and rule and (correct, total) in holds:
                     # Its cell is stopped no more: the present counts take the place of those that did it.
-                    correct, asked = stopping.figures_of(trial)
-                    low, high = always_valid_interval(correct, asked)
-                    stop = Stop(rule=rule, asked=asked, correct=correct, low=low, high=high)
+                    correct, total = stopping.figures_of(trial)
+                    low, high = always_valid_interval(correct, total)
+                    stop = Stop(rule=rule, asked=total, correct=correct, low=low, high=high)
                     skips.append(Skipped(trial=trial, stop=stop, skipped_at=stopping.now()))
             yield skips
             skips.clear()

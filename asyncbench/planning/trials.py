@@ -60,21 +60,21 @@ class TrialSource:
         at_once = max(1, min(AT_ONCE, CHARACTERS_AT_ONCE // max(1, self.problems.longest_question)))
         wanted = self.order[start:rows]
         for i in range(0, max(1, len(wanted)), at_once):
-            yield self._read_rows(wanted[i : i + at_once], columns or PROBLEM_SCHEMA.names, at_once)
-
-    def _read_rows(self, rows: npt.NDArray[np.int32], columns: Sequence[str], at_once: int) -> pa.RecordBatch:
-        """Return rows of the file in this order; it is read once, from the first of them to the last."""
-        in_file = np.sort(rows)
-        offset, end = (int(in_file[0]), int(in_file[-1])) if len(rows) else (0, -1)
-        taken = list[pa.RecordBatch]()
-        for batch in self.problems.batches(at_once, offset, columns):
-            first, last = np.searchsorted(in_file, (offset, offset + batch.num_rows))
-            taken.append(batch.take(in_file[first:last] - offset))
-            offset += batch.num_rows
-            if offset > end:
-                break
-        table: Any = pa.Table.from_batches(taken).take(np.searchsorted(in_file, rows)).combine_chunks()
-        return pa.RecordBatch.from_arrays([column.chunk(0) for column in table.columns], schema=table.schema)
+            # The file is read once for these rows, from the first of them to the last; then they are ordered.
+            indices = wanted[i : i + at_once]
+            in_file = np.sort(indices)
+            offset, end = (int(in_file[0]), int(in_file[-1])) if len(indices) else (0, -1)
+            taken = list[pa.RecordBatch]()
+            for batch in self.problems.batches(at_once, offset, columns or PROBLEM_SCHEMA.names):
+                first, last = np.searchsorted(in_file, (offset, offset + batch.num_rows))
+                taken.append(batch.take(in_file[first:last] - offset))
+                offset += batch.num_rows
+                if offset > end:
+                    break
+            order = np.searchsorted(in_file, indices)
+            table: Any = pa.Table.from_batches(taken).take(order).combine_chunks()
+            arrays = [column.chunk(0) for column in table.columns]
+            yield pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
     def problem(self, i: int) -> Problem:
         """Return the problem that is asked after `i` others."""
@@ -204,17 +204,16 @@ def trial_sources(sets: Sequence[ProblemSet]) -> tuple[TrialSource, ...]:
             included = ~pc.is_in(ids, value_set=pa.array(twice, pa.string())).to_numpy()
             order = order[included[order]]
         source = TrialSource(problems=later, tasks=tasks, order=order)
-        sources.append(source if later.sample is None else replace(source, tasks=_tasks_in(source)))
+
+        # Of a sample, the problems of each task are counted.
+        if later.sample is not None:
+            drawn = dict[str, Counter[str]]()
+            for batch in source.batches(["suite", "task"]):
+                for row in counted(batch, ("suite", "task")):
+                    drawn.setdefault(row["suite"], Counter())[row["task"]] += row["count_all"]
+            source = replace(source, tasks=drawn)
+        sources.append(source)
     return tuple(sources)
-
-
-def _tasks_in(source: TrialSource) -> Tasks:
-    """Return how many problems of each task are asked, by counting them."""
-    tasks = dict[str, Counter[str]]()
-    for batch in source.batches(["suite", "task"]):
-        for row in counted(batch, ("suite", "task")):
-            tasks.setdefault(row["suite"], Counter())[row["task"]] += row["count_all"]
-    return tasks
 
 
 def _repeated_problems(later: ProblemSet, earlier: Sequence[TrialSource]) -> dict[str, tuple[str, str]]:
