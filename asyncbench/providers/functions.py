@@ -107,8 +107,19 @@ def check_functions(models: Iterable[Model], conditions: Iterable[Condition]) ->
             continue
         function = function_of_model(model)
         for condition in conditions:
-            if condition.asks(model.alias):
-                _check_parameters(function, model.alias, _parameters(model, condition))
+            if not condition.asks(model.alias):
+                continue
+            parameters = _parameters(model, condition)
+            try:
+                inspect.signature(function).bind("question", **parameters)
+            except TypeError as error:
+                names = ", ".join(parameters) or "no parameters"
+                raise ConfigError(
+                    f"{model.alias}: the sweep sets {names}, and the function takes others: {error}. Write "
+                    f"`def {function.__name__}({', '.join([*list(_signature(function))[:1], *parameters])})`."
+                ) from None
+            except ValueError:
+                pass  # a function in C does not say what it takes
 
 
 def function_of_model(model: Model) -> Callable[..., Any]:
@@ -147,10 +158,17 @@ class FunctionProvider:
         Raises:
             ProviderError: it raises, takes too long, or returns something else than a reply.
         """
-        messages = _messages(request)
+        system = [] if request.system is None else [{"role": "system", "content": request.system}]
+        messages = [*system, *({"role": turn.role, "content": turn.content} for turn in request.messages)]
         text = "\n\n".join(message["content"] for message in messages)
         question = messages if self._takes_messages else text
-        parameters = self._parameters_taken(request)
+
+        # It takes all parameters of a sweep, as `check_functions` saw; `doctor` adds some of its own.
+        signature = _signature(self._function)
+        takes_any = any(entry.kind is entry.VAR_KEYWORD for entry in signature.values())
+        parameters = _parameters(request.trial.model, request.trial.condition)
+        parameters = {name: value for name, value in parameters.items() if takes_any or name in signature}
+
         loop, name = asyncio.get_running_loop(), self._function.__name__
         async with Call(self._model.timeouts) as call:
             call.sent(reused=False)
@@ -174,16 +192,6 @@ class FunctionProvider:
             failure.fault = error
             raise failure from error
 
-    def _parameters_taken(self, request: Request) -> dict[str, Any]:
-        """Return the parameters that the function takes.
-
-        Those of a sweep it takes all, as `check_functions` saw; `doctor` adds some of its own.
-        """
-        signature = _signature(self._function)
-        takes_any = any(entry.kind is entry.VAR_KEYWORD for entry in signature.values())
-        parameters = _parameters(request.trial.model, request.trial.condition)
-        return {name: value for name, value in parameters.items() if takes_any or name in signature}
-
     async def aclose(self) -> None:
         """Do nothing: it has no connection."""
 
@@ -200,25 +208,6 @@ def _parameters(model: Model, condition: Condition) -> dict[str, Any]:
     parameters = {**sent_parameters(model.under(condition)), **condition.params}
     parameters.pop("system", None)
     return parameters
-
-
-def _check_parameters(function: Callable[..., Any], alias: str, parameters: Mapping[str, Any]) -> None:
-    """Refuse parameters that a function does not take, and a function that needs others."""
-    try:
-        inspect.signature(function).bind("question", **parameters)
-    except TypeError as error:
-        names = ", ".join(parameters) or "no parameters"
-        raise ConfigError(
-            f"{alias}: the sweep sets {names}, and the function takes others: {error}. Write "
-            f"`def {function.__name__}({', '.join([*list(_signature(function))[:1], *parameters])})`."
-        ) from None
-    except ValueError:
-        pass  # a function in C does not say what it takes
-
-
-def _messages(request: Request) -> list[dict[str, str]]:
-    system = [] if request.system is None else [{"role": "system", "content": request.system}]
-    return [*system, *({"role": turn.role, "content": turn.content} for turn in request.messages)]
 
 
 async def _in_thread(function: Callable[..., Any], question: object, parameters: Mapping[str, Any]) -> Any:

@@ -376,7 +376,17 @@ def broken(error: BaseException, *, key: str, sent: bool = False, answered: bool
     hush(error, key=key)
     for cause in _causes(error):
         if isinstance(cause, aiohttp.ClientHttpProxyError):
-            return _turned_away(cause)
+            # A proxy opened no way to the server, which has seen nothing. Of the error only these two are
+            # told: the rest is an address, and headers with a password.
+            message = f"the proxy opens no way to the server: HTTP {cause.status} {cause.message}"
+            kind = ErrorKind.UNREACHABLE
+            if cause.status in _ASKS_WHO:
+                message += (
+                    ". Set HTTPS_PROXY to http://USER:PASSWORD@HOST:PORT, or name the server in NO_PROXY"
+                )
+                kind = ErrorKind.AUTH
+            line = safe_line(message, key="")
+            return ProviderError(kind, line, may_have_been_billed=False, never_sent=True)
         for family, kind, meaning in KINDS:
             if isinstance(cause, family):
                 if answered and kind is ErrorKind.UNREACHABLE:
@@ -388,18 +398,6 @@ def broken(error: BaseException, *, key: str, sent: bool = False, answered: bool
                 )
     *_, last = _causes(error)
     return ProviderError(ErrorKind.BAD_REPLY, safe_line(f"the reply cannot be read: {last}", key=key))
-
-
-def _turned_away(error: aiohttp.ClientHttpProxyError) -> ProviderError:
-    """Say that a proxy opened no way to the server, which has seen nothing.
-
-    Of the error only these two are told: the rest is an address, and headers with a password.
-    """
-    message = f"the proxy opens no way to the server: HTTP {error.status} {error.message}"
-    if error.status in _ASKS_WHO:
-        message += ". Set HTTPS_PROXY to http://USER:PASSWORD@HOST:PORT, or name the server in NO_PROXY"
-    kind = ErrorKind.AUTH if error.status in _ASKS_WHO else ErrorKind.UNREACHABLE
-    return ProviderError(kind, safe_line(message, key=""), may_have_been_billed=False, never_sent=True)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -271,7 +271,15 @@ def wire_complaint(model: Model, quirks: Quirks) -> str | None:
             return f"api {model.api!r} has no {name}. Remove `{name}`"
     if model.api == "contents" and model.effort and _BUDGETS_ALONE.match(model.model_id):
         return f"{model.model_id} accepts no effort, like every Gemini before 3. Set `thinking_tokens`"
-    for name in sorted({*quirks.rejects, *_unsayable(model.api, quirks)}):
+
+    # What an endpoint rejects, and what it has no word for.
+    words = {
+        ("seed", ("chat", "completions")): quirks.seed,
+        ("effort", ("chat", "responses")): quirks.effort,
+        ("thinking_tokens", ("chat",)): quirks.thinking,
+    }
+    wordless = {name for (name, apis), word in words.items() if model.api in apis and word is None}
+    for name in sorted({*quirks.rejects, *wordless}):
         if getattr(model, name, None) is not None:
             return (
                 f"{model.provider} does not accept `{name}`. Remove it, or set its own parameter in `params`"
@@ -288,15 +296,6 @@ def wire_complaint(model: Model, quirks: Quirks) -> str | None:
     if either and None not in (budget, model.effort):
         return f"{model.provider} accepts `effort` or `thinking_tokens`, not both. Remove one"
     return None
-
-
-def _unsayable(api: str, quirks: Quirks) -> set[str]:
-    words = {
-        ("seed", ("chat", "completions")): quirks.seed,
-        ("effort", ("chat", "responses")): quirks.effort,
-        ("thinking_tokens", ("chat",)): quirks.thinking,
-    }
-    return {name for (name, apis), word in words.items() if api in apis and word is None}
 
 
 # Models that reason refuse temperature (but for 1, the default) and top_p; from 5.1 on most take them with

@@ -215,7 +215,12 @@ def dearest(model: Model, condition: Condition) -> Price | None:
         ceiling = ceiling.get(name) if isinstance(ceiling, Mapping) else None
     if not isinstance(ceiling, Mapping):
         return None
-    prompt, completion, request = (_number(ceiling.get(name)) for name in _TOLD)
+    prompt, completion, request = (
+        float(price)
+        if isinstance(price, int | float) and not isinstance(price, bool) and price >= 0
+        else None
+        for price in map(ceiling.get, _TOLD)
+    )
     if prompt is None or completion is None or request != 0:
         return None
     return Price(input=prompt, output=completion)
@@ -223,9 +228,3 @@ def dearest(model: Model, condition: Condition) -> Price | None:
 
 def _a_little_more(usd: Decimal) -> float:
     return float((usd * _MORE).quantize(_PLACES, ROUND_CEILING))
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if value >= 0 else None

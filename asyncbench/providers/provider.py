@@ -266,7 +266,12 @@ class SpreadProvider:
         """
         untried = list(self._replicas)
         while True:
-            replica = self._choose(untried)
+            # The least busy address that is not left out; one that is due to be tried comes first.
+            at_s = asyncio.get_running_loop().time()
+            if open_ones := [replica for replica in untried if replica.is_in(at_s)]:
+                replica = min(open_ones, key=lambda each: (not each.left_out_s, each.in_flight))
+            else:
+                replica = min(untried, key=lambda each: each.again_at_s)
             untried.remove(replica)
             replica.in_flight += 1
             replica.trying = tries = bool(replica.left_out_s)
@@ -292,11 +297,3 @@ class SpreadProvider:
         async with AsyncExitStack() as stack:
             for replica in self._replicas:
                 stack.push_async_callback(replica.provider.aclose)
-
-    def _choose(self, replicas: list[_Replica]) -> _Replica:
-        """Return the address for the next call; of equals the first."""
-        at_s = asyncio.get_running_loop().time()
-        if open_ones := [replica for replica in replicas if replica.is_in(at_s)]:
-            # One that is due to be tried comes first.
-            return min(open_ones, key=lambda replica: (not replica.left_out_s, replica.in_flight))
-        return min(replicas, key=lambda replica: replica.again_at_s)

@@ -7,7 +7,7 @@ it is a minute's, and the day's requests are back at midnight in California (its
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,36 +42,34 @@ def quota_details(details: Sequence[object], *, now: float | None = None) -> Quo
     quotas = list[str]()
     for violation in violations:
         if name := text(violation.get("quotaId")) or text(violation.get("quotaMetric")):
-            limit = text(violation.get("quotaValue"))
-            quotas.append(f"{name} ({limit})" if limit else name)
+            value = text(violation.get("quotaValue"))
+            quotas.append(f"{name} ({value})" if value else name)
     none_at_all = any(text(violation.get("quotaValue")) == "0" for violation in violations)
-    limited = () if none_at_all else violations
-    allowances = tuple(_allowances(limited, delay, time.time() if now is None else now))
+
+    # What each violated quota is about, of which nothing remains.
+    seconds = (delay or "").removesuffix("s")
+    wait_s = float(seconds) if re.fullmatch(r"\d{1,9}(\.\d+)?", seconds) else None
+    allowances = list[Allowance]()
+    for violation in () if none_at_all else violations:
+        if (match := _NAME.search(text(violation.get("quotaId")) or "")) is None:
+            continue
+        is_daily, written = match[2] == "Day", text(violation.get("quotaValue")) or ""
+        limit = float(written) if written.isascii() and written.isdigit() and len(written) <= _MOST else None
+        midnight_s = (_MIDNIGHT_S - (time.time() if now is None else now)) % _DAY_S
+        allowance = Allowance(
+            what=_WHAT.get(match[1], "tokens"),
+            period_s=_DAY_S if is_daily else 60.0,
+            limit=limit or None,
+            remaining=0.0,
+            reset_s=midnight_s if is_daily else wait_s,
+        )
+        allowances.append(allowance)
+
     days_resets_s = [allowance.reset_s for allowance in allowances if allowance.period_s == _DAY_S]
     return QuotaDetails(
         reasons=tuple(reason.lower() for detail in objects if (reason := text(detail.get("reason")))),
         quotas=tuple(quotas),
         retry_delay=f"{days_resets_s[0]:.0f}s" if days_resets_s else delay,
-        allowances=allowances,
+        allowances=tuple(allowances),
         none_at_all=none_at_all,
     )
-
-
-def _allowances(
-    violations: Sequence[Mapping[str, object]], delay: str | None, now: float
-) -> Iterator[Allowance]:
-    """Yield what each violated quota is about, of which nothing remains."""
-    seconds = (delay or "").removesuffix("s")
-    wait_s = float(seconds) if re.fullmatch(r"\d{1,9}(\.\d+)?", seconds) else None
-    for violation in violations:
-        if (match := _NAME.search(text(violation.get("quotaId")) or "")) is None:
-            continue
-        is_daily, written = match[2] == "Day", text(violation.get("quotaValue")) or ""
-        limit = float(written) if written.isascii() and written.isdigit() and len(written) <= _MOST else None
-        yield Allowance(
-            what=_WHAT.get(match[1], "tokens"),
-            period_s=_DAY_S if is_daily else 60.0,
-            limit=limit or None,
-            remaining=0.0,
-            reset_s=(_MIDNIGHT_S - now) % _DAY_S if is_daily else wait_s,
-        )

@@ -12,7 +12,7 @@ from typing import Final
 
 import aiohttp
 import orjson
-from botocore.eventstream import EventStreamBuffer, EventStreamMessage, ParserError
+from botocore.eventstream import EventStreamBuffer, ParserError
 
 from asyncbench.providers.wire import Response, mapping_in, text
 
@@ -59,14 +59,12 @@ async def sse_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         buffer.add_data(piece)
         try:
             for frame in buffer:
-                yield b"data: " + _event_in(frame) + b"\n\n"
+                if frame.headers.get(":message-type") == "event":
+                    event = b64decode(text(mapping_in(orjson.loads(frame.payload)).get("bytes")) or "")
+                else:
+                    error_name = frame.headers.get(":exception-type") or frame.headers.get(":error-code")
+                    message = _message(frame.payload) or frame.headers.get(":error-message")
+                    event = orjson.dumps(_error(str(error_name), None if message is None else str(message)))
+                yield b"data: " + event + b"\n\n"
         except ParserError as error:  # of lengths or a checksum
             raise aiohttp.ClientPayloadError(f"no frames of AWS: {error}") from error
-
-
-def _event_in(frame: EventStreamMessage) -> bytes:
-    if frame.headers.get(":message-type") == "event":
-        return b64decode(text(mapping_in(orjson.loads(frame.payload)).get("bytes")) or "")
-    error_name = frame.headers.get(":exception-type") or frame.headers.get(":error-code")
-    message = _message(frame.payload) or frame.headers.get(":error-message")
-    return orjson.dumps(_error(str(error_name), None if message is None else str(message)))
