@@ -1,7 +1,7 @@
 """Anthropic's Messages, as the vendor writes it (its SDK's types, release 2.10)."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -71,11 +71,22 @@ def reply(exchange: Exchange) -> Json:
 def script(exchange: Exchange) -> Script:
     answer = exchange.answer
     before = _message(exchange, None, [], _usage(answer, output_tokens=1))
-    pieces = [
-        piece
-        for index, block in enumerate(_blocks(answer))
-        for piece in _block_pieces(index, block, exchange.chunks)
-    ]
+
+    # Each block piece by piece; its beginning comes with the first, its end with the last.
+    pieces, kind = list[bytes](), "content_block_delta"
+    for index, block in enumerate(_blocks(answer)):
+        key = "thinking" if block["type"] == "thinking" else "text"
+        empty = {**block, key: "", **({"signature": ""} if key == "thinking" else {})}
+        delta = {"type": kind, "index": index, "delta": {"type": f"{key}_delta", key: HOLE}}
+        block_pieces = deltas(delta, cut_up(str(block[key]), exchange.chunks), kind)
+        end = _event("content_block_stop", index=index)
+        if key == "thinking":
+            signed = {"type": "signature_delta", "signature": block["signature"]}
+            end = _event(kind, index=index, delta=signed) + end
+        block_pieces[0] = _event("content_block_start", index=index, content_block=empty) + block_pieces[0]
+        block_pieces[-1] += end
+        pieces += block_pieces
+
     stop = {"stop_reason": _stop(answer), "stop_sequence": None, "stop_details": None, "container": None}
     return Script(
         opening=[_event("message_start", message=before), _event("ping")],
@@ -83,22 +94,6 @@ def script(exchange: Exchange) -> Script:
         closing=[_event("message_delta", delta=stop, usage=_usage(answer)), _event("message_stop")],
         error=event(error(_MIDWAY, exchange.request_id)[1], "error"),
     )
-
-
-def _block_pieces(index: int, block: Json, chunks: int | None) -> Iterator[bytes]:
-    """Yield a block piece by piece; its beginning comes with the first, its end with the last."""
-    key = "thinking" if block["type"] == "thinking" else "text"
-    kind = "content_block_delta"
-    empty = {**block, key: "", **({"signature": ""} if key == "thinking" else {})}
-    delta = {"type": kind, "index": index, "delta": {"type": f"{key}_delta", key: HOLE}}
-    pieces = deltas(delta, cut_up(str(block[key]), chunks), kind)
-    end = _event("content_block_stop", index=index)
-    if key == "thinking":
-        signed = {"type": "signature_delta", "signature": block["signature"]}
-        end = _event(kind, index=index, delta=signed) + end
-    pieces[0] = _event("content_block_start", index=index, content_block=empty) + pieces[0]
-    pieces[-1] += end
-    yield from pieces
 
 
 def _event(kind: str, **fields: object) -> bytes:

@@ -250,7 +250,7 @@ class Job:
     service_s: float
     started_s: float | None = None  # None: it waits
     done_s: float = math.inf
-    left: bool = False  # before it was served
+    abandoned: bool = False  # before it was served
 
 
 class ServiceQueue:
@@ -271,7 +271,7 @@ class ServiceQueue:
     def leave(self, job: Job, at_s: float) -> None:
         """Let go of a job that nobody waits for any more; its slot is free for the next."""
         if job.started_s is None:
-            job.left = True
+            job.abandoned = True
         elif at_s < job.done_s and self._slots < math.inf:
             self._done_s.remove(job.done_s)
             job.done_s = max(at_s, job.started_s)
@@ -281,7 +281,7 @@ class ServiceQueue:
     @property
     def next_s(self) -> float | None:
         """The time at which the first that waits is served, as far as is known; None: nobody waits."""
-        while self._waiting and self._waiting[0].left:
+        while self._waiting and self._waiting[0].abandoned:
             self._waiting.popleft()
         if not self._waiting:
             return None

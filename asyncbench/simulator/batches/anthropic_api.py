@@ -109,7 +109,35 @@ class AnthropicBatchApi(ServedBatchApi):
         return await answer(request, body, self._headers(request) | again)
 
     def _written(self, batch: ServedBatch, course: Course, host: str) -> Json:
-        return self.adapt(_batch(batch, course, host), batch, course)
+        """Write a batch. Its counts do not move before its end."""
+        outcome = batch.outcome if course.ended else None
+        archived = course.at_s >= ARCHIVED_S
+        counts = {"processing": batch.requests, "succeeded": 0, "errored": 0, "canceled": 0, "expired": 0}
+        if outcome is not None:
+            counts = {
+                "processing": 0,
+                "succeeded": outcome.answered,
+                "errored": batch.requests - outcome.answered - outcome.cancelled - outcome.expired,
+                "canceled": outcome.cancelled,
+                "expired": outcome.expired,
+            }
+        status = "ended" if course.ended else "canceling" if course.cancelling else "in_progress"
+        results_url = None
+        if outcome and not archived:
+            results_url = f"http://{host}/v1/messages/batches/{batch.id}/results"
+        written: Json = {
+            "id": batch.id,
+            "type": "message_batch",
+            "processing_status": status,
+            "request_counts": counts,
+            "created_at": _moment(batch, 0.0),
+            "expires_at": _moment(batch, DAY_S),
+            "ended_at": _moment(batch, course.ends_s) if course.ended else None,
+            "cancel_initiated_at": _moment(batch, course.began_s.get("cancelling")),
+            "archived_at": _moment(batch, ARCHIVED_S) if archived else None,
+            "results_url": results_url,
+        }
+        return self.adapt(written, batch, course)
 
     def _find(self, request: web.BaseRequest, batch_id: str) -> ServedBatch:
         return self._service.find(self.vendor, workspace_of(request), batch_id)
@@ -121,36 +149,6 @@ class AnthropicBatchApi(ServedBatchApi):
             "anthropic-organization-id": "org-simulated",
             "anthropic-workspace-id": f"wrkspc_{workspace_of(request)}",
         }
-
-
-def _batch(batch: ServedBatch, course: Course, host: str) -> Json:
-    """Write a batch. Its counts do not move before its end."""
-    outcome = batch.outcome if course.ended else None
-    archived = course.at_s >= ARCHIVED_S
-    counts = {"processing": batch.requests, "succeeded": 0, "errored": 0, "canceled": 0, "expired": 0}
-    if outcome is not None:
-        counts = {
-            "processing": 0,
-            "succeeded": outcome.answered,
-            "errored": batch.requests - outcome.answered - outcome.cancelled - outcome.expired,
-            "canceled": outcome.cancelled,
-            "expired": outcome.expired,
-        }
-    status = "ended" if course.ended else "canceling" if course.cancelling else "in_progress"
-    return {
-        "id": batch.id,
-        "type": "message_batch",
-        "processing_status": status,
-        "request_counts": counts,
-        "created_at": _moment(batch, 0.0),
-        "expires_at": _moment(batch, DAY_S),
-        "ended_at": _moment(batch, course.ends_s) if course.ended else None,
-        "cancel_initiated_at": _moment(batch, course.began_s.get("cancelling")),
-        "archived_at": _moment(batch, ARCHIVED_S) if archived else None,
-        "results_url": (
-            f"http://{host}/v1/messages/batches/{batch.id}/results" if outcome and not archived else None
-        ),
-    }
 
 
 def _moment(batch: ServedBatch, after_s: float | None) -> str | None:

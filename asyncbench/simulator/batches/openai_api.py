@@ -1,7 +1,7 @@
 """OpenAI's files and batches (its SDK's types, release 3.52)."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,6 +87,15 @@ class OpenAIBatchApi(ServedBatchApi):
         max_bytes = settings.max_bytes or MOST_BYTES
         if size > max_bytes and for_batches:
             raise RefusedError(Why.TOO_LARGE, f"A file for batches has at most {max_bytes:,} bytes.")
+
+        # How long the vendor keeps it.
+        try:
+            keep_s = float(fields.get("expires_after[seconds]", MONTH_S))
+        except ValueError:
+            keep_s = 0.0
+        low, high = dialect.kept_s
+        if not low <= keep_s <= high:
+            raise RefusedError(Why.BAD_REQUEST, f"expires_after must be {low} to {high} seconds.")
         return StoredFile(
             id=file_id,
             name=fields["name"],
@@ -94,7 +103,7 @@ class OpenAIBatchApi(ServedBatchApi):
             bytes=size,
             created_at=now,
             workspace=workspace_of(request),
-            keep_s=_kept_s(fields.get("expires_after[seconds]", MONTH_S), dialect.kept_s),
+            keep_s=keep_s,
             speedup=settings.speedup,
         )
 
@@ -143,7 +152,16 @@ class OpenAIBatchApi(ServedBatchApi):
             raise RefusedError(Why.BAD_REQUEST, f"endpoint must be one of {', '.join(ENDPOINTS)}.")
         if body.get("completion_window") != "24h":
             raise RefusedError(Why.BAD_REQUEST, "completion_window must be 24h.")
-        metadata = _metadata(body.get("metadata"))
+        metadata = body.get("metadata")
+        pairs = metadata if isinstance(metadata, dict) else {}
+        fits = len(pairs) <= MOST_METADATA and all(
+            isinstance(value, str) and len(key) <= LONGEST_KEY and len(value) <= LONGEST_VALUE
+            for key, value in pairs.items()
+        )
+        if metadata is not None and not (isinstance(metadata, dict) and fits):
+            raise RefusedError(
+                Why.BAD_REQUEST, "metadata may hold 16 pairs of text, of 64 and 512 characters."
+            )
         path = self._service.storage.path(file.id)
         settings = self._service.settings_of(settings_asked(path, "body"))
         settings = replace(settings, faults=(*settings.faults, *dialect.faults))
@@ -157,7 +175,7 @@ class OpenAIBatchApi(ServedBatchApi):
             created_at=self._service.clock.now(),
             endpoint=str(body["endpoint"]),
             input_file_id=file.id,
-            metadata=metadata,
+            metadata=pairs or None,
             model=handed.model,
             requests=handed.requests,
             tokens=handed.tokens,
@@ -205,27 +223,6 @@ class OpenAIBatchApi(ServedBatchApi):
             "openai-organization": "org-simulated",
             "openai-project": f"proj_{workspace_of(request)}",
         }
-
-
-def _kept_s(text: str | float, allowed: tuple[float, float]) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not allowed[0] <= seconds <= allowed[1]:
-        raise RefusedError(Why.BAD_REQUEST, f"expires_after must be {allowed[0]} to {allowed[1]} seconds.")
-    return seconds
-
-
-def _metadata(metadata: object) -> Mapping[str, str] | None:
-    pairs = metadata if isinstance(metadata, dict) else {}
-    fits = len(pairs) <= MOST_METADATA and all(
-        isinstance(value, str) and len(key) <= LONGEST_KEY and len(value) <= LONGEST_VALUE
-        for key, value in pairs.items()
-    )
-    if metadata is not None and not (isinstance(metadata, dict) and fits):
-        raise RefusedError(Why.BAD_REQUEST, "metadata may hold 16 pairs of text, of 64 and 512 characters.")
-    return pairs or None
 
 
 def _page(

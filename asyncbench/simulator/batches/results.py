@@ -151,38 +151,33 @@ class BatchRun:
                 met = self._dealer.deal(self._faults, "line", number=index + 1)
                 self.run(index + 1, orjson.loads(raw), met, files, not_run)
         os.replace(paths["executed"], executed_path(batch, self.storage))
-        return BatchOutcome(files=self._store_files(course, paths), **self._counts)
 
-    def requests(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the requests with their indices, in the order of their results."""
-        with self.storage.path(self.batch.input_file_id).open("rb") as file:
-            yield from enumerate(file)
-
-    def _store_files(self, course: Course, paths: Mapping[str, Path]) -> dict[str, str]:
-        """Store the files of results that the vendor shows; return their ids by name."""
+        # Store the files that the vendor shows, by name.
         ids: dict[str, str] = {}
         for name in ("output", "error"):
             size = paths[name].stat().st_size
-            empty_shown = (
-                self._lines.one_file if name == "output" else Kind.EMPTY_ERROR_FILE in self.batch.met
-            )
+            empty_shown = self._lines.one_file if name == "output" else Kind.EMPTY_ERROR_FILE in batch.met
             if not size and not empty_shown:
                 paths[name].unlink()
                 continue
             ids[name] = file_id = new_id("file-")
             os.replace(paths[name], self.storage.path(file_id))
-            self.keep_file(
-                StoredFile(
-                    id=file_id,
-                    name=f"{self.batch.id}_{name}.jsonl",
-                    purpose="batch_output",
-                    bytes=size,
-                    created_at=self.batch.created_at + course.ends_s / self.batch.settings.speedup,
-                    workspace=self.batch.workspace,
-                    speedup=self.batch.settings.speedup,
-                )
+            stored = StoredFile(
+                id=file_id,
+                name=f"{batch.id}_{name}.jsonl",
+                purpose="batch_output",
+                bytes=size,
+                created_at=batch.created_at + course.ends_s / batch.settings.speedup,
+                workspace=batch.workspace,
+                speedup=batch.settings.speedup,
             )
-        return ids
+            self.keep_file(stored)
+        return BatchOutcome(files=ids, **self._counts)
+
+    def requests(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the requests with their indices, in the order of their results."""
+        with self.storage.path(self.batch.input_file_id).open("rb") as file:
+            yield from enumerate(file)
 
     def keep_file(self, file: StoredFile) -> None:
         self.storage.keep_file(file)
