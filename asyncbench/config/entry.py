@@ -268,14 +268,12 @@ Duration = Annotated[
 Length = Annotated[float, Field(gt=0, strict=False, allow_inf_nan=False), BeforeValidator(_seconds), _SHOWN]
 
 
-def _shell_words(raw: object) -> object:
-    """Return the words of a command as a shell splits it; a list stays as it is."""
-    return shlex.split(raw) if isinstance(raw, str) else raw
-
-
 Words = Annotated[
     list[Name],
-    BeforeValidator(_shell_words, json_schema_input_type=str | list[str]),
+    BeforeValidator(
+        lambda raw: shlex.split(raw) if isinstance(raw, str) else raw,  # as a shell splits it
+        json_schema_input_type=str | list[str],
+    ),
     Field(min_length=1),
 ]  # of a command
 Mode = Literal["realtime", "batch", "auto"]

@@ -92,12 +92,23 @@ def _sources(problems: object, grader: object) -> object:
 def _rows(value: object) -> Iterable[Row] | None:
     """Return the rows of a table or of a list of dicts; None: it is something else."""
     if isinstance(value, list | tuple):
-        are_rows = value and all(isinstance(row, Mapping) and not _is_source(row) for row in value)
+        # A mapping with `path` or `suite` names a problem set, unless it holds a question.
+        are_rows = value and all(
+            isinstance(row, Mapping) and ("question" in row or not {"path", "suite"} & row.keys())
+            for row in value
+        )
         return value if are_rows else None
     table = _table(value)
     if table is None:
         return None
-    whole = {name for name, column in zip(table.column_names, table.columns, strict=True) if _whole(column)}
+
+    # A column of floats that are all whole numbers is one of integers, of which some are missing.
+    whole = set[str]()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_floating(column.type):
+            cells = column.to_pylist()
+            if all(cell is None or isnan(cell) or cell.is_integer() for cell in cells):
+                whole.add(name)
     return (
         {name: int(cell) if name in whole and cell is not None else cell for name, cell in row.items()}
         for batch in table.to_batches()
@@ -105,17 +116,26 @@ def _rows(value: object) -> Iterable[Row] | None:
     )
 
 
-def _is_source(row: Row) -> bool:
-    """Return whether a mapping names a problem set, rather than being a problem."""
-    return bool({"path", "suite"} & row.keys()) and "question" not in row
-
-
 def _table(value: object) -> pa.Table | None:
     """Return a table of pandas, Polars, Arrow or anything else that hands its columns on."""
     if isinstance(value, pa.Table):
         return value
     if type(value).__module__.partition(".")[0] == "pandas" and hasattr(value, "to_dict"):
-        return _pandas_table(value)
+        # The columns of a data frame without its index.
+        frame: Any = value  # Any: pandas need not be installed
+        names = [*map(str, frame.columns)]
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise ConfigError(
+                f"sweep, problems: several columns are called {', '.join(repeated)}. Rename them."
+            )
+        try:
+            return pa.Table.from_pandas(frame, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):  # a column holds values of several types
+            columns = dict[str, list[str | None]]()
+            for name, column in zip(names, frame.columns, strict=True):
+                cells = [_written(cell) for cell in frame[column]]
+                columns[name] = [cell if isinstance(cell, str | None) else json.dumps(cell) for cell in cells]
+            return pa.Table.from_pydict(columns)
     if hasattr(value, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(value).read_all()
     if hasattr(value, "__dataframe__"):
@@ -124,34 +144,6 @@ def _table(value: object) -> pa.Table | None:
         table: pa.Table = from_dataframe(value)  # type: ignore[operator]  # its stubs name a module so
         return table
     return None
-
-
-def _pandas_table(frame: Any) -> pa.Table:  # Any: pandas need not be installed
-    """Return the columns of a data frame without its index."""
-    names = [*map(str, frame.columns)]
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise ConfigError(f"sweep, problems: several columns are called {', '.join(repeated)}. Rename them.")
-    try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # a column holds values of several types
-        return pa.Table.from_pydict(
-            {
-                name: [*map(_cell_text, frame[column])]
-                for name, column in zip(names, frame.columns, strict=True)
-            }
-        )
-
-
-def _cell_text(value: object) -> str | None:
-    written = _written(value)
-    return written if isinstance(written, str) or written is None else json.dumps(written)
-
-
-def _whole(column: "pa.ChunkedArray[Any]") -> bool:
-    """Return whether a column of floats holds whole numbers only: integers, of which some are missing."""
-    if not pa.types.is_floating(column.type):
-        return False
-    return all(cell is None or isnan(cell) or cell.is_integer() for cell in column.to_pylist())
 
 
 def _rows_file(rows: Iterable[Row]) -> str:

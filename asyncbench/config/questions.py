@@ -198,10 +198,6 @@ class GeneratedEntry(Entry):
     sample: SampleWanted | None = SAMPLE
 
 
-def _path_mapping(raw: object) -> object:
-    return {"path": raw} if isinstance(raw, str) else raw
-
-
 def _kind(raw: object) -> str:
     generated = isinstance(raw, Mapping) and "path" not in raw and "suite" in raw
     return "a suite" if generated else "a file"
@@ -211,7 +207,10 @@ Problems = list[
     Annotated[
         Annotated[ProblemsEntry, Tag("a file")] | Annotated[GeneratedEntry, Tag("a suite")],
         Discriminator(_kind),
-        BeforeValidator(_path_mapping, json_schema_input_type=str | ProblemsEntry | GeneratedEntry),
+        BeforeValidator(
+            lambda raw: {"path": raw} if isinstance(raw, str) else raw,
+            json_schema_input_type=str | ProblemsEntry | GeneratedEntry,
+        ),
     ]
 ]
 

@@ -112,12 +112,12 @@ def is_address(text: str) -> bool:
     return named and _ADDRESS.fullmatch(text) is not None
 
 
-def _listed(raw: object) -> object:
-    return [raw] if isinstance(raw, str) else raw
-
-
 _On = Annotated[
-    list[News], BeforeValidator(_listed, json_schema_input_type=News | list[News]), Field(min_length=1)
+    list[News],
+    BeforeValidator(
+        lambda raw: [raw] if isinstance(raw, str) else raw, json_schema_input_type=News | list[News]
+    ),
+    Field(min_length=1),
 ]
 
 
