@@ -44,10 +44,19 @@ def demo(
     that you can compare two of them problem by problem.
     """
     if published:
-        return _show_published(out)
+        # Import the recorded runs, and show their published table as it was graded then.
+        from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
+        from asyncbench.upkeep.importing import import_files
+
+        import_files("llm-arithmetic", [shipped("data/recorded.parquet")], out)
+        report = llm_arithmetic_report_on(out, grader="legacy", published=True)
+        for block in report.published_parts():
+            typer.echo(block if isinstance(block, str) else block.as_text())
+        typer.echo(f"All its tables: asyncbench report {quoted(out)} --style llm-arithmetic")
+        return
     if sweep:
         typer.echo(sweep_text(), nl=False)
-        return None
+        return
     pairs = out.with_name(f"{out.name}-pairs")
     typer.echo("Three simulated models answer the same 720 problems. Then eight recorded ones answer theirs.")
     _run(shipped("configs/demo-pairs.yaml"), pairs, quiet=True)
@@ -59,18 +68,6 @@ def demo(
         f"{quoted(pairs)}"
     )
     raise typer.Exit(summary.exit)
-
-
-def _show_published(out: Path) -> None:
-    """Import the recorded runs, and show their published table as it was graded then."""
-    from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
-    from asyncbench.upkeep.importing import import_files
-
-    import_files("llm-arithmetic", [shipped("data/recorded.parquet")], out)
-    report = llm_arithmetic_report_on(out, grader="legacy", published=True)
-    for block in report.published_parts():
-        typer.echo(block if isinstance(block, str) else block.as_text())
-    typer.echo(f"All its tables: asyncbench report {quoted(out)} --style llm-arithmetic")
 
 
 def sweep_text() -> str:

@@ -39,15 +39,10 @@ def generate(
     from asyncbench.problems.making import generate as make
     from asyncbench.tables.numbers import number_of
 
-    made = make(suite, out, seed=seed, exclude=exclude or (), **_parameters(join_lists(context.args)))
-    typer.echo(f"{made.path}: {number_of(made.rows, 'problem')}, digest {made.digest[:12]}")
-
-
-def _parameters(arguments: list[str]) -> dict[str, str]:
-    """Return `--name value` and `--name=value` pairs as a mapping; dashes in names become underscores."""
+    # Parameters of the suite are `--name value` and `--name=value`; dashes in names become underscores.
     words = [
         word
-        for argument in arguments
+        for argument in join_lists(context.args)
         for word in (argument.split("=", 1) if argument.startswith("--") else [argument])
     ]
     parameters: dict[str, str] = {}
@@ -55,7 +50,9 @@ def _parameters(arguments: list[str]) -> dict[str, str]:
         if not name.startswith("--") or value is None:
             raise ConfigError(f"{name!r}: unknown argument. Write parameters of the suite as --name value")
         parameters[name.removeprefix("--").replace("-", "_")] = value
-    return parameters
+
+    made = make(suite, out, seed=seed, exclude=exclude or (), **parameters)
+    typer.echo(f"{made.path}: {number_of(made.rows, 'problem')}, digest {made.digest[:12]}")
 
 
 def problems(

@@ -62,18 +62,18 @@ def fill_for_file(flags: dict[str, Any], *, env_file: Path) -> str:  # Any: as t
         raise ConfigError("--seed: the problems are in a file. To draw some from this seed, add --sample")
 
     # Guess what is not said as `problems inspect` does.
-    said = {
+    settings = {
         name: flags.pop(name) for name in ("columns", "grader", "decimal", "answer_form") if name in flags
     }
-    if "columns" in said:
-        said["columns"] = columns_typed(said["columns"])
-    inspected = inspect_problems(path, **said)
+    if "columns" in settings:
+        settings["columns"] = columns_typed(settings["columns"])
+    inspected = inspect_problems(path, **settings)
     flags["problems"] = [inspected.entry()]
 
     if "out" not in flags:
         flags["out"] = Path("results", re.sub(r"[^\w.-]+", "-", set_name(path)))
         _refuse_other_problems(flags["out"], path)
-    sentence = ", ".join([*_guesses(inspected, said), f"results go to {flags['out']}"])
+    sentence = ", ".join([*_guesses(inspected, settings), f"results go to {flags['out']}"])
     return harmless("\n".join([sentence, *inspected.warnings()]))
 
 
@@ -92,7 +92,7 @@ def _refuse_other_problems(folder: Path, path: str) -> None:
         )
 
 
-def _guesses(inspected: "ProblemFile", said: Collection[str]) -> Iterator[str]:
+def _guesses(inspected: "ProblemFile", settings: Collection[str]) -> Iterator[str]:
     """Yield the file and what was guessed of it, each guess with the option that changes it."""
     from asyncbench.tables.numbers import number_of
 
@@ -102,9 +102,9 @@ def _guesses(inspected: "ProblemFile", said: Collection[str]) -> Iterator[str]:
         theirs = [column if isinstance(column, str) else "+".join(column) for column in columns]
         pairs = ", ".join(f"{name} from {column}" for name, column in zip(guessed, theirs, strict=True))
         yield f"{pairs} (guessed; --columns to change)"
-    if inspected.answer_form and "answer_form" not in said:
+    if inspected.answer_form and "answer_form" not in settings:
         yield f"answers as {inspected.answer_form} (guessed; --answer-form to change)"
     if inspected.grader and inspected.grader_guessed:
         yield f"grader {inspected.grader} (guessed; --grader to change)"
-        if inspected.decimal and "decimal" not in said:
+        if inspected.decimal and "decimal" not in settings:
             yield f"decimals after {inspected.decimal!r} (guessed; --decimal to change)"

@@ -69,7 +69,20 @@ def init(
         typer.echo("Nothing was asked: standard input is no terminal. What it holds was not read.")
     if others := starter.providers_without_starter(os.environ):
         typer.echo(f"Keys of {', '.join(others)} are set, too. To ask their models, add them to the file.")
-    _show_next_steps(path, first)
+
+    # What to type next: keys that are not set, and the commands for the file.
+    typer.echo("Next:")
+    variables = dict.fromkeys(starter.key_variable(starter.provider_of(model)) for model in first.models)
+    for name in filter(None, variables):
+        if not os.environ.get(name, "").strip():
+            typer.echo(f"  export {name}=…")
+    for command, about in (
+        ("doctor", "check keys and models"),
+        ("plan", "see cost and time"),
+        ("run", "run it; run it again to continue"),
+    ):
+        typed = f"asyncbench {command} {shlex.quote(str(path))}"
+        typer.echo(f"  {typed:<32}  {about}")
 
 
 def _ask_for_sweep(name: str) -> "FirstSweep":
@@ -352,21 +365,3 @@ def _variable(typed: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", typed.strip()):
         raise typer.BadParameter("this is no NAME of a variable. Type its name, never the key itself.")
     return typed.strip()
-
-
-def _show_next_steps(path: Path, first: "FirstSweep") -> None:
-    """Print what to type next: keys that are not set, and the commands for the file."""
-    from asyncbench.config import starter
-
-    typer.echo("Next:")
-    named = dict.fromkeys(starter.key_variable(starter.provider_of(model)) for model in first.models)
-    for name in filter(None, named):
-        if not os.environ.get(name, "").strip():
-            typer.echo(f"  export {name}=…")
-    for command, about in (
-        ("doctor", "check keys and models"),
-        ("plan", "see cost and time"),
-        ("run", "run it; run it again to continue"),
-    ):
-        typed = f"asyncbench {command} {shlex.quote(str(path))}"
-        typer.echo(f"  {typed:<32}  {about}")

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -300,7 +300,16 @@ class SweepCommand(Command):
         if suites:
             ctx.meta[_SUITE] = _suite_options(suites[0], options)
         elif strays := [word for word, _ in typed if word not in options]:
-            _refuse_parameters(strays)
+            # A parameter of a suite needs a suite.
+            from asyncbench.suites.table import SUITES
+
+            for word in strays:
+                owners = [name for name, suite in SUITES.items() if word in map(flag, suite.parameters)]
+                if owners:
+                    raise ConfigError(
+                        f"{word}: a parameter of {', '.join(owners)}. Name the suite, such as --suite "
+                        f"{owners[0]}"
+                    )
         with_suite = {word for param in self.get_params(ctx) for word in param.opts}
         refuse_others((word for word, _ in typed), with_suite)
         return super().parse_args(ctx, args)
@@ -339,18 +348,6 @@ class SweepCommand(Command):
 def flag(name: str) -> str:
     """Return how a key of a sweep file or a parameter of a suite is typed."""
     return f"--{name.replace('_', '-')}"
-
-
-def _refuse_parameters(strays: Sequence[str]) -> None:
-    """Refuse parameters of suites where none is named."""
-    from asyncbench.suites.table import SUITES
-
-    for word in strays:
-        owners = [name for name, suite in SUITES.items() if word in map(flag, suite.parameters)]
-        if owners:
-            raise ConfigError(
-                f"{word}: a parameter of {', '.join(owners)}. Name the suite, such as --suite {owners[0]}"
-            )
 
 
 def flags_typed(context: typer.Context) -> dict[str, Any]:

@@ -50,20 +50,17 @@ class Command(TyperCommand):
                 *_, error.param = (
                     param for param in ctx.command.params if param.param_type_name == "argument"
                 )
-            _name_value(error)
+
+            # Say what a value must be, and what it is.
+            from pydantic import ValidationError
+
+            from asyncbench.config.entry import rule_of
+
+            if isinstance(error.__cause__, ValidationError):
+                fault = error.__cause__.errors()[0]
+                if (rule := rule_of(fault)) != fault["msg"]:
+                    error.message = f"it must be {rule}, not {fault['input']}."
             raise
-
-
-def _name_value(error: typer.BadParameter) -> None:
-    """Let an error of the parser say what a value must be, and what it is."""
-    from pydantic import ValidationError
-
-    from asyncbench.config.entry import rule_of
-
-    if isinstance(error.__cause__, ValidationError):
-        fault = error.__cause__.errors()[0]
-        if (rule := rule_of(fault)) != fault["msg"]:
-            error.message = f"it must be {rule}, not {fault['input']}."
 
 
 def is_alone(option: Any) -> bool:  # Any: typer names no class of them
