@@ -35,8 +35,8 @@ def cautions(run: Run) -> Iterator[str]:
 
     in_batches = sum(len(leftover.out) for leftover in run.batches.left_open.values())
     yield from cautions_on_copy(run.sweep, in_batches)
-    asked = [source.problems for sources in run.questions.sets.values() for source in sources]
-    for problems in {(problems.name, problems.sample): problems for problems in asked}.values():
+    every_set = [source.problems for sources in run.questions.sets.values() for source in sources]
+    for problems in {(problems.name, problems.sample): problems for problems in every_set}.values():
         if problems.sample is not None:
             yield f"{problems.name}: {problems.sample.text(problems.rows)}"
     yield from cautions_on(run.problems.values(), limit=run.options.limit)

@@ -25,6 +25,20 @@ EARLIER: Final = "earlier_graders"  # in a manifest: name → the digests that i
 def describe(run: Run, renamed: Collection[str]) -> None:
     """Write down in the folder what is being run; `renamed` are aliases of which nothing is asked."""
     sweep, store, sets = run.sweep, run.store, run.questions.sets
+
+    # The trials that each model is planned to be asked: by alias, condition, suite and task. Models,
+    # conditions and suites that are not asked this time keep the plan that they had.
+    earlier_run = store.manifest.get("runs", {}).get(sweep.name, {"planned": {}})
+    plan: dict[str, Mapping[str, Tasks]] = {**earlier_run["planned"]}
+    for alias, sources in sets.items():
+        if alias not in renamed and run.options.load is None:
+            before = plan.get(alias, {})
+            added = planned_tasks(sweep, alias, sources)
+            plan[alias] = {
+                **before,
+                **{name: {**before.get(name, {}), **suites} for name, suites in added.items()},
+            }
+
     copies = {source.problems.path.name: source.problems for sources in sets.values() for source in sources}
     recorded_before = (planned_aliases(store.manifest), store.manifest.get(RECORDED, []))
     recorded = ({*sets}, recorded_by(sweep, run.models))
@@ -34,7 +48,7 @@ def describe(run: Run, renamed: Collection[str]) -> None:
             "asyncbench": version("asyncbench"),
             "python": platform.python_version(),
             "simulated": any(model.simulated for model in sweep.models),
-            "runs": {sweep.name: {"planned": _planned(run, renamed)}},
+            "runs": {sweep.name: {"planned": plan}},
             ASKED: named(named_before(store.folder, store.manifest), run.models),
             RECORDED: joined_recordings([recorded_before, recorded]),
             "budget": None if run.money.ledger is None else run.money.ledger.described(),
@@ -51,24 +65,6 @@ def describe(run: Run, renamed: Collection[str]) -> None:
             },
         },
     )
-
-
-def _planned(run: Run, renamed: Collection[str]) -> dict[str, Mapping[str, Tasks]]:
-    """Return the trials that each model is planned to be asked: by alias, condition, suite and task.
-
-    Models, conditions and suites that are not asked this time keep the plan that they had.
-    """
-    runs = run.store.manifest.get("runs", {})
-    planned: dict[str, Mapping[str, Tasks]] = {**runs.get(run.sweep.name, {"planned": {}})["planned"]}
-    if run.options.load is not None:
-        return planned
-    for alias, sources in run.questions.sets.items():
-        if alias not in renamed:
-            before = planned.get(alias, {})
-            plan = planned_tasks(run.sweep, alias, sources)
-            merged = {name: {**before.get(name, {}), **suites} for name, suites in plan.items()}
-            planned[alias] = {**before, **merged}
-    return planned
 
 
 def _added_entries(run: Run) -> dict[str, object]:

@@ -93,7 +93,23 @@ class DoctorReport(Report):
                 if finding.state is FindingState.WRONG and finding.about in OF_PROVIDER
             ]
             groups.setdefault((checkup.provider, *faults) if faults else checkup.model, []).append(checkup)
-        yield from map(_findings_sheet, groups.values())
+
+        # What all of a group have stands there once.
+        for group in groups.values():
+            rows: list[tuple[str, str, str]] = []
+            for checkup in group:
+                for finding in checkup.findings:
+                    shared = all(finding in member.findings for member in group)
+                    if shared and checkup is not group[0]:
+                        continue
+                    text = finding.said if shared else f"{checkup.model}: {finding.said}"
+                    rows.append((finding.state, finding.about, text))
+                    if finding.way_out is not None:
+                        rows.append(("", "", f"-> {finding.way_out}"))
+            simulated = " (SIMULATED)" if group[0].simulated else ""
+            names = ", ".join(checkup.model for checkup in group)
+            title = f"{names}: {'fine' if group[0].fine else 'NOT FINE'}{simulated}"
+            yield Sheet(title=title, head=("", "about", "found"), rows=rows, labels=3)
 
         if self.models:
             fine = sum(checkup.fine for checkup in self.models)
@@ -112,24 +128,6 @@ class DoctorReport(Report):
                 for noise in self.noise
             ]
             yield Sheet(title="Delay of this computer", head=head, rows=measured)
-
-
-def _findings_sheet(group: Sequence[Checkup]) -> Sheet:
-    """Return the findings about some models; those that all of them have stand there once."""
-    rows: list[tuple[str, str, str]] = []
-    for checkup in group:
-        for finding in checkup.findings:
-            shared = all(finding in member.findings for member in group)
-            if shared and checkup is not group[0]:
-                continue
-            text = finding.said if shared else f"{checkup.model}: {finding.said}"
-            rows.append((finding.state, finding.about, text))
-            if finding.way_out is not None:
-                rows.append(("", "", f"-> {finding.way_out}"))
-    simulated = " (SIMULATED)" if group[0].simulated else ""
-    names = ", ".join(checkup.model for checkup in group)
-    title = f"{names}: {'fine' if group[0].fine else 'NOT FINE'}{simulated}"
-    return Sheet(title=title, head=("", "about", "found"), rows=rows, labels=3)
 
 
 NOISE = (

@@ -368,9 +368,19 @@ def _table(rows: Sequence[_PictureRow], layout: _TableLayout, *, total: bool) ->
     cells = (_padded(head, head, width) for head, width in heads.items())
     yield Text(gap.join([set_cell_size("model", layout.name), " " * layout.bar, *cells]), style="dim")
     for n, row in enumerate(rows):
+        # A bar: the share of trials that are done, in half characters, then of those that are in batches.
+        counters, width = row.counters, layout.bar
+        done = counters.done + counters.skipped
+        halves = min(2 * width, 2 * width * done // counters.planned) if counters.planned else 2 * width
+        full = "━" * (halves // 2) + "╸" * (halves % 2)
+        room = width - len(full)
+        batched = "╍" * min(room, width * counters.in_batches // counters.planned if counters.planned else 0)
+        rest = "─" * (room - len(batched))
+        bar_style = "green" if halves == 2 * width else "cyan"
+
         line = Text(style="bold" if total and n == len(rows) - 1 else "")
         line.append(set_cell_size(middle_cut(row.model, layout.name), layout.name) + gap)
-        line.append_text(_bar(row.counters, layout.bar))
+        line.append_text(Text.assemble((full, bar_style), (batched, "blue"), (rest, "dim")))
         for (head, width), text in zip(heads.items(), row[2:], strict=False):
             style = STYLES.get(text) if head == "limited by" else None
             if head == "429s" and text != "-":
@@ -381,14 +391,3 @@ def _table(rows: Sequence[_PictureRow], layout: _TableLayout, *, total: bool) ->
 
 def _padded(head: str, text: str, width: int) -> str:
     return text.ljust(width) if head == "limited by" else text.rjust(width)
-
-
-def _bar(counters: Counters, width: int) -> Text:
-    """Return the share of trials that are done, in half characters, then of those that are in batches."""
-    done = counters.done + counters.skipped
-    halves = min(2 * width, 2 * width * done // counters.planned) if counters.planned else 2 * width
-    full = "━" * (halves // 2) + "╸" * (halves % 2)
-    style = "green" if halves == 2 * width else "cyan"
-    room = width - len(full)
-    batched = "╍" * min(room, width * counters.in_batches // counters.planned if counters.planned else 0)
-    return Text.assemble((full, style), (batched, "blue"), ("─" * (room - len(batched)), "dim"))

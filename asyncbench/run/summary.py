@@ -197,10 +197,20 @@ class Summary:
         Args:
             brief: without what a look at the results folder shows: each model's figures and where they are.
         """
-        models = [
-            f"  {alias}: {_figures(counters, self.conditions.get(alias, 1))}"
-            for alias, counters in self.models.items()
-        ]
+        # The figures of each model on one line.
+        models = list[str]()
+        for alias, counters in self.models.items():
+            in_all, accuracy = cost_in_all(counters), _accuracy(counters, self.conditions.get(alias, 1))
+            figures = {
+                done_text(counters): True,
+                _besides(counters): True,
+                f"accuracy {accuracy}": accuracy,
+                f"mean score {_mean_score(counters)}": counters.scored,
+                cost_text(counters) + (f" ({in_all} in all)" if in_all else ""): True,
+                f"stopped ({(counters.suspended or '').partition(':')[0]})": counters.suspended,
+            }
+            models.append(f"  {alias}: {phrases(figures)}")
+
         simulated = [] if brief else [self.simulated_note] * self.simulated
         models = [] if brief or len(models) == 1 else models
         where = [] if brief else [f"results: {self.out} (see `asyncbench report {quoted(self.out)}`)"]
@@ -455,20 +465,5 @@ def _besides(counters: Counters) -> str:
                 counters.grader_errors
             ),
             "this computer was the bottleneck at times": counters.client_bound,
-        }
-    )
-
-
-def _figures(counters: Counters, conditions: int) -> str:
-    """Return the figures of one model on one line."""
-    in_all, accuracy = cost_in_all(counters), _accuracy(counters, conditions)
-    return phrases(
-        {
-            done_text(counters): True,
-            _besides(counters): True,
-            f"accuracy {accuracy}": accuracy,
-            f"mean score {_mean_score(counters)}": counters.scored,
-            cost_text(counters) + (f" ({in_all} in all)" if in_all else ""): True,
-            f"stopped ({(counters.suspended or '').partition(':')[0]})": counters.suspended,
         }
     )
