@@ -162,10 +162,10 @@ def choices_in(row: Mapping[str, Any], columns: Sequence[str], *, place: str) ->
         labels = frozenset(name.strip().upper() for name in names) or frozenset(letter)
         # columns called option1 and option2 are A and B, too
         choices.append(Choice(text, labels | {letter} if len(columns) > 1 else labels))
-    return _without_letters(choices)
+    return _strip_letters(choices)
 
 
-def _without_letters(choices: list[Choice]) -> list[Choice]:
+def _strip_letters(choices: list[Choice]) -> list[Choice]:
     """Return choices without the letters that all of their texts begin with: `A) Rome`, `B) Paris`."""
     leads = [_OWN_LETTER.match(choice.text) for choice in choices]
     letters = [lead[1].upper() if lead else "" for lead in leads]

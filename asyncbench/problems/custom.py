@@ -235,9 +235,9 @@ def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[st
             settings = custom.graders.of(name, place=named)
             grader, decimal = settings["grader"], settings.get("decimal")
             accepted = _accepted(row, custom, grader, place)
-            fields, held = {QUESTION: row[QUESTION], **row.pop("wording")}, row.pop(CHOICES)
+            fields, raw_choices = {QUESTION: row[QUESTION], **row.pop("wording")}, row.pop(CHOICES)
             if custom.choices is not None:
-                choices = choices_in(held, custom.choices.columns, place=place)
+                choices = choices_in(raw_choices, custom.choices.columns, place=place)
                 accepted = custom.choices.letters(accepted, choices, place=place)
                 if (seed := custom.choices.seed) is not None:
                     choices, accepted = shuffled(choices, accepted, seed=seed, question=row[QUESTION])

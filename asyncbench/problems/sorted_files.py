@@ -40,34 +40,33 @@ def limit_note(problems: ProblemSet, limit: int) -> str | None:
     tasks = sum(map(len, problems.tasks.values()))
     if not isinstance(problems.custom, Custom) or problems.sample or tasks > 1 or limit >= problems.rows:
         return None
-    for column, rows in _sorted_columns(problems.path).items():
+
+    # The columns in which equal values stand together, with the rows of each value.
+    columns: dict[str, _Kinds] | None = None
+    for row in _rows(problems.path):
+        if columns is None:
+            columns = {name: _Kinds({}) for name in row}
+        columns = {name: kinds for name, kinds in columns.items() if kinds.add(str(row.get(name, "")))}
+        if not columns:
+            break
+
+    sorted_by = {name: kinds.rows for name, kinds in (columns or {}).items() if len(kinds.rows) > 1}
+    for column, rows in sorted_by.items():
         starts, end = dict[str, int](), 0
         for kind, count in rows.items():
             starts[kind] = end
             end += count
         left_out = [kind for kind, start in starts.items() if start >= limit]
         if left_out and end >= LEAST_ROWS * len(rows):
-            asked = [kind for kind in rows if kind not in left_out]
+            included = [kind for kind in rows if kind not in left_out]
             task = f" Or set `columns: {{task: {column}}}`, and each is asked alike."
             return (
                 f"{problems.place} is sorted by its column {column!r}, and a limit takes the first rows: "
-                f"{limit:,} of {problems.rows:,}, with {first_of(asked, MOST_NAMED)}. Left out: "
+                f"{limit:,} of {problems.rows:,}, with {first_of(included, MOST_NAMED)}. Left out: "
                 f"{first_of(left_out, MOST_NAMED)}. Shuffle the rows."
                 f"{'' if column in problems.custom.columns.values() else task}"
             )
     return None
-
-
-def _sorted_columns(path: Path) -> dict[str, dict[str, int]]:
-    """Return the columns of a file in which equal values stand together, with the rows of each value."""
-    columns: dict[str, _Kinds] | None = None
-    for row in _rows(path):
-        if columns is None:
-            columns = {name: _Kinds({}) for name in row}
-        columns = {name: kinds for name, kinds in columns.items() if kinds.add(str(row.get(name, "")))}
-        if not columns:
-            break
-    return {name: kinds.rows for name, kinds in (columns or {}).items() if len(kinds.rows) > 1}
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
