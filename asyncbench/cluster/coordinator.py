@@ -349,7 +349,11 @@ class Coordinator:
         if self._gathered and present:
             for lane in sorted(self._lanes, key=lambda lane: -calls_per_s(lane.limits)):
                 if lane.waits:
-                    lane.begin(min(present, key=self._load), at_s)
+                    loads = dict.fromkeys(present, 0.0)  # calls a second, about
+                    for dealt in self._lanes:
+                        if dealt.worker in loads:
+                            loads[dealt.worker] += calls_per_s(dealt.limits)
+                    lane.begin(min(present, key=lambda name: loads[name]), at_s)
 
         # More dollars for the worker, and what its lanes do not know yet.
         worker = report.worker
@@ -384,10 +388,6 @@ class Coordinator:
             lane_lives_s=self._lane_lives_s,
             drain_s=None if drain_s == inf else max(0.0, drain_s),
         )
-
-    def _load(self, worker: str) -> float:
-        """Return about how many calls a second the lanes of a worker allow."""
-        return sum(calls_per_s(lane.limits) for lane in self._lanes if lane.worker == worker)
 
     def _take_lanes_back(self) -> None:
         """Take back lanes of workers that were given up, as soon as they must have stopped."""

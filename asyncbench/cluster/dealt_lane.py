@@ -189,7 +189,17 @@ class DealtLane:
         start, self._start = self._start, None
         if start is not None:
             room = {model.alias: CHUNK for model in start.models}
-        trials = [] if self._stopped else [*self._deal_trials(room)]
+
+        # Trials for which the worker has room get numbers.
+        trials = list[DealtTrial]()
+        for alias, model in self._models.items() if not self._stopped else ():
+            stopping = model.client.stopping
+            for pending in model.deal(room.get(alias, 0)):
+                trial, number = pending.request.trial, self.number_of()
+                model.dealt[number] = pending
+                anyway = stopping is not None and trial.trial_id in stopping.anyway
+                trials.append(DealtTrial(number=number, trial=trial, history=pending.history, anyway=anyway))
+
         orders = LaneOrders(
             start=start,
             trials=trials,
@@ -213,16 +223,6 @@ class DealtLane:
         view.suspended |= orders.suspended.keys()
         view.stops |= {(alias, cell) for alias, cells in orders.stops.items() for cell in cells}
         return None if orders == LaneOrders() else orders
-
-    def _deal_trials(self, room: Mapping[str, int]) -> Iterator[DealtTrial]:
-        """Take trials for which the worker has room, and number them."""
-        for alias, model in self._models.items():
-            stopping = model.client.stopping
-            for pending in model.deal(room.get(alias, 0)):
-                trial, number = pending.request.trial, self.number_of()
-                model.dealt[number] = pending
-                anyway = stopping is not None and trial.trial_id in stopping.anyway
-                yield DealtTrial(number=number, trial=trial, history=pending.history, anyway=anyway)
 
     def _new_stops(self) -> dict[str, dict[ConditionCell, Stop]]:
         """Return the cells that a rule stops now, and of which the worker does not know."""
@@ -279,8 +279,16 @@ class DealtLane:
             if self.limits.concurrency and not dead:
                 until_s = at_s + model.client.model.timeouts.total
                 self.taken_until_s += [until_s] * model.reported.in_flight
+            # The journal tells which trials are closed or skipped, and what the others have behind them.
             if journal is not None:
-                _learn(model, journal)
+                for number, pending in [*model.dealt.items()]:
+                    trial_id = pending.request.trial.trial_id
+                    if (closed := journal.closed.get(trial_id)) is not None:
+                        _close(model, model.dealt.pop(number), closed)
+                    elif trial_id in journal.skipped:
+                        _skip(model, model.dealt.pop(number))
+                    elif (since := journal.histories.get(trial_id)) is not None:
+                        pending.history = _continue_history(pending.history, since)
             begun = [*_begun(model, journal)]
             for pending in begun:
                 pending.tries += 1
@@ -314,18 +322,6 @@ def _skip(model: DealtModel, pending: PendingTrial) -> None:
     model.counters.skipped += 1
     if model.client.stopping is not None:
         model.client.stopping.skipped(pending.request.trial)
-
-
-def _learn(model: DealtModel, journal: JournalSummary) -> None:
-    """Take in what the journal of a dead worker tells of its trials."""
-    for number, pending in [*model.dealt.items()]:
-        trial_id = pending.request.trial.trial_id
-        if (closed := journal.closed.get(trial_id)) is not None:
-            _close(model, model.dealt.pop(number), closed)
-        elif trial_id in journal.skipped:
-            _skip(model, model.dealt.pop(number))
-        elif (since := journal.histories.get(trial_id)) is not None:
-            pending.history = _continue_history(pending.history, since)
 
 
 def _continue_history(before: History, since: History) -> History:

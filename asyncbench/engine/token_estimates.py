@@ -7,7 +7,7 @@ from typing import Final
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN, Amounts, Counting, counted, demanded
 from asyncbench.engine.pending_trial import PendingTrial
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.records import Reply, Usage
+from asyncbench.records import Reply
 
 QUANTILE: Final = 0.8  # of the latest replies are no longer than is set aside; more would wait for nothing
 LONGEST: Final = 1.0  # the same for a call that failed: it may have been refused for being long
@@ -55,17 +55,13 @@ class TokenEstimates:
 
     def used(self, pending: PendingTrial, ended: Reply | ProviderError) -> Amounts:
         """Return what a call was counted for, as far as that is known; learn from its usage."""
-        if isinstance(ended, Reply):
-            if ended.usage is not None:
-                self._learn(pending, ended.usage)
-            return counted(ended.usage, pending.reserved, self._counting)
-        if ended.may_have_been_billed or ended.kind is ErrorKind.SERVER_ERROR:
-            return pending.reserved
-        return Amounts(pending.reserved.requests)
+        if not isinstance(ended, Reply):
+            billed = ended.may_have_been_billed or ended.kind is ErrorKind.SERVER_ERROR
+            return pending.reserved if billed else Amounts(pending.reserved.requests)
 
-    def _learn(self, pending: PendingTrial, usage: Usage) -> None:
-        """Take in the tokens of a reply, for calls like it."""
-        if usage.output_tokens is not None:
+        # The tokens of a reply count for calls like it.
+        usage = ended.usage
+        if usage is not None and usage.output_tokens is not None:
             kind = _kind_of(pending)
             lengths = self._kinds.pop(kind, None) or _Lengths()
             self._kinds[kind] = lengths  # the latest last
@@ -73,10 +69,11 @@ class TokenEstimates:
                 del self._kinds[next(iter(self._kinds))]
             lengths.add(usage.output_tokens)
             self._all.add(usage.output_tokens)
-        if usage.input_tokens and pending.characters:
+        if usage is not None and usage.input_tokens and pending.characters:
             self._learnt += 1
             ratio = usage.input_tokens / pending.characters
             self._per_character += (ratio - self._per_character) / min(self._learnt, 50)
+        return counted(usage, pending.reserved, self._counting)
 
 
 def _kind_of(pending: PendingTrial) -> Kind:

@@ -97,9 +97,29 @@ class RateSearch:
     def steps(self) -> Steps:
         """Yield the steps of the search, each by what the one before came to."""
         with suppress(_ClientBoundError):
-            yield from self._climb()
+            # Go up until a rate certainly misses the SLO.
+            rate, highest = self.find.lowest, self.find.highest
+            while True:
+                if (yield from self._keeps(rate)):
+                    self.kept.append(rate)
+                    self.failed = None
+                else:
+                    self.failed = self.failed or rate
+                if rate >= highest or self.missed is not None or not self.kept:
+                    break
+                rate = min(2 * rate, highest)
+
+            # Then narrow down what is between, until the highest rate that was kept is kept again.
             while self.kept and not self._lost_its_way:
-                yield from self._narrow()
+                # Halve what is left, to half the tolerance: the other half is for chance.
+                while self.failed is not None and self.failed > self.kept[-1] * (1 + self.find.tolerance / 2):
+                    rate = tidy(sqrt(self.kept[-1] * self.failed))
+                    if rate in (self.kept[-1], self.failed) or self._lost_its_way:
+                        break
+                    if (yield from self._keeps(rate)):
+                        self.kept.append(rate)
+                    else:
+                        self.failed = rate
                 if (yield from self._keeps(self.kept[-1], again=True)):
                     break
                 self.failed = self.kept.pop()
@@ -144,30 +164,6 @@ class RateSearch:
     @property
     def _lost_its_way(self) -> bool:
         return sum(len(tried.steps) for tried in self._tried.values()) >= MOST_STEPS
-
-    def _climb(self) -> Generator[LoadStep, StepResult, None]:
-        """Go up until a rate certainly misses the SLO."""
-        rate, highest = self.find.lowest, self.find.highest
-        while True:
-            if (yield from self._keeps(rate)):
-                self.kept.append(rate)
-                self.failed = None
-            else:
-                self.failed = self.failed or rate
-            if rate >= highest or self.missed is not None or not self.kept:
-                return
-            rate = min(2 * rate, highest)
-
-    def _narrow(self) -> Generator[LoadStep, StepResult, None]:
-        """Halve what is left, to half the tolerance: the other half is for chance."""
-        while self.failed is not None and self.failed > self.kept[-1] * (1 + self.find.tolerance / 2):
-            rate = tidy(sqrt(self.kept[-1] * self.failed))
-            if rate in (self.kept[-1], self.failed) or self._lost_its_way:
-                return
-            if (yield from self._keeps(rate)):
-                self.kept.append(rate)
-            else:
-                self.failed = rate
 
     def _keeps(self, rate: float, *, again: bool = False) -> Generator[LoadStep, StepResult, bool]:
         """Measure a rate until it is certain whether it keeps the SLO, but not for ever; return whether."""
