@@ -152,7 +152,8 @@ def export_results(
         str,
         typer.Argument(
             metavar="FORMAT",
-            help="csv, jsonl, llm-arithmetic, integer-addition, nupa, inspect; with --batch-files a sweep.",
+            help="csv, jsonl, llm-arithmetic, integer-addition, nupa, inspect, every-eval-ever; with "
+            "--batch-files a sweep.",
         ),
     ],
     folder: Annotated[
@@ -201,6 +202,7 @@ def export_results(
     name, and a sweep one file per model and condition. Existing files are never overwritten.
 
     inspect writes .eval logs, one per model, condition and suite. `inspect view --log-dir logs` shows them.
+    every-eval-ever writes the accuracy of suites and tasks, one JSON file per model and condition.
 
     --batch-files is for batches that you submit yourself. Each model gets a folder of request files, and a
     map from custom id to trial.

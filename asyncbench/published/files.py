@@ -1,6 +1,8 @@
 """Trials in files of other projects: read from them, and written from a results folder."""
 
+import itertools
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -299,6 +301,20 @@ class FileToWrite:
 
     name: str
     write: Callable[[BinaryIO], tuple[int, Sequence[str]]]  # → its trials, and what it cannot say as it is
+
+
+def names_told_apart(entrants: Sequence[Row], keys: Sequence[str], ending: str) -> list[str]:
+    """Return a file name for each entrant, of its model and of those keys in which entrants differ.
+
+    Viewers ask for a file by its address, so a name has no `%`, `#` or `?`.
+    """
+    varied = [key for key in keys if key == "model" or len({row[key] for row in entrants}) > 1]
+    names: dict[str, None] = {}
+    for row in entrants:
+        stem = re.sub(r"[^\w.+=@-]+", "-", "+".join(str(row[key]) for key in varied))
+        tried = (f"{stem}{suffix}{ending}" for suffix in chain([""], (f"-{n}" for n in itertools.count(2))))
+        names[next(name for name in tried if name not in names)] = None
+    return [*names]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,12 +47,16 @@ from asyncbench.store.names import folded
 from asyncbench.store.schema import ENTRANT
 from asyncbench.suites.requests import request_for
 from asyncbench.tables.report import Report
+from asyncbench.upkeep.every_eval_ever import evaluations
 from asyncbench.upkeep.inspect.logs import logs
 
 # ── results as files of another project
 
 
-INSPECT: Final = "inspect"  # a format that is only written
+WRITTEN_ONLY: Final[Mapping[str, Callable[[Path, Manifest], list[FileToWrite]]]] = {
+    "inspect": logs,
+    "every-eval-ever": evaluations,
+}
 OF_TABLES: Final = ("csv", "jsonl")  # formats of one table, as it is
 
 
@@ -95,10 +99,10 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
 
     You get one file for each imported run, or for each model and condition of a sweep: all of them or none.
     `llm-arithmetic` also gets `aggregate.jsonl`, with the sums of each file. `inspect` makes a log for each
-    model, condition and suite of a run.
+    model, condition and suite of a run. `every-eval-ever` makes a record for each model and condition.
 
     Args:
-        form: `llm-arithmetic`, `integer-addition`, `nupa` or `inspect`.
+        form: `llm-arithmetic`, `integer-addition`, `nupa`, `inspect` or `every-eval-ever`.
         folder: the results folder.
         out: the folder for the files. It is made if it does not exist.
 
@@ -112,9 +116,9 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
         ProblemSetError: A copy of a problem set is damaged.
     """
     folder, out = local_folder(folder), local(out)
-    chosen = None if form == INSPECT else format_named(form, others=[INSPECT, *OF_TABLES])
+    chosen = None if form in WRITTEN_ONLY else format_named(form, others=[*WRITTEN_ONLY, *OF_TABLES])
     manifest = read_manifest(folder)
-    files = _texts(chosen, folder, manifest) if chosen else logs(folder, manifest)
+    files = _texts(chosen, folder, manifest) if chosen else WRITTEN_ONLY[form](folder, manifest)
     summaries = [out / name for name in chosen.summaries] if chosen else []
 
     # Where each file goes; nothing is ever written over.

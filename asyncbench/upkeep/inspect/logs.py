@@ -8,12 +8,11 @@ The members are deflated, which every reader of zips knows. The same trials give
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from hashlib import blake2b
-from itertools import chain, count, groupby
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -26,7 +25,7 @@ from asyncbench.errors import ConfigError, StoreError
 from asyncbench.problems.copies import read_problems
 from asyncbench.problems.schema import ProblemRows
 from asyncbench.providers.endpoints import is_simulated
-from asyncbench.published.files import FileToWrite
+from asyncbench.published.files import FileToWrite, names_told_apart
 from asyncbench.records import OF_CONDITIONS, Outcome, Problem
 from asyncbench.store.catalog import patiently, read_skipped, read_trials
 from asyncbench.store.manifest import IMPORTED, RECORDED, Manifest, planned
@@ -309,15 +308,7 @@ def logs(folder: Path, manifest: Manifest) -> list[FileToWrite]:
         )
     order = {run: n for n, run in enumerate(manifest.get("runs", {}))}
     entrants.sort(key=lambda row: (order.get(row["run"], len(order)), *row.values()))
-    varied = [name for name in OF_A_LOG if name == "model" or len({row[name] for row in entrants}) > 1]
-
-    # The viewer asks for a log by its address, so a file name has no `%`, `#` or `?`.
-    file_names: dict[str, None] = {}
-    for row in entrants:
-        stem = re.sub(r"[^\w.+=@-]+", "-", "+".join(row[name] for name in varied))
-        tried = (f"{stem}{suffix}{ENDING}" for suffix in chain([""], (f"-{n}" for n in count(2))))
-        file_names[next(name for name in tried if name not in file_names)] = None
-
+    file_names = names_told_apart(entrants, OF_A_LOG, ENDING)
     made = [EvalLog(folder=folder, key=tuple(row.values()), manifest=manifest) for row in entrants]
     return [FileToWrite(name=name, write=log.write) for name, log in zip(file_names, made, strict=True)]
 
