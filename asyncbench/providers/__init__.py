@@ -31,6 +31,7 @@ PUBLIC = (
     "params",
     "prices",
     "provider",
+    "rate_headers",
     "secrets",
     "unasked",
     "wire",

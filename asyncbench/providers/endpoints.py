@@ -78,7 +78,7 @@ class BatchWays:
 class Starter:
     """The models that `init` offers of a provider, and limits that its lowest paid tier should bear."""
 
-    models: tuple[str, ...]  # ids, the cheap one first; each is in the price table
+    models: tuple[str, ...]  # ids, the cheap one first; each is in the price table of its vendor, if any
     rpm: int
     concurrency: int
 

@@ -28,6 +28,7 @@ _NAME: Final = re.compile(
     r"(.+?)(?:-(minute|day))?"
 )
 _ANTHROPICS_NAME: Final = re.compile(r"anthropic-ratelimit-(.+)-(limit|remaining|reset)")
+FAMILIES: Final = ("ratelimit",)  # one of these is in the name of every header that tells a limit
 _COUNTED: Final[Mapping[str, str]] = {  # by the end of a name → Allowance.what
     "requests": "requests",
     "req": "requests",  # Mistral
@@ -63,7 +64,8 @@ def allowances(headers: Mapping[str, str], *, requests_per: Span = "minute") -> 
         headers: of any response; a moment is read against its own `date` where it has one.
         requests_per: what a limit of requests is for, where no name says it.
     """
-    if "ratelimit" not in "\n".join(headers).lower():
+    names = "\n".join(headers).lower()
+    if not any(family in names for family in FAMILIES):  # as in most responses
         return ()
     rows: dict[_Row, list[str]] = {}
     for name, written in headers.items():

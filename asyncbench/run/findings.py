@@ -10,6 +10,7 @@ from asyncbench.planning.records import total
 from asyncbench.pricing import Rates
 from asyncbench.providers.endpoints import KnownEndpoint, Quirks, known_endpoints
 from asyncbench.providers.prices import is_moving_alias, same_model
+from asyncbench.providers.rate_headers import FAMILIES
 from asyncbench.records import BATCH, Model, Reply
 from asyncbench.run.refusals import KEY_NAME, NO_KEY, sends_no_key
 from asyncbench.tables.report import Report, Sheet
@@ -145,7 +146,6 @@ def _dollars(costs: Sequence[float | None]) -> str:
 
 # ── Findings from calls: key, model, usage, streams, limits and prices
 
-RATE_HEADERS: Final = ("x-ratelimit", "anthropic-ratelimit", "retry-after")  # what their names begin with
 SHOWN: Final = 60  # characters of an answer
 
 # Which setting a failure is about, and what to do.
@@ -186,7 +186,11 @@ class ProbeCall:
 def rate_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers that tell of rate limits; no others, which could hold anything."""
     lower = {name.lower(): value for name, value in headers.items()}
-    return {name: value for name, value in sorted(lower.items()) if name.startswith(RATE_HEADERS)}
+    return {
+        name: value
+        for name, value in sorted(lower.items())
+        if name == "retry-after" or any(family in name for family in FAMILIES)
+    }
 
 
 def call_findings(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iterator[Finding]:
