@@ -68,6 +68,10 @@ class ReportOfChosen(Report):
         yield from self.choice.notes()
         yield from self.whole._parts()
 
+    def _latex_parts(self) -> Iterator[Any]:
+        yield from self.choice.notes()
+        yield from self.whole._latex_parts()
+
     def _data(self) -> dict[str, object]:
         # `counted` reads again where parts are replaced meanwhile.
         names = counted(self.choice, lambda views: views.names) if self.choice.several else {}

@@ -132,6 +132,7 @@ class PublishedPicture(Report):
     of_folder: bool = True  # False: it shows nothing of a folder, only what the benchmark's tasks are
     scale: str = "share"
     notes: Sequence[str] = ()
+    shading: str = ""  # a note on what the shades of a map say, which a printed table has not
 
     @property
     def drawable(self) -> bool:
@@ -234,6 +235,8 @@ class PublishedPicture(Report):
 
     def _notes(self) -> Iterator[str]:
         yield from self.notes
+        if self.shading:
+            yield self.shading
 
     def _sheets(self) -> Iterator[Sheet]:
         head = list(dict.fromkeys(column for row in self.rows for column in row))
@@ -245,6 +248,51 @@ class PublishedPicture(Report):
             labels=max(labels, 1),
         )
         yield filled(sheet)
+
+    def _latex_parts(self) -> Iterator[Any]:
+        """Yield a map of models as papers print it: a column a model, its notes and signs in the caption."""
+        if self.kind == "map" and "model" in (self.x, self.y, self.panel):
+            yield self.paper_sheet()
+        else:
+            yield from self._parts()
+
+    def paper_sheet(self) -> Sheet:
+        """Return a map of models as a table: a column a model, a row whatever else the map tells apart."""
+        across = next(channel for channel in ("x", "y", "panel") if getattr(self, channel) == "model")
+        down = [channel for channel in ("panel", "y", "x") if channel != across and getattr(self, channel)]
+        rows = self.drawn_rows()
+        cells = {(*(row[channel] for channel in down), row[across]): self._paper_cell(row) for row in rows}
+        models = list(dict.fromkeys(row[across] for row in rows))
+
+        # Rows stand as the map has them. One in which nothing was asked is left out.
+        orders = [list(getattr(self, f"{channel}_order", ())) for channel in down]
+        names = dict.fromkeys(tuple(row[channel] for channel in down) for row in rows)
+        ranked = sorted(
+            names,
+            key=lambda row: [
+                order.index(name) if name in order else -1 for order, name in zip(orders, row, strict=True)
+            ],
+        )
+        table = [[*name, *(cells.get((*name, model), LACKING) for model in models)] for name in ranked]
+        table = [row for row in table if any(cell != LACKING for cell in row[len(down) :])]
+
+        present = {cell for row in table for cell in row[len(down) :]}
+        signs = [f"{sign} {words}." for sign, words in self.signs().items() if sign in present]
+        return Sheet(
+            title=self.title,
+            head=[*(getattr(self, channel) for channel in down), *models],
+            rows=table,
+            labels=len(down),
+            legend=" ".join([*self.notes, *signs]),
+            upright=True,
+        )
+
+    def _paper_cell(self, row: Mapping[str, Any]) -> str:  # Any: of a picture's row
+        if row["value"] is None:
+            return str(row["lacking"])
+        if self.text:
+            return str(row["text"]).replace(" / ", "/")
+        return f"{row['value']:.2f}" if self.scale in ("share", "digits") else f"{row['value']:.4g}"
 
 
 def _written(value: object) -> str:

@@ -8,12 +8,15 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-LONGEST_PAGE: Final = 40  # rows; what is longer is broken over pages
+LONGEST_PAGE: Final = 48  # rows; what is longer is broken over pages
+LONG: Final = 36  # rows; what is longer is set in \scriptsize
 # Characters in which a table's widest cells lie side by side, `GAP` between two columns:
+COLUMN: Final = 45  # fit in one of two columns of a page; what is wider stands across both
 USUAL: Final = 65  # fit on a line of `article` in its usual size
 SMALL: Final = 105  # in \scriptsize
-WIDEST: Final = 110  # narrowed to the line, are still read without a glass
+WIDEST: Final = 112  # narrowed to the line, are still read without a glass
 GAP: Final = 3
+TIGHT: Final = 2  # characters between two columns of what is wider than a line
 FOLDED: Final = r"p{.4\linewidth}"  # of a column of sentences in a table of several pages
 MOST_KEYS: Final = 2  # columns of names that stand in each part of a table
 MOST_WAITING: Final = 12  # tables that look for a place on a page
@@ -23,7 +26,8 @@ NEEDS: Final = (
     " and, for tables of several pages, \\usepackage{longtable}\n"
 )
 
-_FLOAT: Final = "\\begin{table}"
+_FLOAT: Final = "\\begin{table"
+_OVER_PAGES: Final = "\\begin{longtable}"
 _NARROWED: Final = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}"
 _SMALLER: Final = (
     "\\begingroup\\scriptsize\\setlength{\\tabcolsep}{3pt}\n"  # of a longtable, which has no box
@@ -43,7 +47,7 @@ _TEX_FORMS: Final = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "`": r"\textasciigrave{}",
-    '"': r"\texttt{\char34}",  # some languages make a command of it; of OT1 only this font has it
+    '"': r"\textquotedblright{}",  # some languages make a command of it; OT1 has it in typewriter only
     "×": r"\ensuremath{\times}",
     "÷": r"\ensuremath{\div}",
     "−": r"\ensuremath{-}",
@@ -70,8 +74,10 @@ _TEX_FORMS: Final = {
     "⋅": r"\ensuremath{\cdot}",
     "⏎": r"\ensuremath{\hookleftarrow}",
     "½": r"\ensuremath{\frac12}",
+    "✓": r"\ensuremath{\surd}",
     "µ": r"\ensuremath{\mu}",
 }
+_CODE: Final = re.compile(r"`([^`]+)`")
 _JOINED: Final = re.compile(r"([-,'])(?=\1)")  # two of these make another sign
 # Letters that every engine has; these four are not in OT1, which pdflatex starts with.
 _LATIN: Final = frozenset(map(chr, range(0xC0, 0x100))) - set("ÐÞðþ")
@@ -90,41 +96,64 @@ def _shown(character: str) -> str:
     return f"U+{ord(character):04X}"
 
 
+def sentence(text: str) -> str:
+    """Return a sentence of ours, its `code` without the marks around it."""
+    return escaped(_CODE.sub(r"\1", text))
+
+
 def paragraph(text: str) -> str:
     """Return a sentence as a paragraph of its own."""
-    return f"\\noindent {escaped(text)}\\par\n"
+    return f"\\noindent {sentence(text)}\\par\n"
 
 
 def document(parts: Iterable[str]) -> str:
     """Return paragraphs and tables one after the other, told what they need.
 
-    After every few tables the page is ended: TeX gives up where a hundred of them wait for their place.
+    Tables that wait for their place are set before one of several pages, which waits for none; after every
+    few, as TeX gives up where a hundred wait; and at the end of several.
     """
     texts, waiting = [NEEDS], 0
     for text in parts:
-        waiting += text.count(_FLOAT)
-        if waiting > MOST_WAITING:
+        floats = text.count(_FLOAT)
+        if waiting and (_OVER_PAGES in text or waiting + floats > MOST_WAITING):
             texts.append("\\clearpage\n")
-            waiting = text.count(_FLOAT)
+            waiting = 0
         texts.append(text)
+        waiting += floats
+    if waiting > 1:
+        texts.append("\\clearpage\n")
     return "\n".join(texts)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, labels: int, title: str) -> str:
+def table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    labels: int,
+    title: str,
+    legend: str = "",
+    upright: bool = False,
+) -> str:
     r"""Return a table with its caption: a float, or a longtable where it does not fit on a page.
 
-    It needs the packages that `NEEDS` names. What is wider than the text is set smaller; of what would be
-    too small to read, columns follow in further tables, each with the first names.
+    It needs the packages that `NEEDS` names. What is wider than one of two columns stands across both, and
+    what is wider than the text is set smaller; of what would be too small to read, columns follow in further
+    tables, each with the first names.
 
     Args:
         head: the names of the columns, as plain text.
         rows: as many cells each, as plain text.
         labels: the first so many columns are names, set to the left; the others are figures.
         title: the caption, as plain text.
+        legend: what its signs say, which follows the caption.
+        upright: names of figures stand upright where a line has no room for them.
     """
     # Which columns stand in which table: the keys in each, of the others as many as are legible.
-    keys, widths = min(labels, MOST_KEYS), _widths(head, rows)
-    room = WIDEST if len(rows) <= LONGEST_PAGE else SMALL
+    keys, widths = min(labels, MOST_KEYS), _widths(head, rows, GAP)
+    room, gap = (WIDEST, TIGHT) if len(rows) <= LONGEST_PAGE else (SMALL, GAP)
+    turned = labels if upright and sum(widths) > room else len(head)  # the first column whose name is upright
+    if turned < len(head):
+        widths = _widths([*head[:labels], *("" for _ in head[labels:])], rows, gap)
     parts, taken = [list(range(keys))], sum(widths[:keys])
     for n in range(keys, len(head)):
         if taken + widths[n] > room and len(parts[-1]) > keys:
@@ -137,15 +166,27 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, labels: int, ti
     for number, columns in enumerate(parts):
         letters = "".join("l" if n < labels else "r" for n in columns)
         cells = [[row[n] for n in columns] for row in rows]
-        caption = f"{title}{', continued' if number else ''}"
-        tables.append(_table([head[n] for n in columns], cells, letters=letters, title=caption))
+        names = [_turned(head[n]) if n >= turned else escaped(head[n]) for n in columns]
+        caption = _caption(f"{title}{', continued' if number else ''}", "" if number else legend)
+        taken = sum(widths[n] for n in columns)
+        tables.append(_table(names, cells, letters=letters, caption=caption, width=taken))
     return "\n".join(tables)
 
 
-def _widths(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+def _turned(name: str) -> str:
+    return f"\\rotatebox{{90}}{{{escaped(name)}}}"
+
+
+def _caption(title: str, legend: str) -> str:
+    if not legend:
+        return f"\\caption{{{escaped(title)}}}"
+    return f"\\caption[{{{escaped(title)}}}]{{{escaped(title)}. {sentence(legend)}}}"
+
+
+def _widths(head: Sequence[str], rows: Sequence[Sequence[str]], gap: int) -> list[int]:
     """Return how many letters wide columns are."""
     return [
-        GAP
+        gap
         + max(
             # A sign without a letter is as long as its code point: U+200B.
             sum(len(shown) if shown.startswith("U+") else 1 for shown in map(_shown, text))
@@ -155,25 +196,32 @@ def _widths(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
     ]
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, letters: str, title: str) -> str:
-    widths, kinds = _widths(head, rows), list(letters)
-    if len(rows) > LONGEST_PAGE and sum(widths) > SMALL:
+def _table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, letters: str, caption: str, width: int
+) -> str:
+    """Return one table; the names of its columns and its caption are LaTeX already."""
+    kinds = list(letters)
+    if len(rows) > LONGEST_PAGE and width > SMALL:
+        widths = _widths([""] * len(head), rows, GAP)
         kinds[widths.index(max(widths))] = FOLDED
-    columns, caption = f"@{{}}{''.join(kinds)}@{{}}", f"\\caption{{{escaped(title)}}}"
-    top, body = f"\\toprule\n{_line(head)}\n\\midrule", "\n".join(map(_line, rows))
-    wide = sum(widths) > USUAL
+    columns = f"@{{}}{''.join(kinds)}@{{}}"
+    top, body = f"\\toprule\n{_line(head)}\n\\midrule", "\n".join(_line(map(escaped, row)) for row in rows)
+    wide = width > USUAL
     if len(rows) <= LONGEST_PAGE:
         inner = f"\\begin{{tabular}}{{{columns}}}\n{top}\n{body}\n\\bottomrule\n\\end{{tabular}}"
-        shown = f"{_NARROWED}{{{inner}}}" if wide else inner
-        return f"{_FLOAT}[htbp]\n\\centering\n{caption}\n{shown}\n\\end{{table}}\n"
+        shown = f"{_NARROWED}{{{inner}}}" if width > COLUMN else inner
+        size = "\\scriptsize{}" if len(rows) > LONG else ""
+        tight = "\\setlength{\\tabcolsep}{3pt}" if wide else ""
+        name = "table*" if width > COLUMN else "table"
+        return f"\\begin{{{name}}}[htbp]\n\\centering\n{caption}\n{size}{tight}{shown}\n\\end{{{name}}}\n"
     begin, end = (_SMALLER, "\\endgroup\n") if wide else ("", "")
     return (
-        f"{begin}\\begin{{longtable}}{{{columns}}}\n{caption}\\\\\n{top}\n\\endfirsthead\n{top}\n\\endhead\n"
+        f"{begin}{_OVER_PAGES}{{{columns}}}\n{caption}\\\\\n{top}\n\\endfirsthead\n{top}\n\\endhead\n"
         f"{body}\n\\bottomrule\n\\end{{longtable}}\n{end}"
     )
 
 
-def _line(cells: Sequence[str]) -> str:
-    line = " & ".join(map(escaped, cells))
+def _line(cells: Iterable[str]) -> str:
+    line = " & ".join(cells)
     # a bracket or star would be an argument of what ends the line above
     return f"{'{}' if line.startswith(('[', '*')) else ''}{line} \\\\"

@@ -65,6 +65,8 @@ class Sheet:
     head: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     labels: int = 1  # the first so many columns are names, or other text
+    legend: str = ""  # what its signs say; LaTeX has it in the caption
+    upright: bool = False  # LaTeX sets names of figures upright where a line has no room for them
     gap: int = 2  # characters between columns, in text
     instead: Sequence["Sheet"] = ()  # the same in narrower sheets, for where this one does not fit
     drawn: Callable[[int | None], str] | None = None  # its text in so many characters, where it is no table
@@ -114,7 +116,8 @@ class Sheet:
             for row in self.rows
         ]
         head = list(map(safe_note, self.head))
-        return latex.table(head, rows, labels=self.labels, title=safe_note(self.title))
+        title, legend = safe_note(self.title), safe_note(self.legend)
+        return latex.table(head, rows, labels=self.labels, title=title, legend=legend, upright=self.upright)
 
 
 def filled(sheet: Sheet) -> Sheet:
@@ -172,7 +175,7 @@ class Report:
         """Return the same in LaTeX."""
         return latex.document(
             item.as_latex() if isinstance(item, Sheet) else latex.paragraph(safe_note(item))
-            for item in self._parts()
+            for item in self._latex_parts()
         )
 
     def _repr_html_(self) -> str:
@@ -196,6 +199,10 @@ class Report:
         """Yield what is shown, from top to bottom: a `str` is a note, anything else a `Sheet` with rows."""
         yield from self._notes()
         yield from (sheet for sheet in self._sheets() if sheet.rows)
+
+    def _latex_parts(self) -> Iterator[Any]:
+        """Yield what LaTeX has; by default the same."""
+        return self._parts()
 
     def _notes(self) -> Iterator[str]:
         return iter(())

@@ -339,7 +339,11 @@ def markdown_headings(text: str) -> list[str]:
 def latex_headings(text: str) -> list[str]:
     """Return the same of LaTeX."""
     heads = (line for rule, line in pairwise(text.splitlines()) if rule == r"\toprule")
-    cells = (cell.strip() for head in heads for cell in head.removesuffix(r" \\").split(" & "))
+    cells = (
+        re.sub(r"^\\rotatebox\{90\}\{(.*)\}$", r"\1", cell.strip())
+        for head in heads
+        for cell in head.removesuffix(r" \\").split(" & ")
+    )
     return list(dict.fromkeys(re.sub(r"\\([%_#&$])", r"\1", cell) for cell in cells))
 
 

@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 from collections import Counter, defaultdict
 from dataclasses import replace
 from fractions import Fraction
@@ -17,6 +19,7 @@ from asyncbench.published.reports import PublishedReport
 from asyncbench.records import Condition, Reply, Usage
 from asyncbench.store.folder import Store
 from asyncbench.suites.nupa.tasks import TASKS
+from tests.processes import HANG_S
 from tests.published.test_nupa_report import SUM, problems, result, right
 from tests.recorded import nupa_outputs
 from tests.store.made import AT, ended, keep, results_folder as made_folder, trial_id
@@ -391,6 +394,27 @@ def printed_rows(picture, *columns):
     }
 
 
+@pytest.mark.long
+@pytest.mark.skipif(
+    shutil.which("pdflatex") is None, reason="pdflatex is not there: apt install texlive-latex-base"
+)
+@pytest.mark.parametrize("columns", ["onecolumn", "twocolumn"])
+def test_twelve_models_are_set_within_the_line_on_less_than_twenty_pages(tmp_path, columns):
+    asked = [one for name, task in TASKS.items() if "released" in task.sets for one in problems(name, {7: 1})]
+    models = [f"A-Model-of-{billions}B-Instruct-v0.1" for billions in range(12)]
+    results = [result(one, right(one), model=model) for model in models for one in asked]
+    body = report(kept(tmp_path / "night", results, [1.0] * len(results)), "nupa").as_latex()
+    head = rf"\documentclass[a4paper,{columns}]{{article}}\usepackage{{booktabs,graphicx,longtable}}"
+    (tmp_path / "t.tex").write_text(f"{head}\n\\begin{{document}}\n{body}\n\\end{{document}}\n", "utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "t.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=HANG_S, check=False)
+    told = (tmp_path / "t.log").read_text("latin-1")
+    assert done.returncode == 0, told[-2_000:]
+    assert "Overfull" not in told
+    (pages,) = re.findall(r"Output written on t.pdf \((\d+) pages", told)
+    assert int(pages) < 20
+
+
 @pytest.mark.parametrize("number", [7, 8, 9])
 def test_every_printed_cell_of_the_tables_of_digits_stands_beside(beside, number):
     tasks = {(task.task, task.variant, task.representation): called(task) for task in TASKS.values()}
@@ -444,6 +468,33 @@ def test_each_place_without_a_figure_says_its_own_reason(beside, made):
     assert made["table-10"].signs() == {"–": "was not asked"}
 
 
+def test_a_map_of_models_is_printed_with_a_column_a_model_and_its_signs_in_the_caption(beside):
+    table = beside["table-7"].paper_sheet()
+    assert (table.head[:2], table.labels) == (["task", "m"], 1)
+    assert "GPT-4o (published)" in table.head
+    assert [row[0] for row in table.rows] == [
+        called(task) for task in TASKS.values() if "released" in task.sets
+    ]
+    cells = dict(zip(table.head, table.rows[0], strict=True))
+    assert (cells["m"], cells["GPT-4o-mini (published)"]) == ("20/20", "5/20")
+    assert "? the paper prints the digits of other tasks here, by mistake." in table.legend
+    assert "Shaded" not in table.legend
+
+    # Without an order of its own, places are named as the map has them; tasks that nobody asked are left out.
+    frame = beside["table-1"].paper_sheet()
+    assert frame.head == ["representation", "task", "m"]
+    assert len(frame.rows) == 41
+    assert (dict_of(frame)["integer", "min"], dict_of(frame)["integer", "sub"]) == ("✓", "100")
+    caption = next(line for line in beside["table-1"].as_latex().splitlines() if "caption" in line)
+    assert r"\ensuremath{\surd} is in the paper's test, and was not asked here." in caption
+    assert "`" not in caption
+
+
+def dict_of(sheet):
+    """The last cell of each row, by its labels."""
+    return {tuple(row[: sheet.labels]): row[-1] for row in sheet.rows}
+
+
 def test_who_was_asked_and_has_no_answer_is_not_called_unasked(tmp_path):
     asked, failed = problems(SUM, {3: 1, 9: 1})
     results = [result(asked, right(asked)), result(failed, None)]
@@ -467,7 +518,7 @@ def test_every_printed_cell_of_table_10_stands_beside(beside):
         for row in published_table("nupa_table_10").to_pylist()
     }
     assert len(expected) == 72
-    assert printed_rows(beside["table-10"], "model", "column", "figure") == expected
+    assert printed_rows(beside["table-10"], "model", "task and range", "figure") == expected
 
 
 def test_every_printed_cell_of_table_18_stands_beside(beside):
@@ -484,7 +535,7 @@ def test_every_printed_cell_of_table_18_stands_beside(beside):
         for column, of in columns.items()
     }
     assert len(expected) == 168
-    assert printed_rows(beside["table-18"], "model", "column", "figure") == expected
+    assert printed_rows(beside["table-18"], "model", "task and range", "figure") == expected
 
 
 def test_every_printed_cell_of_tables_2_and_3_stands_beside(beside):

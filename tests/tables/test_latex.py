@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -31,7 +32,8 @@ COMMANDS = re.compile(r"\\(?:[a-zA-Z]+|.)", re.DOTALL)
 OURS = {
     *(r"\begin", r"\end", r"\centering", r"\caption", r"\toprule", r"\midrule", r"\bottomrule", r"\\"),
     *(r"\textbackslash", r"\textasciicircum", r"\textasciitilde", r"\textless", r"\textgreater"),
-    *(r"\textbar", r"\textasciigrave", r"\texttt", r"\char", r"\ldots"),
+    *(r"\textbar", r"\textasciigrave", r"\textquotedblright", r"\ldots"),
+    *(r"\rotatebox", r"\setlength", r"\tabcolsep"),
     *(r"\resizebox", r"\ifdim", r"\width", r"\linewidth", r"\else", r"\fi"),
     *(r"\{", r"\}", r"\$", r"\&", r"\#", r"\%", r"\_"),
 }
@@ -77,7 +79,7 @@ def test_a_row_that_begins_with_a_bracket_or_star_is_no_argument_of_the_line_abo
         ("---", r"-{}-{}-"),
         (",,", r",{},"),
         ("''", r"'{}'"),
-        ('"', r"\texttt{\char34}"),
+        ('"', r"\textquotedblright{}"),
         ("3 × 4 − 1", r"3 \ensuremath{\times} 4 \ensuremath{-} 1"),
         ("“a” ‘b’", r"\textquotedblleft{}a\textquotedblright{} \textquoteleft{}b\textquoteright{}"),
         ("≈ ‹n›", r"\ensuremath{\approx} \ensuremath{\langle}n\ensuremath{\rangle}"),
@@ -113,9 +115,34 @@ def test_columns_for_which_no_line_has_room_follow_in_another_table_with_the_nam
     assert [sum(f"figure {n} of" in head for head in heads) for n in range(24)] == [1] * 24
 
 
+def test_names_of_figures_are_upright_where_a_line_has_no_room_for_them():
+    head = ["task", *("a name of a model" for _ in range(12))]
+    made = Sheet(title="T", head=head, rows=[["sum", *["12/20"] * 12]], upright=True).as_latex()
+    assert made.count(r"\rotatebox{90}{a name of a model}") == 12
+    assert made.startswith(r"\begin{table*}")
+    assert made.count(r"\caption") == 1
+
+
 def test_tables_do_not_wait_for_their_place_by_the_hundred():
     made = latex.document(sheet("m").as_latex() for _ in range(2 * latex.MOST_WAITING + 1))
     assert made.count(r"\clearpage") == 2
+
+
+def test_tables_that_wait_stand_before_one_of_several_pages_and_before_what_follows():
+    several_pages = sheet(*["m"] * (latex.LONGEST_PAGE + 1)).as_latex()
+    made = latex.document(
+        [sheet("a").as_latex(), several_pages, sheet("b").as_latex(), sheet("c").as_latex()]
+    )
+    between, end = made.index(r"\clearpage"), made.rindex(r"\clearpage")
+    assert made.index(r"\end{table}") < between < made.index(r"\begin{longtable}")
+    assert end > made.rindex(r"\end{table}")
+    assert r"\clearpage" not in latex.document([sheet("alone").as_latex()])
+
+
+def test_code_in_a_note_has_no_marks_around_it_and_a_legend_follows_the_caption():
+    assert latex.paragraph("Graded by `strict`.") == "\\noindent Graded by strict.\\par\n"
+    made = replace(sheet("m"), legend="* was asked by `x_y`.").as_latex()
+    assert r"\caption[{Title}]{Title. * was asked by x\_y.}" in made
 
 
 DOCUMENT = (

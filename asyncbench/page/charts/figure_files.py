@@ -277,7 +277,7 @@ def fitting_pages(picture: PublishedPicture, width: str) -> Iterator[tuple[Publi
 
 
 def _published_svg(picture: PublishedPicture, whole: float) -> str:
-    notes = [note.replace("`", "") for note in picture.notes]
+    notes = [note.replace("`", "") for note in (*picture.notes, picture.shading) if note]
     longest = SHORT if whole < NARROW else LONGEST_NAME
     spec = published_drawn(picture, notes=notes, width=whole - BESIDE_AXIS, longest=longest)
     spec["title"] |= {

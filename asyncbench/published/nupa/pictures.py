@@ -156,11 +156,11 @@ class Shown:
     ranges: Sequence[Row]  # a row for each of S, M, L, XL of each line
     printed: bool  # whether the paper's own figures stand beside
     # counts of the folder that only pictures show; rows have run, model and condition
-    shots: Sequence[Row]  # worked examples of each condition
-    speeds: Sequence[Row]  # of those whose calls have times
-    single: Sequence[Row]  # a row a repeat: exact match at the lengths of Table 3
-    traces: Sequence[Row]  # the longest problem whose rule and reply fit the context
-    wrong: Sequence[Row]  # a wrong answer of each, to look at
+    shots: Sequence[Row] = ()  # worked examples of each condition
+    speeds: Sequence[Row] = ()  # of those whose calls have times
+    single: Sequence[Row] = ()  # a row a repeat: exact match at the lengths of Table 3
+    traces: Sequence[Row] = ()  # the longest problem whose rule and reply fit the context
+    wrong: Sequence[Row] = ()  # a wrong answer of each, to look at
 
     def named(self, row: Row) -> str:
         """Return the name of the entrant of a row."""
@@ -239,9 +239,8 @@ def table_pictures(shown: Shown) -> Iterator[PublishedPicture]:
             y="task",
             y_order=_paper_order(task_name(line.task) for line in shown.lines),
             text="digits",
-            notes=shown.notes(
-                "Shaded: the well-learned digits as a share of the longest problems of the task."
-            ),
+            notes=shown.notes(),
+            shading="Shaded: the well-learned digits as a share of the longest problems of the task.",
         )
     printed = [
         (
@@ -333,7 +332,7 @@ def _cells(
         key=lambda row: (models.index(row["model"]), kinds.index(row["kind"]), order.index(row["range"]))
     )
     columns = [_column(kind, column_range) for kind in kinds for column_range in order]
-    places = {"x": "column", "y": "model", "text": "figure"}
+    places = {"x": "task and range", "y": "model", "text": "figure"}
     notes = shown.notes(POOLED)
     return picture(name, title, "map", rows, "share", "gap", x_order=columns, notes=notes, **places)
 
@@ -349,7 +348,7 @@ def _cell(model: str, kind: Kind, column_range: str, value: Any, gap: str | None
         "model": model,
         "kind": kind,
         "range": column_range,
-        "column": _column(kind, column_range),
+        "task and range": _column(kind, column_range),
     }
     if value is None:
         return {**row, "share": None, "gap": gap}
@@ -497,6 +496,26 @@ def pictures_of(lines: Sequence[TaskLine], folder: Folders, *, printed: bool) ->
     yield _single(shown)
 
 
+def paper_tables(lines: Sequence[TaskLine], *, printed: bool) -> Iterator[PublishedPicture]:
+    """Yield Tables 1, 7 to 10 and 18, and exact match by task and range; all are maps of models.
+
+    Args:
+        lines: of a report.
+        printed: whether the paper's own figures stand beside the folder's.
+    """
+    names = names_of(entrant_lines(lines))
+    ranges = range_rows(lines, names)
+    shown = Shown(lines=lines, names=names, ranges=ranges, printed=printed)
+    yield next(frame_pictures(shown))
+    yield from table_pictures(shown)
+    order = _paper_order(row["task"] for row in ranges)
+    for of_range in RANGES:
+        rows = [row for row in ranges if row["range"] == of_range]
+        title = f"Exact match in range {of_range} by task"
+        places = {"x": "model", "y": "task", "y_order": order, "notes": (POOLED,)}
+        yield picture(f"range-{of_range}", title, "map", rows, "exact_match", "gap", **places)
+
+
 # ── by range of lengths ──────────────────────────────────────────────────────────────────────
 
 
@@ -512,10 +531,10 @@ def _range_pictures(shown: Shown) -> Iterator[PublishedPicture]:
         for group, tasks in PARTS.items():
             yield _bars(f"{name}-{group}", title, [row for row in rows if row["kind"][0] in tasks], figure)
         title = f"{names.get(figure, figure)} by task and range"  # cells hold the figure itself
-        notes = (POOLED, SHADED) if SCALES[figure] == "digits" else (POOLED,)
-        places = {"x": "range", "y": "task", "panel": "model", "y_order": order}
+        shading = SHADED if SCALES[figure] == "digits" else ""
+        places = {"x": "range", "y": "task", "panel": "model", "y_order": order, "notes": (POOLED,)}
         yield picture(
-            f"{name}-map", title, "map", rows, figure, "gap", scale=SCALES[figure], notes=notes, **places
+            f"{name}-map", title, "map", rows, figure, "gap", scale=SCALES[figure], shading=shading, **places
         )
     yield from _shot_pictures(shown, chosen)
 

@@ -24,7 +24,7 @@ from asyncbench.published.nupa.counts import (
     printed_digits,
     task_name,
 )
-from asyncbench.published.nupa.pictures import pictures_of
+from asyncbench.published.nupa.pictures import paper_tables, pictures_of
 from asyncbench.published.reports import (
     MARK as PUBLISHED,
     PublishedPicture,
@@ -99,6 +99,13 @@ class NupaReport(PublishedReport):
         yield from _tables(self.lines)
         if self.published:
             yield from compare_with_printed(self.lines, self.published)
+
+    def _latex_parts(self) -> Iterator[str | Sheet]:
+        """Yield notes, means over tasks, and the paper's Tables 1, 7 to 10 and 18, a column a model."""
+        yield from self._notes()
+        yield next(_tables(self.lines))
+        sheets = [table.paper_sheet() for table in paper_tables(self.lines, printed=bool(self.published))]
+        yield from (sheet for sheet in sheets if sheet.rows)
 
     def pictures(self) -> Iterator[PublishedPicture]:
         """Yield the pictures of the paper, and those that its tables ask for."""
