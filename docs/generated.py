@@ -13,9 +13,14 @@ from typer.cli import get_docs_for_click
 import asyncbench as ab
 from asyncbench import errors
 from asyncbench.analysis.anatomy.error import OF_ANSWERS, OF_REPLIES, UNCLASSIFIED
+from asyncbench.analysis.pairing import ModelPair
 from asyncbench.cli import COMMANDS, app
 from asyncbench.config.sweep_file import sweep_schema
+from asyncbench.planning.records import ModelPlan
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
+from asyncbench.reports.comparison.pair import ComparisonRow
+from asyncbench.reports.overview import OverviewLine
+from asyncbench.reports.sweeps import SweepRow
 from asyncbench.store.schema import MEANINGS, SCHEMAS
 from asyncbench.suites.custom import GRADERS
 from asyncbench.suites.table import SUITES
@@ -95,6 +100,39 @@ def names() -> str:
     ]
     rows = ((f"`{kind.__name__}`", _first_paragraph(inspect.getdoc(kind) or "")) for kind in kinds)
     return "\n\n".join([*texts, "## Errors", table(("error", "when"), rows)])
+
+
+# Records that programs read: how one is reached → the class.
+RECORDS: Mapping[str, type] = {
+    "ab.report(folder).suites[0]": OverviewLine,
+    "ab.compare(a, b, folder).found.rows[0]": ComparisonRow,
+    "ab.compare(a, b, folder).found.rows[0].found": ModelPair,
+    "ab.plan(sweep).models[0]": ModelPlan,
+    "ab.list_sweeps(folder).sweeps[0]": SweepRow,
+}
+# A field of a record, with its type and the comment behind it.
+_FIELD = re.compile(r"^    (\w+): ([^#=\n]+?)(?: = [^#\n]+?)?(?:  # (.*))?$", re.MULTILINE)
+
+
+def attributes() -> str:
+    """Return the attributes of records that programs read, as their fields and properties say."""
+    texts = []
+    for reached, record in RECORDS.items():
+        rows = [
+            (f"`{name}`", f"`{kind}`", meaning)
+            for name, kind, meaning in _FIELD.findall(inspect.getsource(record))
+        ]
+        rows += [
+            (
+                f"`{name}`",
+                f"`{inspect.get_annotations(member.fget)['return']}`",
+                _first_paragraph(member.__doc__),
+            )
+            for name, member in vars(record).items()
+            if isinstance(member, property) and member.fget and member.__doc__
+        ]
+        texts.append(f"### `{reached}`\n\n{table(('attribute', 'type', 'meaning'), rows)}")
+    return "\n\n".join(texts)
 
 
 def _function(name: str, function: Callable[..., object]) -> str:
@@ -275,6 +313,7 @@ TEXTS: Mapping[str, Callable[[], str]] = {
     **{f"sweep-{page}": partial(sweep_keys, page) for page in SWEEP_PAGES},
     "columns": columns,
     "names": names,
+    "attributes": attributes,
     "suites": suites,
     "own-graders": own_graders,
     "providers": providers,

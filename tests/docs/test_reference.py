@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from asyncbench.config.sweep_file import sweep_schema
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.store.schema import MEANINGS, SCHEMAS
 from asyncbench.suites.table import SUITES
-from docs.generated import SWEEP_PAGES, TEXTS, keys_below, table
+from docs.generated import RECORDS, SWEEP_PAGES, TEXTS, keys_below, table
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUP = typer.main.get_command(app)
@@ -126,3 +127,17 @@ def test_every_view_of_sql_is_described():
 
 def test_a_line_between_alternatives_does_not_break_a_table():
     assert table(["type"], [["a | b"]]).splitlines()[-1] == r"| a \| b |"
+
+
+@pytest.mark.parametrize("reached", RECORDS)
+def test_every_attribute_of_a_result_is_described(reached):
+    record = RECORDS[reached]
+    section = made("attributes").partition(f"### `{reached}`\n")[2].partition("###")[0]
+    names = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+    assert {field.name for field in fields(record)} <= set(names)
+    assert len(names) == len(set(names))
+
+
+def test_a_comment_behind_an_attribute_is_its_meaning():
+    assert "| `p` | `float \\| None` | exact, two-sided |" in made("attributes")
+    assert "| `accuracy` | `float \\| None` | correct over all trials |" in made("attributes")
