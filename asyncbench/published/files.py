@@ -182,15 +182,18 @@ def lines(path: Path) -> Iterator[tuple[str, bytes]]:
             yield f"{path}, line {count}", line
 
 
-def parsed(data: bytes) -> object:
-    """Return the value of a JSON text; integers of any length up to 4,300 digits stay exact."""
+def parsed(data: bytes, *, with_nan: bool = False) -> object:
+    """Return the value of a JSON text; integers of any length up to 4,300 digits stay exact.
+
+    `with_nan`: take `NaN` and `Infinity`, which Python's own writer puts into logs.
+    """
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         odd = error.object[error.start]
         raise ValueError(f"is not UTF-8 text: it holds the byte 0x{odd:02x} at {error.start + 1}") from None
     try:
-        return json.loads(text, parse_int=_integer, parse_constant=_refuse)
+        return json.loads(text, parse_int=_integer, parse_constant=float if with_nan else _refuse)
     except json.JSONDecodeError as error:
         raise ValueError(f"{shown(text)} is not JSON ({error.msg} at character {error.pos + 1})") from None
     except RecursionError:

@@ -285,6 +285,8 @@ def simulated_note(manifest: Manifest, vendors: Sequence[str] = ()) -> str:
     if vendors:
         return f"{SIMULATED} It answered in the name of {', '.join(vendors)} (see `base_url`)."
     recorded = manifest.get(RECORDED, [])
+    if not recorded and manifest.get(IMPORTED):
+        return "SIMULATED: imported replies came from simulators or mock models. No model was asked for them."
     if not recorded:
         return SIMULATED
     whole = {recording["alias"] for recording in recorded if not recording.get("mixed")}

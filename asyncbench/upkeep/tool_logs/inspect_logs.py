@@ -39,7 +39,7 @@ def inspect_samples(path: Path, options: Options) -> Iterator[Entry]:
     samples = list[tuple[str, Callable[[], Fields]]]()
     try:
         if path.suffix == ".json":
-            log = mapping(parsed(content(path)), "a log of Inspect")
+            log = mapping(parsed(content(path), with_nan=True), "a log of Inspect")
             for number, raw in enumerate(log.get("samples") or []):
                 samples.append((f"{path}, samples[{number}]", partial(mapping, raw, "a sample")))
         else:
@@ -70,7 +70,7 @@ def _object(archive: ZipFile, name: str) -> Fields:
     """Return the JSON object of a member of an archive."""
     entry = archive.getinfo(name)
     if entry.compress_type != _ZSTD:
-        return mapping(parsed(archive.read(entry)), "an object")
+        return mapping(parsed(archive.read(entry), with_nan=True), "an object")
 
     # `zipfile` does not read Zstandard before Python 3.14.
     stream = archive.fp
@@ -84,7 +84,7 @@ def _object(archive: ZipFile, name: str) -> Fields:
         data = pa.CompressedInputStream(packed, "zstd").read()
     except OSError as error:
         raise ValueError(f"{entry.filename} is damaged: {error}") from None
-    return mapping(parsed(data), "an object")
+    return mapping(parsed(data, with_nan=True), "an object")
 
 
 def _told(
@@ -117,6 +117,7 @@ def _told(
         question=_question(sample),
         accepted=accepted,
         model=model,
+        simulated=log_model.startswith("mockllm/"),
         repeat=max(0, int(sample.get("epoch") or 1) - 1),
         reply=reply,
         error=(error or {}).get("message") if isinstance(error, dict) else None,

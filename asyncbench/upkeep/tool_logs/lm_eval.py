@@ -28,33 +28,38 @@ def lm_eval_samples(path: Path, options: Options) -> Iterator[Entry]:
         raise ConfigError(f"{path} is no samples_TASK_TIME.jsonl, as lm-eval --log_samples writes them")
 
     # The results beside the samples name the model, where no option does.
-    model = options.get("model")
+    model, source = options.get("model"), None
     if not model:
         results = path.with_name(f"results_{match['time'] or ''}.json")
         try:
-            fields = mapping(parsed(content(results)), "results of lm-eval") if results.exists() else {}
+            fields = (
+                mapping(parsed(content(results), with_nan=True), "results of lm-eval")
+                if results.exists()
+                else {}
+            )
         except ValueError as error:
             raise ConfigError(f"{results}: {error}. Name the model: --model NAME") from None
-        if not (model := fields.get("model_name") or fields.get("model_source")):
+        source = fields.get("model_source")
+        if not (model := fields.get("model_name") or source):
             raise ConfigError(f"{path}: no {results.name} beside it names the model. Name it: --model NAME")
 
     # The lines of one question: a filter each, all with the same replies.
     questions: dict[object, tuple[str, list[Fields]]] = {}
     for origin, line in lines(path):
         try:
-            sample = mapping(parsed(line), "a sample")
+            sample = mapping(parsed(line, with_nan=True), "a sample")
             questions.setdefault(required(sample, "doc_id"), (origin, []))[1].append(sample)
         except ValueError as error:
             yield origin, partial(_refuse, str(error))
     for origin, samples in questions.values():
-        yield origin, partial(_told, samples, match["task"], str(model))
+        yield origin, partial(_told, samples, match["task"], str(model), simulated=source == "dummy")
 
 
 def _refuse(message: str) -> ToldTrial:
     raise ValueError(message)
 
 
-def _told(samples: Sequence[Fields], task: str, model: str) -> ToldTrial:
+def _told(samples: Sequence[Fields], task: str, model: str, *, simulated: bool) -> ToldTrial:
     """Return a question as a trial."""
     sample = samples[0]
 
@@ -84,6 +89,7 @@ def _told(samples: Sequence[Fields], task: str, model: str) -> ToldTrial:
         question=question or str(sample.get("doc") or {}),
         accepted=(accepted.strip(),) if accepted.strip() else (),
         model=model,
+        simulated=simulated,
         repeat=0,
         reply=None if text is None else Reply(text=text),
         scores=_scores(samples),

@@ -25,7 +25,8 @@ def promptfoo_results(path: Path, _options: Options) -> Iterator[Entry]:
     """Yield the results of a file."""
     try:
         results = mapping(
-            required(mapping(parsed(content(path)), "results of promptfoo"), "results"), "results"
+            required(mapping(parsed(content(path), with_nan=True), "results of promptfoo"), "results"),
+            "results",
         )
         rows, version = required(results, "results"), results.get("version")
     except ValueError as error:
@@ -73,6 +74,7 @@ def _told(raw: object, task: str, ended_at: float | None, *, several: bool) -> T
         question=question,
         accepted=tuple(_accepted(test)),
         model=model,
+        simulated=provider.get("id") == "echo",
         condition=condition,
         reply=reply,
         error=None if error is None else str(error),

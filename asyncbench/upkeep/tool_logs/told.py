@@ -42,6 +42,7 @@ class ToldTrial:
     question: str
     accepted: tuple[str, ...]  # right answers; empty: the log names none
     model: str
+    simulated: bool = False  # it is a mock of the tool, which asks no model
     condition: Condition = field(default_factory=Condition)
     repeat: int | None = None  # None: by how often the question was asked before it
     reply: Reply | None  # None: none came
@@ -110,7 +111,7 @@ def _recorded(trial: ToldTrial, settings: Mapping[str, str], file_time: float) -
             answer_type="text",
             extra=json.dumps(extra),
         ),
-        model=model_of({"model": trial.model}, simulated=False),
+        model=model_of({"model": trial.model}, simulated=trial.simulated),
         condition=trial.condition,
         repeat=trial.repeat or 0,
         reply=trial.reply,

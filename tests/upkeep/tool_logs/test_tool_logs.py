@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from asyncbench import compare, import_files, read_attempts, read_grades, read_trials, regrade_folder
+from asyncbench import compare, import_files, read_attempts, read_grades, read_trials, regrade_folder, report
 from asyncbench.errors import ConfigError
 
 LOGS = Path(__file__).parent / "logs"
@@ -180,3 +180,29 @@ def test_the_tokens_of_a_sample_are_those_of_all_calls_of_its_model(tmp_path):
     import_files("inspect", [scored(tmp_path / "log.json", "C", model_usage=usage)], tmp_path / "out")
     rows = read_trials(tmp_path / "out").to_pylist()
     assert {(row["input_tokens"], row["output_tokens"]) for row in rows} == {(900, 99)}
+
+
+def test_mock_models_of_tools_are_simulated(tmp_path):
+    for file in LOGS.glob("*_2026-*"):
+        shutil.copy(file, tmp_path)
+    import_files("inspect", [LOGS / "letters.eval"], tmp_path / "out")
+    import_files("promptfoo", [LOGS / "two_prompts.json"], tmp_path / "out")
+    import_files("lm-eval", [tmp_path / SUMS.name, tmp_path / LETTERS.name], tmp_path / "out")
+    trials = read_trials(tmp_path / "out", ["model", "provider"]).to_pylist()
+    by_provider = {(row["provider"], row["model"]) for row in trials}
+    dummy = json.loads(
+        (LOGS / LETTERS.name.replace("samples_tiny_letters", "results")).with_suffix(".json").read_text()
+    )
+    assert {model for provider, model in by_provider if provider == "simulated"} == {
+        *("mockllm/alpha", "parrot", dummy["model_name"]),
+    }
+    assert ("imported", "custom:alpha") in by_provider
+    assert report(tmp_path / "out").as_text().startswith("SIMULATED: imported replies came from")
+
+
+def test_nan_in_a_log_keeps_no_sample_out(tmp_path):
+    log = json.loads((LOGS / "arithmetic_alpha.json").read_text())
+    log["results"]["scores"][0]["metrics"]["accuracy"]["value"] = float("nan")
+    (tmp_path / "alpha.json").write_text(json.dumps(log))
+    done = import_files("inspect", [tmp_path / "alpha.json"], tmp_path / "out")
+    assert (done.runs[0].trials, done.left_out) == (log["results"]["total_samples"], ())
