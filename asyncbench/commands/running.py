@@ -14,6 +14,7 @@ import typer
 
 from asyncbench.commands.sweep_flags import fill_for_load, sample_typed, sweep_of, way_to_budget
 from asyncbench.commands.sweep_options import Extend, flag, flags_typed, steps_typed
+from asyncbench.commands.synthetic_load import fill_for_tokens, lengths_typed
 from asyncbench.commands.terminal import (
     Budget,
     EnvFile,
@@ -390,6 +391,11 @@ def loaded_sweep(
     names |= {name: f"--slo {name}" for name in objectives} if isinstance(objectives, dict) else {}
     source = Place(source="command line", flags=names)
     check_keys(keys, place=source)
+    tokens = steps_typed(context).get("tokens")
+    if isinstance(tokens, str):
+        message = fill_for_tokens(context, tokens, context.params["env_file"])
+        if not quiet:
+            typer.echo(f"asyncbench: {message}", err=True)
     is_load = keys or context.info_name == "load"
     if sweep_file is None and is_load and (message := fill_for_load(context)) and not quiet:
         typer.echo(f"asyncbench: {message}", err=True)
@@ -419,7 +425,7 @@ def load(
 
     asyncbench load --model openai/gpt-5-mini --rates 1,2,4,8 --duration 60s
 
-    asyncbench load --model vllm/qwen3-8b --concurrency 1,2,4,8
+    asyncbench load --model vllm/qwen3-8b --concurrency 1,2,4,8 --tokens 512/128
 
     Each step of the sweep's `load` holds a rate for a time. A call is sent when it is due, whatever is in
     flight, and its latency counts from then. No call is tried again. Every call is a graded row.
@@ -428,6 +434,7 @@ def load(
     llm_arithmetic and --out is results/load-MODEL. After Ctrl-C or a spent budget, type
     the command again: it measures what is left, and an incomplete step as a whole.
     """
+    from asyncbench.reports.load.lengths import lengths_text
     from asyncbench.run.options import RunOptions
 
     sweep = loaded_sweep(context, sweep_file, combinable=["out"], quiet=quiet or as_json)
@@ -445,12 +452,16 @@ def load(
     )
     summary = run_shown(sweep, options, env=env, quiet=quiet or as_json)
     typer.echo(summary.as_json() if as_json else summary.as_text())
+    if isinstance(tokens := steps_typed(context).get("tokens"), str) and not as_json:
+        typer.echo(lengths_text(sweep.out, *lengths_typed(tokens)))
     raise typer.Exit(summary.exit)
 
 
 def _load_keys(typed: Mapping[str, str | bool]) -> dict[str, object]:
     """Return the keys of `load` in a sweep file that typed options stand for."""
     keys: dict[str, object] = dict(typed)
+    if keys.pop("tokens", None) is not None:
+        keys["same_problems"] = False  # or a prefix cache would serve them at the second step
     if isinstance(callers := keys.pop("concurrency", None), str):
         if others := [name for name in ("rates", "find", "arrivals") if name in typed]:
             raise ConfigError(

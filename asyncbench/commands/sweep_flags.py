@@ -201,7 +201,8 @@ def _model_values(model: str, flags: Flags) -> dict[str, Any]:  # Any: as a swee
                 f"{flag(name)} {flags[name]}: not a number. Write one, or several as 1,2"
             ) from None
         keys[name] = values[0] if len(values) == 1 else values
-    return keys | free
+    params = {"params": flags["params"]} if flags.get("params") else {}
+    return keys | params | free
 
 
 def _number(word: str) -> int | float:

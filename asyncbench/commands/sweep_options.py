@@ -186,7 +186,14 @@ def _steps(
 ) -> None: ...
 
 
-def _callers(
+def _of_load(
+    tokens: Annotated[
+        str | None,
+        typer.Option(
+            metavar="IN/OUT",
+            help="Ask made-up questions of IN tokens, as the server counts, for replies of OUT: 512/128.",
+        ),
+    ] = None,
     concurrency: Annotated[
         str | None,
         typer.Option(
@@ -281,8 +288,8 @@ class SweepCommand(Command):
         ]
         before = STEPS_BEFORE.get(self.name or "")
         self._steps = [] if before is None else _options_of(_steps)
-        if self.name == "load":  # elsewhere it is the most calls in flight
-            self._steps = [*_options_of(_callers), *self._steps]
+        if self.name == "load":  # elsewhere --concurrency is the most calls in flight
+            self._steps = [*_options_of(_of_load), *self._steps]
         names = [param.name for param in self.params]
         arguments = [param for param in self.params if param.param_type_name == "argument"]
         index = len(arguments) if before is None else names.index(before)

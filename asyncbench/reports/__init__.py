@@ -10,6 +10,7 @@ PUBLIC = (
     "gates",
     "heatmap",
     "load.accuracy",
+    "load.lengths",
     "load.report",
     "load.steps",
     "outgraded",

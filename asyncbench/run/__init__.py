@@ -1,6 +1,7 @@
 """One run, from the first check to the last line of its summary."""
 
 PUBLIC = (
+    "calibrating",
     "checkup",
     "control",
     "costs",

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.recorded import recorded_answers, recorded_runs
 from asyncbench.records import Outcome, says_cut
-from asyncbench.simulator.asked import reasoning_of
+from asyncbench.simulator.asked import reasoning_of, story_of
 from asyncbench.simulator.questions import KnownAnswer, Questions, digest, rows
 from asyncbench.simulator.wire import RefusedError, Why, WireAnswer, WireRequest, answer_of, tokens
 from asyncbench.suites.thinking import split_thinking
@@ -273,6 +273,8 @@ class MadeUp:
         Raises:
             RefusedError: the model has no answer to this question.
         """
+        if request.ignore_eos and request.max_tokens is not None:  # whatever is asked
+            return Taken(answer=answer_of(request, story_of(request.max_tokens)))
         if (right := self._questions.find(request.question, request.digits)) is None:
             raise RefusedError(
                 Why.UNKNOWN_QUESTION,

@@ -46,6 +46,10 @@ UNSAID = "medium"  # the effort of a request that asks for thinking and says no 
 _KEYS = frozenset({"reasoning_effort", "reasoning", "thinking", "output_config", "extra_body", "google"})
 _OFF = ("disabled", "between_tools")  # Anthropic's `thinking.type`; there are no tools here
 
+_STORY = (
+    "This story is simulated. The Hatter poured the tea, and nobody asked what time it was, since it had "
+    "been six o'clock for as long as anybody could remember. "
+)
 _MUSING = (
     "This thinking is simulated. Let me look at the digits one by one and keep track of every carry. "
     "I line the numbers up, work from the right, and check the result once more before I say it. "
@@ -123,6 +127,7 @@ def plainly_asked(
         prompt_characters=prompt_characters,
         max_tokens=longest_reply,
         think_tokens=think_tokens,
+        ignore_eos=longest_reply is not None and body.get("ignore_eos") is True,
         stream=stream,
         stream_usage=usage,
         summary=summary,
@@ -183,6 +188,11 @@ def think_tokens(body: Json) -> int:
     if budget is not None:
         return min(budget, LONGEST)
     return EFFORTS[UNSAID] if thinking.get("type") else 0
+
+
+def story_of(tokens: int) -> str:
+    """Make up a reply of so many tokens."""
+    return (_STORY * (4 * tokens // len(_STORY) + 1))[: 4 * tokens]
 
 
 def reasoning_of(most_tokens: int, seed: str) -> str:

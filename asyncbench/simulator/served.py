@@ -280,7 +280,7 @@ def find_known_question(request: WireRequest, source: AnswerSource) -> WireReque
     The question may be in a suite's words, at the end of a prompt, or anywhere in a template.
     """
     knows = partial(source.knows, digits=request.digits)
-    if knows(request.question):
+    if request.ignore_eos or knows(request.question):
         return request
     candidates = [
         *questions_in(request.question),

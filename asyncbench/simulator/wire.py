@@ -74,6 +74,7 @@ class WireRequest:
     prompt_characters: int  # of all messages and the system prompt
     max_tokens: int | None
     think_tokens: int = 0  # the most to think with; 0: thinking was not asked for
+    ignore_eos: bool = False  # the reply is as long as it may be, as vLLM and SGLang write it
     stream: bool | None  # None: the request does not say
     stream_usage: bool = False  # OpenAI's `stream_options.include_usage`
     summary: bool = False  # of the thinking: OpenAI's `reasoning.summary`

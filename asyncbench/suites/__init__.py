@@ -34,6 +34,7 @@ PUBLIC = (
     "plugins",
     "requests",
     "suite",
+    "synthetic",
     "table",
     "thinking",
 )

@@ -31,7 +31,7 @@ def graded(text: str | None, expected: str, grader: str, pattern: str | None = N
 
 def test_a_custom_set_is_given_not_generated():
     assert SUITE.generate is None
-    assert SUITE.graders == ("exact", "number", "choice", "regex", "text", "contains", "json", "math")
+    assert SUITE.graders == ("exact", "number", "choice", "regex", "text", "contains", "json", "math", "any")
 
 
 NUMBERS = {

@@ -1,0 +1,39 @@
+"""`asyncbench load --tokens`: what is asked, how long replies are, and what the last line says."""
+
+import pytest
+
+from asyncbench import read_attempts, read_problems
+from tests.commands import asyncbench_here
+
+STEPS = ("--concurrency", "1,2", "--duration", "1s", "--warmup", "0s", "--rest", "0s", "--quiet")
+
+
+@pytest.mark.long
+def test_a_load_of_lengths_asks_new_questions_and_says_what_the_server_counted(tmp_path):
+    out = tmp_path / "out"
+    words = ("load", "--model", "simulated/oracle", *STEPS, "--out", out)
+    told = asyncbench_here(*words, "--tokens", "128/32")
+    assert told.returncode in (0, 3), told.stderr  # 3: this machine was too slow
+    calls = read_attempts(out).to_pylist()
+    counted = [call["input_tokens"] for call in calls]
+    assert (min(counted) >= 124, max(counted) <= 132) == (True, True)
+    assert {call["output_tokens"] for call in calls} == {32}
+    assert told.stdout.splitlines()[-1] == (
+        f"Asked 128 in (server counted {min(counted)}–{max(counted)}), 32 out; 0 of {len(calls):,} shorter."
+    )
+    questions = read_problems(out).column("question").to_pylist()
+    assert len({str(question)[:40] for question in questions}) == len(questions)
+    assert len({call["trial_id"] for call in calls}) == len(calls)  # the second step asks others
+
+    # The same command goes on; other lengths in the folder, or a second maker of questions, are refused.
+    again = asyncbench_here(*words, "--tokens", "128/32")
+    assert again.returncode in (0, 3), again.stderr
+    other = asyncbench_here(*words, "--tokens", "64/32")
+    assert (other.returncode, "holds other questions than those of 64 tokens" in other.stderr) == (2, True)
+    for wrong, said in (
+        (("--tokens", "128"), "not two lengths"),
+        (("--tokens", "128/32", "--suite", "nupa"), "Leave out --suite"),
+        (("--tokens", "128/32", "--model", "simulated/noisy"), "Type one --model"),
+    ):
+        refused = asyncbench_here(*words, *wrong)
+        assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr

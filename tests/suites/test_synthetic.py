@@ -1,0 +1,61 @@
+"""Synthetic questions: their lengths, by whoever counts, and their first words."""
+
+from itertools import islice
+
+from asyncbench.problems.schema import identified
+from asyncbench.records import Reply
+from asyncbench.suites.synthetic import (
+    OPENING,
+    CountedPieces,
+    draft_synthetic,
+    synthetic_questions,
+    text_pieces,
+    worded,
+)
+from asyncbench.suites.table import grade
+
+
+def tokens_in(text: str) -> int:
+    """Count as tokenizers do: tokens end with words, and long words have several; a chat has nine more."""
+    return 9 + sum(1 + len(word) // 6 for word in text.split(" "))
+
+
+def counted_by(count) -> CountedPieces:
+    pieces, shortest = text_pieces(3), count(worded(OPENING, []))
+    return CountedPieces(pieces, [count(worded(OPENING, [piece])) - shortest for piece in pieces], shortest)
+
+
+def test_questions_have_the_length_that_was_asked_within_a_token():
+    counted = counted_by(tokens_in)
+    for tokens in (64, 512, 4096):
+        lengths = [tokens_in(question) for question in islice(synthetic_questions(0, tokens, counted), 50)]
+        assert set(lengths) <= {tokens - 1, tokens, tokens + 1}, tokens
+
+
+def test_a_server_that_only_estimates_tokens_is_met_after_it_counted_whole_questions():
+    def estimated(text: str) -> int:
+        return -(-len(text) // 4)
+
+    counted = counted_by(estimated)
+    whole = [estimated(question) for question in islice(synthetic_questions(9, 1024, counted), 3)]
+    scaled = counted.scaled(1024, whole)
+    lengths = [estimated(question) for question in islice(synthetic_questions(0, 1024, scaled), 50)]
+    assert max(abs(length - 1024) for length in lengths) <= 20  # 2 %
+
+
+def test_no_two_questions_begin_alike_and_a_seed_gives_them_again():
+    counted = counted_by(tokens_in)
+    questions = list(islice(synthetic_questions(5, 128, counted), 1000))
+    beginnings = {question[:40] for question in questions}
+    assert len(beginnings) == 1000
+    assert questions == list(islice(synthetic_questions(5, 128, counted), 1000))
+    assert questions != list(islice(synthetic_questions(6, 128, counted), 1000))
+
+
+def test_any_reply_to_them_is_right_but_none_at_all_is_not():
+    (problem,) = identified([draft_synthetic("Alice - go on")])
+    assert [grade(problem, reply)[0].outcome for reply in (Reply(text="a cat"), Reply(text=""), None)] == [
+        "correct",
+        "no_answer",
+        "failed",
+    ]
