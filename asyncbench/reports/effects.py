@@ -1,7 +1,7 @@
 """`report --by`: the effect of a parameter, each of its values beside the first on the same problems."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import fsum
 from statistics import fmean
@@ -90,7 +90,13 @@ def effects_of(views: FolderViews, by: str) -> Effects:
             f"--by {by}: no model of {folder} was asked with several values of {by!r}, and all else alike. "
             f"What varies there: {varied}."
         )
-    lines = list(_lines(groups, trials, use))
+
+    # First all models together, then each model.
+    scopes = [(TOGETHER, groups)] if len(groups) > 1 else []
+    scopes += [(name, {name: values}) for name, values in groups.items()]
+    lines: list[EffectLine] = [
+        {"name": name, **line} for name, scope in scopes for line in effect_lines(scope, trials, use)
+    ]
     correct_for_tests(lines)
     return Effects(
         folder=str(folder),
@@ -240,16 +246,6 @@ def _alike(
 # ── the figures of each value ────────────────────────────────────────────────────────────────
 
 
-def _lines(
-    groups: Mapping[str, Mapping[str, Entrant]], trials: Marked, use: Mapping[Entrant, Use]
-) -> Iterator[EffectLine]:
-    """Yield a line for each value: first of all models together, then of each model."""
-    if len(groups) > 1:
-        yield from ({"name": TOGETHER, **line} for line in effect_lines(groups, trials, use))
-    for name, values in groups.items():
-        yield from ({"name": name, **line} for line in effect_lines({name: values}, trials, use))
-
-
 def effect_lines(
     groups: Mapping[str, Mapping[str, Entrant]], trials: Marked, use: Mapping[Entrant, Use]
 ) -> Iterator[EffectLine]:
@@ -261,7 +257,13 @@ def effect_lines(
     marks = [common_marks({value: trials.marks[values[value]] for value in order}) for values in whole]
     joined = {value: joined_marks(by_value[value] for by_value in marks) for value in order}
     for line in _comparisons(joined):
-        yield {**line, **_use_of([use[values[line["value"]]] for values in whole])}
+        used = [use[values[line["value"]]] for values in whole]
+        tokens, costs = ([row[name] for row in used] for name in ("output_tokens", "cost_usd"))
+        yield {
+            **line,
+            "output_tokens": None if None in tokens else fmean(tokens),
+            "cost_usd": None if None in costs else fsum(costs),
+        }
 
 
 def correct_for_tests(lines: Iterable[EffectLine]) -> None:
@@ -278,14 +280,6 @@ def joined_marks(marks: Iterable[Marks]) -> Marks:
         asked=tuple(bits for each in several for bits in each.asked),
         right=tuple(bits for each in several for bits in each.right),
     )
-
-
-def _use_of(used: Sequence[Use]) -> dict[str, float | None]:
-    tokens, costs = ([row[name] for row in used] for name in ("output_tokens", "cost_usd"))
-    return {
-        "output_tokens": None if None in tokens else fmean(tokens),
-        "cost_usd": None if None in costs else fsum(costs),
-    }
 
 
 def _comparisons(marks: Mapping[str, Marks]) -> Iterator[EffectLine]:

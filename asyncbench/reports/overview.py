@@ -177,7 +177,15 @@ def overview_of(views: FolderViews) -> Overview:
     rows = add_known_costs(views, views.rows(_LINES), (*ENTRANT, "suite"), (*ENTRANT, "suite", "task"))
     names = names_of(sort_entrants({(row["run"], row["model"], row["condition"]) for row in rows}, manifest))
     positions = {name: position for position, name in enumerate(names.values())}
-    scores = _scores(views)
+
+    # Mean scores by entrant, suite and task; none where no grader gave a score.
+    scores = dict[Key, Value | None]()
+    if has_scores(views):
+        by_task = summed(cells_in(views), (*ENTRANT, "suite", "task"))
+        by_suite = summed(cells_in(views), (*ENTRANT, "suite"))
+        sums = {**by_task, **{(*key, None): of_suite for key, of_suite in by_suite.items()}}
+        scores = {key: mean_score(of_key) for key, of_key in sums.items()}
+
     lines = sorted(
         (_line(row, names, skipped, plan, scores) for row in rows),
         key=lambda line: (line.model, positions[line.name], line.suite, line.task or ""),
@@ -220,16 +228,6 @@ _SPENDING: Final = """
 SELECT model, count(*) AS attempts, count(cost_usd) AS priced_attempts, spent_usd(cost_usd) AS cost_usd
 FROM attempts GROUP BY model ORDER BY model
 """
-
-
-def _scores(views: FolderViews) -> dict[Key, Value | None]:
-    """Return mean scores by entrant, suite and task; empty where no grader gave a score."""
-    if not has_scores(views):
-        return {}
-    by_task = summed(cells_in(views), (*ENTRANT, "suite", "task"))
-    by_suite = summed(cells_in(views), (*ENTRANT, "suite"))
-    sums = {**by_task, **{(*key, None): of_suite for key, of_suite in by_suite.items()}}
-    return {key: mean_score(of_key) for key, of_key in sums.items()}
 
 
 def _line(

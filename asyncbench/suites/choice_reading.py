@@ -169,13 +169,24 @@ def only_letter(text: str) -> str | None:
 
 def _chosen(text: str) -> tuple[set[str], set[str]]:
     """Return the letters that a text chooses, and others that it might choose as well."""
-    text = _one_spelling(visible(text))
+    text = visible(text)
+
+    # Plain letters, without those that parentheses behind a letter mention.
+    if not text.isascii():
+        text = _STYLED.sub(_plain, text)
+        text = _LOOKALIKE.sub(lambda letter: letter[0].translate(_LOOKALIKES), text)
+    text = _CHECKBOX.sub(lambda box: f"{box[1]}{'☐' if box[2] == ' ' else '✓'}", text)
+    text = _MENTIONED.sub("", _ABBREVIATED.sub("Answer:", text))
+
+    # An answer that stands alone in front of its explanation, or before another question.
     first = text_before_explanation(text)
     if first is not None and len(alone := {letter.letter for letter in _letters(first)}) == 1:
         return alone, set()
     first = text_before_next_question(text)
     if first is not None and any(letter.chosen for letter in _letters(first)):
         text = first
+
+    # A box with a letter in it counts, else what is no question.
     if (box := last_box(text)) is not None and (boxed := _BOXED.match(_MARKUP.sub(" ", box))):
         return {boxed[1].upper()}, set()
     unasked = _QUESTION.sub(" ", text)
@@ -183,6 +194,8 @@ def _chosen(text: str) -> tuple[set[str], set[str]]:
         text = unasked
     else:
         letters = _letters(text)
+
+    # Of the letters that are not rejected or taken back: those chosen, marked, asserted, or all.
     unrejected = [letter for letter in letters if not letter.rejected]
     taken_back = max((words.end() for words in _RECONSIDERED.finditer(text)), default=0)
     unrejected = [letter for letter in unrejected if letter.start >= taken_back] or unrejected
@@ -201,15 +214,6 @@ def _chosen(text: str) -> tuple[set[str], set[str]]:
             chosen = {letter.letter for letter in letters if letter.group == group}
             return chosen, {letter.letter for letter in others}
     return set(), set()
-
-
-def _one_spelling(text: str) -> str:
-    """Return a text with plain letters, without those that parentheses behind a letter mention."""
-    if not text.isascii():
-        text = _STYLED.sub(_plain, text)
-        text = _LOOKALIKE.sub(lambda letter: letter[0].translate(_LOOKALIKES), text)
-    text = _CHECKBOX.sub(lambda box: f"{box[1]}{'☐' if box[2] == ' ' else '✓'}", text)
-    return _MENTIONED.sub("", _ABBREVIATED.sub("Answer:", text))
 
 
 def _plain(styled: re.Match[str]) -> str:

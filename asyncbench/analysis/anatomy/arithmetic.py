@@ -128,8 +128,13 @@ def _is_factor_slip(pair: NumberPair, factor: int, right_factor: int) -> bool:
 
 def _digit_flags(pair: NumberPair) -> Iterator[str]:
     true, read = pair.true_digits, pair.read_digits
-    if _is_reversed(true, read):
+
+    # From the last to the first, zeros at either end left aside. Of digits that are the same that way
+    # nothing can be told: 3.3e-7 for 3.3e7 has another exponent.
+    digits = true.strip("0")
+    if len(digits) >= _REVERSED and read.strip("0") == digits[::-1] != digits:
         yield "reversed"
+
     beyond = len(str(pair.last_place)) - 1  # decimals that the truth does not have
     kind = slip(true, read)
     if kind == "one_replaced" and true[: len(true) - beyond] == read[: len(read) - beyond]:
@@ -149,16 +154,6 @@ def _digit_flags(pair: NumberPair) -> Iterator[str]:
     side_by_side = pair.true_point == pair.read_point or pair.places <= 0
     if (side_by_side or len(true) != len(read)) and (run := wrong_run(true, read)):
         yield run
-
-
-def _is_reversed(true: str, read: str) -> bool:
-    """Whether the digits stand from the last to the first, zeros at either end left aside.
-
-    Of digits that are the same that way nothing can be told: 3.3e-7 for 3.3e7 has another exponent.
-    """
-    digits = true.strip("0")
-    backwards = digits[::-1]
-    return len(digits) >= _REVERSED and read.strip("0") == backwards != digits
 
 
 # ── by columns ───────────────────────────────────────────────────────────────────────────────
@@ -190,28 +185,25 @@ def _wrong_carry(pair: NumberPair, columns: Columns) -> str | None:
 
     Either the error went on through the columns that follow, or one digit alone is wrong.
     """
-    column_and_sign = _wrong_column(pair)
-    if column_and_sign is None:
-        return None
-    column, too_few = column_and_sign
+    true, read = str(abs(pair.true)), str(abs(pair.read))
+    off = abs(pair.read) - abs(pair.true)
+    size = str(abs(off))
+
+    # Which column is one too many or too few, from the units' 0 on.
+    if size.rstrip("0") == "1" and len(size) > 1:
+        column, too_few = len(size) - 1, off < 0
+    else:
+        front, column = same_at_start(true, read), same_at_end(true, read)
+        if len(true) != len(read) or front + column != len(true) - 1 or not column:
+            return None
+        step = (int(read[front]) - int(true[front])) % 10
+        if step not in (1, 9):
+            return None
+        too_few = step == 9
+
+    # It should have received a carry and did not, or should not and did.
     received = column <= len(columns.upper) and columns.carried[column - 1]
     less = too_few != columns.borrows  # a carry that is dropped makes a sum less, a borrow a difference more
     if less == received:
         return "dropped_carry" if less else "needless_carry"
     return None
-
-
-def _wrong_column(pair: NumberPair) -> tuple[int, bool] | None:
-    """Return which column is one too many or too few, from the units' 0 on, and whether too few."""
-    true, read = str(abs(pair.true)), str(abs(pair.read))
-    off = abs(pair.read) - abs(pair.true)
-    size = str(abs(off))
-    if size.rstrip("0") == "1" and len(size) > 1:
-        return len(size) - 1, off < 0
-    if len(true) != len(read):
-        return None
-    front, back = same_at_start(true, read), same_at_end(true, read)
-    if front + back != len(true) - 1 or not back:
-        return None
-    step = (int(read[front]) - int(true[front])) % 10
-    return (back, step == 9) if step in (1, 9) else None

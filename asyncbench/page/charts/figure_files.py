@@ -101,19 +101,16 @@ def write_figures(
             with writing(out / name), replacing(out / name) as file:
                 file.write(content)
             pages.append(out / name)
-        if picture:
-            _remove_earlier_pages(out, picture, pages)
         written += pages
+
+        # Pages of an earlier run that this one did not write show other models.
+        earlier = out.glob(f"{glob.escape(picture)}*") if picture else ()
+        of_picture = re.compile(rf"{re.escape(picture)}(-\d+)?\.({'|'.join(FORMS)})")
+        for path in earlier:
+            if of_picture.fullmatch(path.name) and path not in pages and path.is_file():
+                with writing(path):
+                    path.unlink()
     return tuple(written)
-
-
-def _remove_earlier_pages(out: Path, picture: str, pages: Sequence[Path]) -> None:
-    """Remove what an earlier run wrote of a picture, and this one did not: it shows other models."""
-    of_picture = re.compile(rf"{re.escape(picture)}(-\d+)?\.({'|'.join(FORMS)})")
-    for path in out.glob(f"{glob.escape(picture)}*"):
-        if of_picture.fullmatch(path.name) and path not in pages and path.is_file():
-            with writing(path):
-                path.unlink()
 
 
 def chart_files(picture: Picture, marks: Sequence[str], width: str) -> Files:

@@ -84,7 +84,14 @@ def read(path: Path) -> RecordedRun:
         fields = _checked(parsed(content(path)))
     except ValueError as error:
         return RecordedRun(run=run, path=path, trials=(), left_out=(f"{path}: {error}",), planned={})
-    recorded = partial(_recorded, ended_at=_time(path, run), simulated=flag(fields, "simulated"))
+
+    # The name says when a file was begun, as UTC; else the time when it was last changed counts.
+    ended_at = path.stat().st_mtime
+    if named := re.search(r"_(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)$", run):
+        with suppress(ValueError):  # a day that no month has
+            ended_at = datetime.strptime(named[1], DATE).replace(tzinfo=UTC).timestamp()
+
+    recorded = partial(_recorded, ended_at=ended_at, simulated=flag(fields, "simulated"))
     entries = (
         (f"{path}, {key}[{i}]", (suite, entry))
         for key, suite, _ in SECTIONS
@@ -144,15 +151,6 @@ def _draft(fields: Fields, suite: str) -> Draft:
     return draft_string(
         suite, checked(string, "string", right=plain, rule="letters A-Z, a-z and digits alone")
     )
-
-
-def _time(path: Path, run: str) -> float:
-    """Return when a file was begun, by its name, as UTC; else when it was last changed."""
-    named = re.search(r"_(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)$", run)
-    with suppress(ValueError):  # a day that no month has
-        if named:
-            return datetime.strptime(named[1], DATE).replace(tzinfo=UTC).timestamp()
-    return path.stat().st_mtime
 
 
 def _planned(trials: Sequence[Recorded], fields: Fields) -> Planned:

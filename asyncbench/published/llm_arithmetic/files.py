@@ -57,14 +57,17 @@ def aggregate(lines: Sequence[Line]) -> dict[str, object]:
     """Return the sums of a run: of all its trials, of each variant, and of each variant and depth."""
     variants = [name for name in ARITHMETIC_TASKS if any(line["variant"] == name for line in lines)]
     lines_of = {name: [line for line in lines if line["variant"] == name] for name in variants}
-    depths = {name: sorted({line["depth"] for line in lines_of[name]}) for name in variants}
-    cells = {
-        name: {
-            f"depth_{depth}": _cell([line for line in lines_of[name] if line["depth"] == depth])
-            for depth in depths[name]
-        }
-        for name in variants
-    }
+
+    cells: dict[str, dict[str, object]] = {}
+    for name in variants:
+        cells[name] = {}
+        for depth in sorted({line["depth"] for line in lines_of[name]}):
+            cell = [line for line in lines_of[name] if line["depth"] == depth]
+            means = {f"avg_{kind}": sum(line["tokens"][kind] for line in cell) / len(cell) for kind in TOKENS}
+            cost = _cost(cell)
+            costs = {"total_cost": cost, "avg_cost": cost / len(cell)}
+            cells[name][f"depth_{depth}"] = {**_sums(cell), **means, **costs}
+
     began = min(line["timestamp"] for line in lines)[:16]  # of the first answer, to the minute
     return {
         "model": lines[0]["model"],
@@ -82,12 +85,6 @@ def _group(lines: Sequence[Line]) -> dict[str, object]:
     tokens = {f"total_{name}": sum(line["tokens"][name] for line in lines) for name in TOKENS}
     first = {"total_trials": len(lines), **tokens, "total_cost": _cost(lines)}
     return first | {name: value for name, value in sums.items() if name not in first}
-
-
-def _cell(lines: Sequence[Line]) -> dict[str, object]:
-    means = {f"avg_{name}": sum(line["tokens"][name] for line in lines) / len(lines) for name in TOKENS}
-    cost = _cost(lines)
-    return {**_sums(lines), **means, "total_cost": cost, "avg_cost": cost / len(lines)}
 
 
 def _cost(lines: Sequence[Line]) -> float:

@@ -222,7 +222,8 @@ def _result(gate: BaselineGate, trials: pa.Table, subject: str) -> GateResult:
         return _answer(gate, subject, GateStatus.FAILED, f"worse: {seen.text}", failed)
     if verdict is Verdict.UNDECIDED:
         needed = problems_to_judge(seen.loss, seen.interval, gate.margin, seen.problems)
-        number = f"about {_about(needed):,}" if needed else "more"
+        # Two digits count: 1,947 is about 1,900.
+        number = f"about {round(needed, min(0, 2 - len(str(needed)))):,}" if needed else "more"
         reason = f"this needs {number} problems, {seen.problems:,} were asked: {seen.text}"
         return _answer(gate, subject, GateStatus.UNDECIDED, reason, failed)
 
@@ -314,8 +315,3 @@ def _measured_change(metric: str, trials: pa.Table) -> _Measured | str:
 
 def _percent_change(change: float) -> str:
     return f"{rounded(100 * change, 1, sign='+')} %" if isfinite(change) else "no end"
-
-
-def _about(number: int) -> int:
-    """Return a number with two digits that count: 1,947 as 1,900."""
-    return round(number, min(0, 2 - len(str(number))))

@@ -125,29 +125,28 @@ def fairness_of(views: FolderViews, figures: Sequence[EndpointFigures], marks: M
         model: sum(count for minute, count in minutes.items() if minute in common) / minutes.total()
         for model, minutes in sorted(calls.items())
     }
-    return Fairness(
-        models=len(figures),
-        problems=reduce(or_, problems_by_model.values()).bit_count(),
-        common_problems=reduce(and_, problems_by_model.values()).bit_count(),
-        together=together,
-        parameters=_differing_parameters(views),
-        timed={provider.model: provider.timed_step for provider in figures},
-        all_kept=bool(timed) and all(step.verdict == MET for step in timed),
-    )
 
-
-def _differing_parameters(views: FolderViews) -> list[str]:
-    """Return the parameters that not all models were asked with, or not with the same values."""
+    # The parameters that not all models were asked with, or not with the same values.
     values: dict[str, dict[str, set[bytes]]] = {}  # parameter → model → values
     rows = views.rows(_PARAMS)
     models = {row["model"] for row in rows}
     for row in rows:
         for name, value in {**orjson.loads(row["params"] or "{}"), "effort": row["effort"]}.items():
             values.setdefault(name, {}).setdefault(row["model"], set()).add(orjson.dumps(value))
-    return sorted(
+    differing = sorted(
         name
         for name, by_model in values.items()
         if len({frozenset(by_model.get(model, ())) for model in models}) > 1
+    )
+
+    return Fairness(
+        models=len(figures),
+        problems=reduce(or_, problems_by_model.values()).bit_count(),
+        common_problems=reduce(and_, problems_by_model.values()).bit_count(),
+        together=together,
+        parameters=differing,
+        timed={provider.model: provider.timed_step for provider in figures},
+        all_kept=bool(timed) and all(step.verdict == MET for step in timed),
     )
 
 
