@@ -17,6 +17,7 @@ from asyncbench.reports.styles import EFFECTS, STYLES
 from asyncbench.suites.integer_addition import STRING_TASKS
 from asyncbench.suites.suite import Suite
 from asyncbench.suites.table import SUITES
+from tests.contracts.night import PARAMETERS
 
 ROOT = Path(__file__).resolve().parent.parent
 HOUSE = ROOT / "asyncbench"
@@ -44,7 +45,10 @@ REGISTRIES = {
         {name for name in SUITES if name not in STRING_TASKS},  # which come with integer_addition
         "SUITES in asyncbench/suites/table.py",
         3,
-        {"asyncbench/suites/__init__.py": "its modules"},
+        {
+            "asyncbench/suites/__init__.py": "its modules",
+            "tests/contracts/night.py": "a small set of each, held complete by a test beside it",
+        },
     ),
     "endpoints": Registry(
         set(known_endpoints()),
@@ -98,6 +102,10 @@ def test_there_is_no_second_list(kind):
         if len(registry.names & set(words)) >= registry.sample
     ]
     assert second == []
+
+
+def test_every_suite_that_makes_problems_is_in_the_night_of_the_contracts():
+    assert set(PARAMETERS) == {name for name, suite in SUITES.items() if suite.generate is not None}
 
 
 def test_a_second_list_is_found_in_code_and_in_texts():

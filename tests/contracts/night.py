@@ -17,6 +17,7 @@ from tests.store import made
 
 SETS = "sets"  # the folder of problem sets beside the night
 LLM_ARITHMETIC = "llm_arithmetic"
+# The smallest set of each suite that shows all of its tasks' kinds.
 PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     LLM_ARITHMETIC: {"depths": "2,6", "trials": 1, "variants": "int_add,float_mul"},
     "integer_addition": {"tries": 8, "max_digits": 9},
@@ -32,6 +33,7 @@ PARAMETERS: Mapping[str, Mapping[str, Any]] = {
 PLAIN, SHORT = Condition(), Condition(name="short", system="Be brief.", described={"system": "Be brief."})
 CONDITIONS = (PLAIN, SHORT)
 BARE = ("integer_addition", "string_reversal", "string_rehearsal")  # suites of which an answer stands alone
+BY_DEFAULT = (LLM_ARITHMETIC, *BARE)  # those that are also made as they are without parameters
 SKILLS = {"steady": 0.9, "quick": 0.7, "thrifty": 0.65}  # by alias: the share of right answers
 MODELS = [
     Model(alias="steady", provider="openai", model_id="gpt-5", api="chat", effort="high", stream=True),
@@ -58,7 +60,7 @@ def write_night(folder: Path) -> Path:
 def drawn_problems(folder: Path) -> Iterator[Problem]:
     """Yield a few problems of every suite; sets as their suites make them by default stand beside these."""
     folder.mkdir(exist_ok=True)
-    for suite in (LLM_ARITHMETIC, *BARE):
+    for suite in BY_DEFAULT:
         generate(suite, folder / f"{suite} by default.parquet", seed=7)
     for suite, parameters in PARAMETERS.items():
         path = folder / f"{suite}.parquet"
