@@ -251,6 +251,8 @@ def _picture_files(whole: PublishedPicture, width: str) -> Files:
         yield f"{name}.svg", printed(svg, INCHES[width]).encode()
         yield f"{name}.png", _png(svg, INCHES[width])
         yield from _forms({name: picture})
+    if len(pages) > 1:  # a paper's table has room for more models than a page of drawn cells
+        yield f"{whole.name}.tex", whole.as_latex().encode()
 
 
 def fitting_pages(picture: PublishedPicture, width: str) -> Iterator[tuple[PublishedPicture, str]]:

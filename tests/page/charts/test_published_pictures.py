@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from asyncbench import write_figures
 from asyncbench.errors import ConfigError
+from asyncbench.page.charts import figure_files
 from asyncbench.page.charts.catalogue import published_drawn
 from asyncbench.page.charts.chart import THEMES
 from asyncbench.page.charts.figure_files import INCHES, POINTS_PER_PIXEL, fitting_pages, size_of
@@ -257,6 +258,14 @@ def test_no_page_of_an_earlier_run_with_more_models_stays(folder, tmp_path):
     written = write_figures(folder, tmp_path, "nupa")
     assert {*tmp_path.iterdir()} == {*written, *(tmp_path / name for name in others)}
     assert tmp_path / "figure-5-sums.svg" in written
+
+
+def test_a_picture_of_several_pages_has_one_table_of_all_models():
+    rows = [{"model": f"model-{n}", "task": "sum", "share": n / 40} for n in range(40)]
+    picture = PublishedPicture(name="p", title="T", kind="map", rows=rows, x="model", y="task", value="share")
+    files = dict(figure_files._picture_files(picture, "one"))
+    assert "p-2.svg" in files
+    assert all(f"model-{n}" in files["p.tex"].decode().replace("{}", "") for n in range(40))
 
 
 @pytest.mark.parametrize("width", INCHES)
