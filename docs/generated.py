@@ -1,10 +1,14 @@
-"""Texts that pages take from the code: each replaces `<!-- from the code: NAME -->` in a page."""
+"""Texts that pages take from the code: each stands below `<!-- from the code: NAME -->` in its page.
+
+`python -m docs.generated` writes them again.
+"""
 
 import inspect
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -26,7 +30,8 @@ from asyncbench.suites.custom import GRADERS
 from asyncbench.suites.table import SUITES
 from asyncbench.tables.headings import HEADINGS
 
-_MARK = re.compile(r"^<!-- from the code: (\S+) -->$", re.MULTILINE)
+ROOT = Path(__file__).resolve().parent.parent
+_MARK = re.compile(r"^<!-- from the code: (\S+) -->$(?:.*?^<!-- end of \1 -->$)?", re.MULTILINE | re.DOTALL)
 _EXAMPLES = re.compile(r"^(?:asyncbench \S.*\n+)+", re.MULTILINE)
 _KINDS = {
     "array": "list",
@@ -41,8 +46,29 @@ _MODULE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z_])")  # of a type in a signa
 
 
 def filled(page: str) -> str:
-    """Return a page with the texts that its marks name."""
+    """Return a page with the texts that its marks name, and no marks."""
     return _MARK.sub(lambda mark: TEXTS[mark[1]](), page)
+
+
+def renewed(page: str) -> str:
+    """Return a page with the texts that its marks name, each between two marks."""
+
+    def between_marks(mark: re.Match[str]) -> str:
+        name = mark[1]
+        return f"<!-- from the code: {name} -->\n\n{TEXTS[name]()}\n\n<!-- end of {name} -->"
+
+    return _MARK.sub(between_marks, page)
+
+
+def written_by_hand(page: str) -> str:
+    """Return a page without what it takes from the code."""
+    return _MARK.sub(lambda mark: f"<!-- from the code: {mark[1]} -->", page)
+
+
+def pages_from_code() -> list[Path]:
+    """Return the pages that take texts from the code."""
+    pages = sorted((ROOT / "docs").rglob("*.md"))
+    return [page for page in pages if _MARK.search(page.read_text("utf-8"))]
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -321,3 +347,16 @@ TEXTS: Mapping[str, Callable[[], str]] = {
     "kinds-of-replies": partial(kinds, OF_REPLIES),
     "kinds-of-answers": partial(kinds, {**OF_ANSWERS, UNCLASSIFIED: "none of these"}),
 }
+
+
+def main() -> None:
+    """Write the texts into their pages, and name the pages that changed."""
+    for page in pages_from_code():
+        before = page.read_text("utf-8")
+        if (after := renewed(before)) != before:
+            page.write_text(after, "utf-8")
+            print(page.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()

@@ -170,7 +170,7 @@ def is_in_file(name: str) -> bool:
 
 
 def defined_name(name: str) -> str:
-    """Return what a definition is called in its file or session: `DOUBLING` of `mine.py:DOUBLING`."""
+    """Return what a definition is called in its file or session: of `mine.py:DOUBLING` the last word."""
     return session_name(name) if name.startswith(SESSION) else _parts(name)[1]
 
 

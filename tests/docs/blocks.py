@@ -41,6 +41,7 @@ from asyncbench.cli import app, main
 from asyncbench.config.sweep import load_sweep, sweep_from
 from asyncbench.providers.endpoints import _our_endpoints, usable_endpoints
 from asyncbench.simulator.settings import Settings
+from docs.generated import written_by_hand
 from tests.processes import Forked
 from tests.simulators import forked
 
@@ -65,7 +66,7 @@ class Block:
 
 def blocks_of(page: Path) -> list[Block]:
     """Return the code blocks of a page, in order."""
-    text = page.read_text("utf-8")
+    text = written_by_hand(page.read_text("utf-8"))
     for port in set(_PORT.findall(text)):
         text = text.replace(port, str(_free_port()))
     text = _RPM.sub(r"\g<0>0", text)  # ten times as high: a test need not wait for a limit

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 import asyncbench as ab
+from docs.generated import written_by_hand
 from tests.docs.blocks import ROOT, Reader, any_provider_simulated, blocks_of
 from tests.sweep_files import sweep
 
@@ -55,7 +56,9 @@ def _folders_begun(page):
     """Return where the sweeps write that a page makes itself: by their files and by their flags."""
     sweeps = [yaml.safe_load(block.text) for block in blocks_of(page) if block.kind == "yaml"]
     sweeps = [one for one in sweeps if isinstance(one, dict) and {"name", "problems", "models"} <= one.keys()]
-    typed = re.findall(r"^asyncbench run .*--model (?:.|\\\n)*?--out (\S+)", page.read_text("utf-8"), re.M)
+    typed = re.findall(
+        r"^asyncbench run .*--model (?:.|\\\n)*?--out (\S+)", written_by_hand(page.read_text("utf-8")), re.M
+    )
     return {one.get("out", f"results/{one['name']}") for one in sweeps} | set(typed)
 
 

@@ -7,6 +7,8 @@ from statistics import mean
 
 import pytest
 
+from docs.generated import written_by_hand
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WORDS_OF_A_SENTENCE = 16  # on average
@@ -16,7 +18,7 @@ TWICE = re.compile(r"(?<![-\w/])([a-z]{2,}) \1(?![-\w/%])")  # but not `--reques
 
 def prose(page):
     """Return the words of a page: no code, tables, headings, pictures and tags."""
-    text = re.sub(r"```.*?```", " ", page.read_text("utf-8"), flags=re.DOTALL)
+    text = re.sub(r"```.*?```", " ", written_by_hand(page.read_text("utf-8")), flags=re.DOTALL)
     nothing_said = r"<[a-zA-Z/!][^>\n]*>|^\s*\|[^\n]*$|^#[^\n]*$|!\[[^\n]*?\]\([^\n]*?\)"
     return re.sub(nothing_said, " ", text, flags=re.MULTILINE)
 

@@ -17,7 +17,16 @@ from asyncbench.config.sweep_file import sweep_schema
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.store.schema import MEANINGS, SCHEMAS
 from asyncbench.suites.table import SUITES
-from docs.generated import RECORDS, SWEEP_PAGES, TEXTS, keys_below, table
+from docs.generated import (
+    RECORDS,
+    SWEEP_PAGES,
+    TEXTS,
+    keys_below,
+    pages_from_code,
+    renewed,
+    table,
+    written_by_hand,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUP = typer.main.get_command(app)
@@ -34,6 +43,12 @@ def made(name):
 def helps(command):
     """What each argument and option says of itself, by the first of its names."""
     return {given.opts[0]: getattr(given, "help", None) for given in command.params}
+
+
+@pytest.mark.parametrize("page", pages_from_code(), ids=lambda page: page.stem)
+def test_a_page_has_what_the_code_says(page):
+    text = page.read_text("utf-8")
+    assert text == renewed(text), f"{page.name} is old: python -m docs.generated writes it again"
 
 
 @pytest.mark.long
@@ -120,7 +135,7 @@ def test_every_suite_and_provider_is_listed():
 
 
 def test_every_view_of_sql_is_described():
-    page = (ROOT / "docs" / "reference" / "results.md").read_text("utf-8")
+    page = written_by_hand((ROOT / "docs" / "reference" / "results.md").read_text("utf-8"))
     cells = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", page, re.MULTILINE)
     assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == set(VIEWS)
 
