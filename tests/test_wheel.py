@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from asyncbench.page.writing import APP, library, write_page
+from asyncbench.page.writing import APP, LIST_APP, library, write_page
 from tests.store.made import add, answered
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,7 +60,7 @@ def test_no_file_of_the_package_is_ignored_for_the_wheel_has_what_git_does_not_i
 
 def test_the_page_is_made_of_every_script_that_is_there():
     there = {path.stem for path in (ROOT / "asyncbench" / "page" / "app").iterdir()}
-    assert there == set(APP)
+    assert there == {*APP, *LIST_APP}
 
 
 def bundled() -> set[str]:

@@ -1,4 +1,4 @@
-"""What a tracker is told of a results folder: the settings and the figures of each entrant."""
+"""Figures of a results folder for a tracker: the settings and the figures of each entrant."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ class EntrantFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderFigures:
-    """What a tracker is told of one results folder."""
+    """All that a tracker is told of one results folder."""
 
     key: str
     sweep: str
