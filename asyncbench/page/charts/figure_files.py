@@ -7,7 +7,7 @@ letters are then 7 to 9 points high.
 import glob
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from math import ceil, sqrt
@@ -102,15 +102,18 @@ def write_figures(
                 file.write(content)
             pages.append(out / name)
         written += pages
-
-        # Pages of an earlier run that this one did not write show other models.
-        earlier = out.glob(f"{glob.escape(picture)}*") if picture else ()
-        of_picture = re.compile(rf"{re.escape(picture)}(-\d+)?\.({'|'.join(FORMS)})")
-        for path in earlier:
-            if of_picture.fullmatch(path.name) and path not in pages and path.is_file():
-                with writing(path):
-                    path.unlink()
+        if picture:
+            _remove_earlier_pages(out, picture, pages)
     return tuple(written)
+
+
+def _remove_earlier_pages(out: Path, picture: str, pages: Collection[Path]) -> None:
+    """Remove pages of a picture that an earlier run wrote and this one did not: they show other models."""
+    of_picture = re.compile(rf"{re.escape(picture)}(-\d+)?\.({'|'.join(FORMS)})")
+    for path in out.glob(f"{glob.escape(picture)}*"):
+        if of_picture.fullmatch(path.name) and path not in pages and path.is_file():
+            with writing(path):
+                path.unlink()
 
 
 def chart_files(picture: Picture, marks: Sequence[str], width: str) -> Files:

@@ -27,21 +27,19 @@ def lm_eval_samples(path: Path, options: Options) -> Iterator[Entry]:
     if match is None:
         raise ConfigError(f"{path} is no samples_TASK_TIME.jsonl, as lm-eval --log_samples writes them")
 
-    # The results beside the samples name the model, where no option does.
-    model, source = options.get("model"), None
-    if not model:
-        results = path.with_name(f"results_{match['time'] or ''}.json")
-        try:
-            fields = (
-                mapping(parsed(content(results), with_nan=True), "results of lm-eval")
-                if results.exists()
-                else {}
-            )
-        except ValueError as error:
+    # The results beside the samples name the model, unless an option does, and tell whether it is a mock.
+    results = path.with_name(f"results_{match['time'] or ''}.json")
+    fields: Fields = {}
+    try:
+        if results.exists():
+            fields = mapping(parsed(content(results), with_nan=True), "results of lm-eval")
+    except ValueError as error:
+        if not options.get("model"):
             raise ConfigError(f"{results}: {error}. Name the model: --model NAME") from None
-        source = fields.get("model_source")
-        if not (model := fields.get("model_name") or source):
-            raise ConfigError(f"{path}: no {results.name} beside it names the model. Name it: --model NAME")
+    source = fields.get("model_source")
+    model = options.get("model") or fields.get("model_name") or source
+    if not model:
+        raise ConfigError(f"{path}: no {results.name} beside it names the model. Name it: --model NAME")
 
     # The lines of one question: a filter each, all with the same replies.
     questions: dict[object, tuple[str, list[Fields]]] = {}

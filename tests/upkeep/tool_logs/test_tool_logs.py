@@ -200,6 +200,14 @@ def test_mock_models_of_tools_are_simulated(tmp_path):
     assert report(tmp_path / "out").as_text().startswith("SIMULATED: imported replies came from")
 
 
+def test_a_mock_of_lm_eval_is_simulated_whatever_name_is_given_to_it(tmp_path):
+    for file in LOGS.glob("*_2026-*"):
+        shutil.copy(file, tmp_path)
+    import_files("lm-eval", [tmp_path / LETTERS.name], tmp_path / "out", model="llama")
+    trials = read_trials(tmp_path / "out", ["model", "provider"]).to_pylist()
+    assert {(row["provider"], row["model"]) for row in trials} == {("simulated", "llama")}
+
+
 def test_nan_in_a_log_keeps_no_sample_out(tmp_path):
     log = json.loads((LOGS / "arithmetic_alpha.json").read_text())
     log["results"]["scores"][0]["metrics"]["accuracy"]["value"] = float("nan")
