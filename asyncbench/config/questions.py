@@ -227,8 +227,8 @@ def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place, near: Path |
     full_place = f"{place}, {place.name}" if place.root else str(place)  # a line may hold several
     sample = None if entry.sample is None else Sample(**entry.sample.model_dump())
     if isinstance(entry, GeneratedEntry):
-        own = suite_named(entry.suite, near, place=full_place) if is_in_file(entry.suite) else None
-        suite = SUITES.get(entry.suite) if own is None else own.suite
+        own_suite = suite_named(entry.suite, near, place=full_place) if is_in_file(entry.suite) else None
+        suite = SUITES.get(entry.suite) if own_suite is None else own_suite.suite
         parameters = entry.model_extra or {}
         if suite is None or suite.generate is None:
             makeable = [key for key, value in SUITES.items() if value.generate]
@@ -240,7 +240,7 @@ def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place, near: Path |
         return ProblemSource(
             place=full_place,
             suite=suite.name,
-            own_suite=own,
+            own_suite=own_suite,
             seed=entry.seed,
             parameters=parameters,
             sample=sample,
@@ -276,13 +276,13 @@ def suites_of_one_name(sources: Sequence[ProblemSource]) -> Iterator[str]:
     """Yield suites of files that have the name of another: results could not tell them apart."""
     first = dict[str, ProblemSource]()
     for source in sources:
-        if (own := source.own_suite) is None:
+        if (own_suite := source.own_suite) is None:
             continue
-        other = first.setdefault(str(source.suite), source)
-        if other.own_suite is not None and other.own_suite.digest != own.digest:
+        first_source = first.setdefault(str(source.suite), source)
+        if first_source.own_suite is not None and first_source.own_suite.digest != own_suite.digest:
             yield (
-                f"{source.place}: {own.text} and {other.own_suite.text} are both called "
-                f"{quoted(own.written.name)}. Choose another `Suite(name=…)` for one"
+                f"{source.place}: {own_suite.text} and {first_source.own_suite.text} are both called "
+                f"{quoted(own_suite.written.name)}. Choose another `Suite(name=…)` for one"
             )
 
 

@@ -32,11 +32,11 @@ def check_trackers(sweep: Sweep) -> None:
     """
     if sweep.track is None:
         return
-    place = f"{sweep.file or sweep.name}: track"
+    key = f"{sweep.file or sweep.name}: track"
     if sweep.load is not None:
-        raise ConfigError(f"{place}: a load has no figures for trackers. Remove `track` from this sweep")
+        raise ConfigError(f"{key}: a load has no figures for trackers. Remove `track` from this sweep")
     for tracker in sweep.track.targets:
-        check_installed(tracker, place=f"{place}.{tracker}")
+        check_installed(tracker, place=f"{key}.{tracker}")
 
 
 async def send_to_trackers(
@@ -48,11 +48,11 @@ async def send_to_trackers(
     """
     if sweep.track is None or not summary.models:
         return
-    secrets = withhold_keys(os.environ, named=secret_variables(sweep))
-    own = {name: value for name, value in os.environ.items() if name.startswith(_OF_TRACKERS)}
+    keyless = withhold_keys(os.environ, named=secret_variables(sweep))
+    of_trackers = {name: value for name, value in os.environ.items() if name.startswith(_OF_TRACKERS)}
     sending = {
         tracker: asyncio.create_task(
-            _send(sweep, tracker, target, began_at, {**secrets, **own}), name=f"track {tracker}"
+            _send(sweep, tracker, target, began_at, {**keyless, **of_trackers}), name=f"track {tracker}"
         )
         for tracker, target in sweep.track.targets.items()
     }

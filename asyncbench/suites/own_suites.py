@@ -74,12 +74,14 @@ def suite_named(name: str, near: Path | None, *, place: str) -> OwnSuite:
     if name.startswith(SESSION):
         digest = sha256(name.encode()).hexdigest()
         _check(handed, session_name(name), {}, place=place)
-        own = OwnSuite(text=name, written=handed, digest=digest, source=None)
+        own_suite = OwnSuite(text=name, written=handed, digest=digest, source=None)
     else:
         file, defined, source = source_named(name, near, place=place)
-        own = _suite_in(f"{file.resolve()}:{defined}", file, defined, source, place=place, handed=handed)
-    own.use(place=place)
-    return own
+        own_suite = _suite_in(
+            f"{file.resolve()}:{defined}", file, defined, source, place=place, handed=handed
+        )
+    own_suite.use(place=place)
+    return own_suite
 
 
 def suite_called(name: str, *, place: str) -> Suite | None:
@@ -99,9 +101,9 @@ def suite_of(text: str, source: bytes) -> OwnSuite:
     """
     file, _, defined = text.rpartition(":")
     place = f"suite {text!r} on this worker"
-    own = _suite_in(text, Path(file), defined, source, place=place, handed=None)
-    own.use(place=place)
-    return own
+    own_suite = _suite_in(text, Path(file), defined, source, place=place, handed=None)
+    own_suite.use(place=place)
+    return own_suite
 
 
 def _suite_in(text: str, file: Path, defined: str, source: bytes, *, place: str, handed: object) -> OwnSuite:
@@ -115,7 +117,7 @@ def _suite_in(text: str, file: Path, defined: str, source: bytes, *, place: str,
 def _check(value: object, name: str, module: dict[str, object], *, place: str) -> None:
     """Refuse what is no suite that makes problems."""
     if not isinstance(value, Suite):
-        suites = ", ".join(key for key, other in module.items() if isinstance(other, Suite))
+        suites = ", ".join(key for key, value in module.items() if isinstance(value, Suite))
         state = (
             f"it has no {name!r}" if value is None else f"{name!r} is no suite, but {type(value).__name__}"
         )

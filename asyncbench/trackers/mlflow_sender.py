@@ -49,8 +49,8 @@ def send(folder: Path, uri: str) -> str:
         run_id = _run(
             client, experiment, told.key, f"{'SIMULATED ' * told.simulated}{told.sweep}: page", told
         )
-        with tempfile.TemporaryDirectory() as place:
-            page = write_page(folder, Path(place) / "report.html")
+        with tempfile.TemporaryDirectory() as scratch:
+            page = write_page(folder, Path(scratch) / "report.html")
             client.log_artifact(run_id, str(page.path))
         client.set_terminated(run_id)
     except MlflowException as error:

@@ -48,9 +48,9 @@ def send(folder: Path, project: str) -> str:
                 settings=settings,
                 **common,
             ) as run,
-            tempfile.TemporaryDirectory() as place,
+            tempfile.TemporaryDirectory() as scratch,
         ):
-            page = write_page(folder, Path(place) / "report.html")
+            page = write_page(folder, Path(scratch) / "report.html")
             artifact = wandb.Artifact(re.sub(r"[^\w.-]", "_", f"{told.sweep}-page"), type="report")
             artifact.add_file(str(page.path))
             run.log_artifact(artifact)
