@@ -55,6 +55,7 @@ LOAD_METRICS: Final[Mapping[str, Callable[[StepFigures], Number]]] = {  # of a m
     "answered_per_s": lambda step: step.answered_per_s,
     "goodput_per_s": lambda step: step.goodput_per_s,
     "tokens_per_s": lambda step: step.tokens_per_s,
+    "tokens_per_s_per_user": lambda step: step.tokens_per_s_per_user,
     "kept_share": lambda step: step.kept_share,
 }
 _ALL_METRICS: Final = tuple(dict.fromkeys([*METRICS, TOTAL, *LOAD_METRICS]))

@@ -229,6 +229,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     "unfinished": "calls without an end when the step was over",
     "dropped": "calls that were never sent, for too many were in flight",
     "tokens per s": "output tokens of the answers, a second",
+    "tokens per s per user": "the same for each caller; at a rate, for each call in flight",
     PER_1000_ANSWERS: "USD of all calls, for a thousand answers",
     **{
         f"{name} {percentile}": f"{meaning}; {words} of the calls took no longer"

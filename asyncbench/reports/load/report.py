@@ -58,6 +58,11 @@ FORMULAS: Final = (
         {"due"},
     ),
     (
+        "Tokens per s per user: output tokens a second, over the callers (`closed`). At a rate, each call in "
+        "flight is a user: output tokens of the answers, over the sum of their latencies.",
+        {"user"},
+    ),
+    (
         "Sent again: the server had closed the kept connection before any of the request reached it, so the "
         "call was made again at once, and its time goes on. Connection lost: it may have read the request.",
         {"again", "connection"},
@@ -325,6 +330,7 @@ def _steps_sheet(steps: Sequence[StepFigures]) -> Sheet:
         "connection lost": lambda step: _share(step.lost, step.offered),
         "in flight": lambda step: figure(step.in_flight_mean),
         "tokens per s": lambda step: figure(step.tokens_per_s),
+        "tokens per s per user": lambda step: figure(step.tokens_per_s_per_user),
         PER_1000_ANSWERS: lambda step: (
             MISSING if step.usd_per_1000 is None else at_least(fine(step.usd_per_1000), partial=step.unpriced)
         ),

@@ -221,6 +221,18 @@ class StepFigures:
         return None if self.ended_tokens is None or not self.seconds else self.ended_tokens / self.seconds
 
     @property
+    @in_data("tokens_per_s_per_user")
+    def tokens_per_s_per_user(self) -> float | None:
+        """Output tokens per second that a caller gets; at a rate: that a call in flight gets.
+
+        None: some answers do not report their tokens, or no caller had an answer.
+        """
+        if self.arrivals == CLOSED:
+            return None if self.tokens_per_s is None or not self.answered else self.tokens_per_s / self.rate
+        latency_s = fsum(self.times["latency"].told_s)
+        return self.output_tokens / latency_s if self.output_tokens is not None and latency_s else None
+
+    @property
     @in_data("goodput_per_s")
     def goodput_per_s(self) -> float | None:
         """Answers per second that came within the step and kept the SLO."""

@@ -121,6 +121,26 @@ def test_what_ends_in_the_drain_is_answered_but_counts_in_no_rate():
     assert (found.answered_per_s, found.goodput_per_s) == (8.0, 7.0)
 
 
+def test_tokens_per_user_are_those_of_a_caller_or_of_a_call_in_flight():
+    name = "poisson 8/s #1"
+    calls = [call(name, 2 + n / 10, 1.75 + 5 * (n >= 60)) for n in range(80)]
+    (found,) = figures(calls, row(name, calls))
+    assert found.tokens_per_s_per_user == pytest.approx(80 * 11 / (60 * 2.0 + 20 * 7.0))
+
+    name = "closed 4 #1"
+    closed = [call(name, 2 + n / 10) for n in range(80)]
+    (found,) = figures(closed, row(name, closed, rate=4.0) | {"arrivals": "closed"})
+    assert (found.tokens_per_s, found.tokens_per_s_per_user) == (88.0, 22.0)
+    assert data_of(found)["tokens_per_s_per_user"] == 22.0
+
+    untold = [one | {"output_tokens": None} for one in closed[:1]] + closed[1:]
+    failed = [refused(name, 3) for _ in range(5)]
+    for unknown in (untold, failed):
+        for arrivals in ("closed", "poisson"):
+            (found,) = figures(unknown, row(name, unknown, rate=4.0) | {"arrivals": arrivals})
+            assert found.tokens_per_s_per_user is None
+
+
 def test_repeats_are_pooled_call_by_call_and_those_that_do_not_count_are_left_out():
     names = [f"poisson 8/s #{n}" for n in (1, 2, 3)]
     quick = [call(names[0], 2 + n / 10, 1) for n in range(50)]
