@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from hashlib import blake2b
-from math import isnan
+from math import isfinite, isnan
 from numbers import Integral, Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -69,7 +69,10 @@ def _sources(problems: object, grader: object) -> object:
     if isinstance(problems, str | Path | Mapping | Suite) or _rows(problems) is not None:
         problems = [problems]
     if not isinstance(problems, list | tuple):
-        return problems
+        raise ConfigError(
+            f"sweep: `problems` is a {type(problems).__name__}. Give a path, a list of dicts or a data "
+            "frame. Of a lazy frame, that is `collect()`; of a generator, `list(…)`."
+        )
     entries = []
     for source in problems:
         key = "suite" if isinstance(source, Suite) else "path"
@@ -102,48 +105,65 @@ def _rows(value: object) -> Iterable[Row] | None:
     if table is None:
         return None
 
-    # A column of floats that are all whole numbers is one of integers, of which some are missing.
-    whole = set[str]()
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_floating(column.type):
-            cells = column.to_pylist()
-            if all(cell is None or isnan(cell) or cell.is_integer() for cell in cells):
-                whole.add(name)
-    return (
-        {name: int(cell) if name in whole and cell is not None else cell for name, cell in row.items()}
-        for batch in table.to_batches()
-        for row in batch.to_pylist()
-    )
+    columns = list[list[Any]]()
+    for column in table.columns:
+        if not pa.types.is_floating(column.type):
+            columns.append(column.to_pylist())
+            continue
+
+        # Through text: a short float of 0.1 is not 0.10000000149. One whose numbers are all whole is a column
+        # of integers, of which some are missing.
+        floats = column.cast(pa.string()).cast(pa.float64()).to_pylist()
+        numbers = [None if number is None or isnan(number) else number for number in floats]
+        whole = all(number is None or number.is_integer() for number in numbers)
+        columns.append([int(number) if whole and number is not None else number for number in numbers])
+    return (dict(zip(table.column_names, cells, strict=True)) for cells in zip(*columns, strict=True))
 
 
 def _table(value: object) -> pa.Table | None:
-    """Return a table of pandas, Polars, Arrow or anything else that hands its columns on."""
+    """Return a table of pandas, Polars, Arrow or anything else that hands its columns on.
+
+    Raises:
+        ConfigError: two columns have one name, or a column holds what no file of problems can say.
+    """
     if isinstance(value, pa.Table):
         return value
-    if type(value).__module__.partition(".")[0] == "pandas" and hasattr(value, "to_dict"):
-        # The columns of a data frame without its index.
-        frame: Any = value  # Any: pandas need not be installed
-        names = [*map(str, frame.columns)]
-        if repeated := sorted({name for name in names if names.count(name) > 1}):
-            raise ConfigError(
-                f"sweep, problems: several columns are called {', '.join(repeated)}. Rename them."
-            )
-        try:
-            return pa.Table.from_pandas(frame, preserve_index=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError):  # a column holds values of several types
-            columns = dict[str, list[str | None]]()
-            for name, column in zip(names, frame.columns, strict=True):
-                cells = [_written(cell) for cell in frame[column]]
-                columns[name] = [cell if isinstance(cell, str | None) else json.dumps(cell) for cell in cells]
-            return pa.Table.from_pydict(columns)
+    if type(value).__module__.partition(".")[0] == "pandas" and hasattr(value, "columns"):
+        return _table_of_pandas(value)
     if hasattr(value, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(value).read_all()
+        try:
+            return pa.RecordBatchReader.from_stream(value).read_all()
+        except pa.ArrowException as error:
+            raise ConfigError(
+                f"sweep, problems: a {type(value).__name__} is here, and it is no table that Arrow can read "
+                f"({error}). Give a data frame or a list of dicts, such as `frame.to_dicts()` of Polars."
+            ) from None
     if hasattr(value, "__dataframe__"):
         from pyarrow.interchange import from_dataframe
 
         table: pa.Table = from_dataframe(value)  # type: ignore[operator]  # its stubs name a module so
         return table
     return None
+
+
+def _table_of_pandas(frame: Any) -> pa.Table:  # Any: pandas need not be installed
+    """Return the columns of a data frame, and of its index what has a name."""
+    if named := [name for name in frame.index.names if name is not None and name not in frame.columns]:
+        frame = frame.reset_index(level=named)
+    names = [*map(str, frame.columns)]
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise ConfigError(f"sweep, problems: several columns are called {', '.join(repeated)}. Rename them.")
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, OverflowError):  # such as a column with values of several types
+        columns = dict[str, list[str | None]]()
+        for name, column in zip(names, frame.columns, strict=True):
+            try:
+                cells = [_written(cell) for cell in frame[column]]
+            except TypeError as error:
+                raise ConfigError(f"sweep, problems, column {name!r}: {error}. Write it as text.") from None
+            columns[name] = [cell if isinstance(cell, str | None) else json.dumps(cell) for cell in cells]
+        return pa.Table.from_pydict(columns)
 
 
 def _rows_file(rows: Iterable[Row]) -> str:
@@ -154,10 +174,14 @@ def _rows_file(rows: Iterable[Row]) -> str:
     """
     lines = list[str]()
     for number, row in enumerate(rows, 1):
-        try:
-            lines.append(json.dumps({str(key): _written(value) for key, value in row.items()}))
-        except TypeError as error:
-            raise ConfigError(f"sweep, problems, row {number}: {error}. Write it as text.") from None
+        cells = dict[str, object]()
+        for name, value in row.items():
+            try:
+                cells[str(name)] = _written(value)
+            except TypeError as error:
+                place = f"sweep, problems, row {number}, column {str(name)!r}"
+                raise ConfigError(f"{place}: {error}. Write it as text.") from None
+        lines.append(json.dumps(cells))
     if not lines:
         raise ConfigError("sweep, problems: the table has no rows.")
     text = "\n".join(lines).encode()
@@ -190,7 +214,9 @@ def _written(value: Any) -> object:
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real):
-        return None if isnan(value) else float(value)
+        if isnan(value):
+            return None
+        return float(value) if isfinite(value) else str(value)  # JSON has no infinite number
     if type(value).__module__.partition(".")[0] in ("numpy", "pandas"):
         if hasattr(value, "tolist"):  # an array, or one of its values
             return _written(value.tolist())

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -95,6 +96,43 @@ def run(out: Path, models: list[object], **keys: object) -> tuple[Summary, list[
             ["4", "6"],
             id="a column of several types",
         ),
+        pytest.param(
+            pd.DataFrame({"question": ["a"], "answer": np.array([0.1], dtype="float32")}),
+            ["0.1"],
+            id="short floats",
+        ),
+        pytest.param(
+            pd.DataFrame({"question": ["a"], "answer": [10**30]}), [f"{10**30}"], id="integers beyond 64 bits"
+        ),
+        pytest.param(
+            pd.DataFrame({"question": ["a", "b"], "answer": pd.arrays.SparseArray([0, 1])}),
+            ["0", "1"],
+            id="a sparse column",
+        ),
+        pytest.param(
+            pd.DataFrame(
+                {
+                    "question": pd.Series(["a", "b"], dtype="string"),
+                    "answer": pd.Categorical([4, 6]),
+                    "gap": pd.array([pd.NA, 1], dtype="Int64"),
+                    "day": [pd.NaT, pd.Timestamp("2026-11-29")],
+                    "mixed": ["a", pd.NA],
+                    "far": [float("inf"), 1.0],
+                }
+            ),
+            ["4", "6"],
+            id="nullable, categorical and missing values",
+        ),
+        pytest.param(
+            pd.DataFrame({"answer": [4, 6]}, index=pd.Index(["a", "b"], name="question")),
+            ["4", "6"],
+            id="an index with a name",
+        ),
+        pytest.param(
+            pl.DataFrame({"question": ["a", "b"], "answer": [4.0, 6.0], "gap": [float("nan"), 1.0]}),
+            ["4", "6"],
+            id="Polars, with no number in a column of floats",
+        ),
         pytest.param([{"question": "a", "answer": np.int64(4)}], ["4"], id="values of numpy"),
         pytest.param(pa.Table.from_pylist(ROWS), ["4", "6"], id="a table of Arrow"),
         pytest.param(Frame(pa.Table.from_pylist(ROWS)), ["4", "6"], id="a table by its protocol"),
@@ -119,7 +157,15 @@ def test_rows_are_asked_as_a_file_of_them_would_be(rows, answers):
             "called x",
             id="two columns of a name",
         ),
-        pytest.param([{"question": object()}], "row 1: <object object at", id="an object"),
+        pytest.param([{"question": object()}], "row 1, column 'question': <object object at", id="an object"),
+        pytest.param(
+            pd.DataFrame({"question": ["a"], "x": [object()]}),
+            "column 'x': <object",
+            id="an object of pandas",
+        ),
+        pytest.param(pd.Series(["a"], name="question"), "a Series is here", id="a column alone"),
+        pytest.param(pl.DataFrame(ROWS).lazy(), "is a LazyFrame.*`collect", id="a lazy frame"),
+        pytest.param((row for row in ROWS), "is a generator", id="a generator"),
     ],
 )
 def test_rows_that_cannot_be_problems_are_refused(problems, complaint):
