@@ -19,6 +19,7 @@ from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import Asked, asked_in, kind_of
 from asyncbench.records import Outcome, accepted_answers
 from asyncbench.store.schema import ENTRANT
+from asyncbench.suites.chats import readable_question
 from asyncbench.tables.numbers import count, dollars, seconds
 
 LONGEST: Final = 3_000  # characters of one text of a whole trial; a longer text loses its middle
@@ -188,7 +189,7 @@ def _error(row: Row) -> Error | None:
 def operands_text(task: str, operands: Sequence[str], question: str | None) -> str | None:
     """Return what a question asks, in one line: `12 + 7`, `12, 7`; without operands the question itself."""
     if not operands:
-        return question and " ".join(question[:_FIRST].split())
+        return question and " ".join(readable_question(question)[:_FIRST].split())
     sign = sign_of(task) if len(operands) > 1 else None
     first, *others = operands
     if sign is None:
@@ -199,7 +200,7 @@ def operands_text(task: str, operands: Sequence[str], question: str | None) -> s
 
 def _whole(row: Row, roster: Asked) -> ShownTrial:
     texts = {
-        "prompt": row["question"],
+        "prompt": row["question"] and readable_question(row["question"]),
         "expected": row["expected"],
         "answer": row["answer"],
         "reply": row["reply_text"],

@@ -33,6 +33,7 @@ from asyncbench.records import MOST_IN_FLIGHT, Condition, Model, Reply
 from asyncbench.store.checksums import check, stamp
 from asyncbench.store.manifest import is_results_folder, planned, planned_aliases, read_manifest
 from asyncbench.store.names import check_apart
+from asyncbench.suites.chats import chat_in
 from asyncbench.suites.numbers import rewritten
 from asyncbench.suites.requests import characters_before_question, most_characters
 from asyncbench.suites.table import SUITES, graded
@@ -365,6 +366,7 @@ def check_sets(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequenc
         ProblemSetError: a set can no longer be read.
     """
     _check_wordings(sweep, models, sets)
+    _check_chats(models, sets)
     for condition in sweep.conditions:
         if condition.digits:
             matching = (sets[model.alias] for model in models if condition.asks(model.alias))
@@ -402,6 +404,22 @@ def _check_wordings(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Se
                 f"condition {condition.name!r}: {'; '.join(faults[:3])}{more}. Remove these problems, or use "
                 "a sweep of its own for those that work with this condition."
             )
+
+
+def _check_chats(models: Sequence[Model], sets: Mapping[str, Sequence[TrialSource]]) -> None:
+    """Refuse questions that are chats for a model whose wire format has no roles."""
+    for model in models:
+        if model.api != "completions":
+            continue
+        for source in sets[model.alias]:
+            if all(SUITES[suite].asking is not None for suite in source.tasks):
+                continue  # no chats among their questions
+            questions = (batch["question"] for batch in source.batches(["question"]))
+            if any(chat_in(str(text)) for column in questions for text in column):
+                raise ConfigError(
+                    f"{model.alias}: questions of {source.problems.name} are chats, and `api: completions` "
+                    "sends plain text, without roles. Use `api: chat`, or write each chat as one text."
+                )
 
 
 def _check_answers(condition: Condition, sets: Iterable[ProblemSet]) -> None:

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.accepted import ASSERTED, accepted_in, asserted
-from asyncbench.problems.chats import chat_text, is_chat
+from asyncbench.problems.chats import is_chat, question_of_row
 from asyncbench.problems.choices import (
     FORMS,
     AnswerForms,
@@ -37,6 +37,7 @@ from asyncbench.problems.text_files import (
     text_value,
 )
 from asyncbench.records import Draft
+from asyncbench.suites.chats import chat_in, chat_question
 from asyncbench.suites.custom import check_expected
 from asyncbench.suites.number_reading import decimal_mark
 from asyncbench.suites.requests import QUESTION, fields_in, filled
@@ -221,12 +222,10 @@ def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[st
         try:
             if isinstance(row, ProblemSetError):
                 raise row
-            row[QUESTION] = chat_text(row[QUESTION], place=f"{place}: column {custom.columns['question']!r}")
+            where = f"{place}: column {custom.columns['question']!r}"
+            row[QUESTION] = question_of_row(row[QUESTION], place=where)
             if not row["question"].strip():
-                raise ProblemSetError(
-                    f"{place}: column {custom.columns['question']!r} holds an empty question. Write one, or "
-                    "remove its row."
-                )
+                raise ProblemSetError(f"{where} holds an empty question. Write one, or remove its row.")
             named = f"{place}: column {custom.columns['grader']!r}" if "grader" in custom.columns else place
             name = row.pop("grader", "")
             if ASSERTED.fullmatch(column := answers[0]) and isinstance(row["expected"][column], str):
@@ -235,14 +234,14 @@ def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[st
             settings = custom.graders.of(name, place=named)
             grader, decimal = settings["grader"], settings.get("decimal")
             accepted = _accepted(row, custom, grader, place)
-            fields, raw_choices = {QUESTION: row[QUESTION], **row.pop("wording")}, row.pop(CHOICES)
+            fields, raw_choices = row.pop("wording"), row.pop(CHOICES)
             if custom.choices is not None:
                 choices = choices_in(raw_choices, custom.choices.columns, place=place)
                 accepted = custom.choices.letters(accepted, choices, place=place)
                 if (seed := custom.choices.seed) is not None:
                     choices, accepted = shuffled(choices, accepted, seed=seed, question=row[QUESTION])
                 fields[CHOICES] = listed(choices)
-            row[QUESTION] = filled(custom.wording, fields)
+            row[QUESTION] = _worded(row[QUESTION], custom.wording, fields)
             for answer in accepted:
                 column = f"{place}: column {', '.join(map(repr, answers))}"
                 check_expected(grader, answer, decimal=decimal, place=column)
@@ -329,6 +328,14 @@ def check_wording(wording: str, path: Path, custom: Custom) -> None:
         raise ConfigError(f"{path}: `wording` does not say where the question goes. Add {{question}}.")
     if custom.choices is not None and custom.choices.seed is not None and CHOICES not in fields:
         raise ConfigError(f"{path}: `shuffle_choices` needs the choices in `wording`. Add {{choices}}.")
+
+
+def _worded(question: str, wording: str, fields: Mapping[str, str]) -> str:
+    """Return a question in its wording; of a chat, the last message has the words around it."""
+    if not (messages := chat_in(question)):
+        return filled(wording, {QUESTION: question, **fields})
+    last = filled(wording, {QUESTION: messages[-1].content, **fields})
+    return chat_question([*messages[:-1], replace(messages[-1], content=last)])
 
 
 def _accepted(row: Row, custom: Custom, grader: str, place: str) -> list[str]:

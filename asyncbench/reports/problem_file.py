@@ -360,12 +360,12 @@ def _example(problem: Problem) -> AskedProblem:
     plain = Condition(name="plain")
     worded = wording_of(problem, plain)
     system = [{"role": "system", "content": worded.system}] if worded.system else []
-    turns = [asdict(turn) for turn in worded.turns]
+    earlier = (*worded.turns, *worded.chat)
     headline = graded(problem, Reply(text=problem.expected), plain)[0]
     return AskedProblem(
         problem_id=problem.problem_id,
         task=problem.task,
-        messages=(*system, *turns, {"role": "user", "content": worded.question}),
+        messages=(*system, *map(asdict, earlier), {"role": "user", "content": worded.question}),
         expected=problem.expected,
         accepted=problem.accepted,
         grader=headline.grader,

@@ -2,12 +2,16 @@
 
 import math
 import random
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
+from asyncbench.records import Message
 from asyncbench.simulator.limits import SERVICES
 from asyncbench.simulator.wire import Json, PaceAsked, RefusedError, Why, WireRequest, object_in
+from asyncbench.suites.chats import chat_question
 from asyncbench.suites.numbers import DIGIT_FORMS
+from asyncbench.suites.requests import JOIN
 from asyncbench.suites.table import SUITES
 
 LONGEST_S = 3600.0  # the longest time that a request may ask its answer to take
@@ -74,11 +78,14 @@ def asked_of(body: Json, *, messages: object, system: object, max_tokens: object
     question = next((text for role, text in reversed(texts) if role == "user"), None)
     if question is None:
         raise RefusedError(Why.BAD_REQUEST, "`messages` holds no message of the user.")
+    if system is not None:
+        texts.insert(0, ("system", _text(system)))
     return plainly_asked(
         body,
         max_tokens,
         question=question,
-        prompt_characters=sum(len(text) for _, text in texts) + len(_text(system)),
+        messages=tuple(Message(role=str(role), content=text) for role, text in texts),
+        prompt_characters=sum(len(text) for _, text in texts),
         think_tokens=think_tokens(body),
         summary=_object_at(body, "reasoning").get("summary") is not None,
     )
@@ -89,6 +96,7 @@ def plainly_asked(
     max_tokens: object,
     *,
     question: str,
+    messages: tuple[Message, ...] = (),
     prompt_characters: int,
     without_roles: bool = False,
     think_tokens: int = 0,
@@ -123,6 +131,7 @@ def plainly_asked(
     return WireRequest(
         model=model,
         question=question,
+        messages=messages,
         without_roles=without_roles,
         prompt_characters=prompt_characters,
         max_tokens=longest_reply,
@@ -145,6 +154,27 @@ def tails(prompt: str) -> Iterator[str]:
         starts.append(newline + 1)
     for start in reversed(starts):
         yield prompt[start:]
+
+
+def chats_in(messages: Sequence[Message]) -> Iterator[str]:
+    """Yield the questions that a request may be as a chat, the longest first.
+
+    Turns of a condition may stand before it, and another system prompt before its own.
+    """
+    system = [turn for turn in messages[:1] if turn.role == "system"]
+    turns = messages[len(system) :]
+    prompts = [prompt for turn in system for prompt in _ends(turn)]
+    for start in range(0, len(turns), 2):
+        yield from (chat_question([prompt, *turns[start:]]) for prompt in prompts)
+        if len(turns) - start > 1:
+            yield chat_question(turns[start:])
+
+
+def _ends(system: Message) -> Iterator[Message]:
+    """Yield a system prompt whole, then from each of its later texts on."""
+    texts = system.content.split(JOIN)
+    for start in range(min(len(texts), TAILS)):
+        yield replace(system, content=JOIN.join(texts[start:]))
 
 
 def questions_in(message: str) -> Iterator[str]:

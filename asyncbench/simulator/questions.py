@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from asyncbench.errors import ProblemSetError
 from asyncbench.problems.files import ParquetColumns, opened_parquet
+from asyncbench.suites.chats import map_contents
 from asyncbench.suites.numbers import rewritten
 
 
@@ -82,7 +84,8 @@ class Questions:
         answers, lengths = dict[bytes, KnownAnswer](), dict[str, set[int]]()
         for path in self._sets:
             for row in rows(path, ["question", "expected"], also=["length", "operands"]):
-                question = rewritten(row["question"], digits, row.get("operands") or ())
+                form = partial(rewritten, digits=digits, numbers=row.get("operands") or ())
+                question = map_contents(row["question"], form)
                 expected, length = row["expected"], row.get("length")
                 answer = KnownAnswer(rewritten(expected, digits), len(expected) if length is None else length)
                 answers.setdefault(digest(question), answer)

@@ -11,7 +11,7 @@ from random import Random
 
 from asyncbench.simulator.answers import MODELS, AnswerSource, MadeUp, Recording, Replay, Taken, answerer
 from asyncbench.simulator.anthropic_wire import ANTHROPIC
-from asyncbench.simulator.asked import questions_in, tails
+from asyncbench.simulator.asked import chats_in, questions_in, tails
 from asyncbench.simulator.counts import Seconds, no_calls
 from asyncbench.simulator.limits import (
     BURST_S,
@@ -277,9 +277,11 @@ class ServedModels:
 def find_known_question(request: WireRequest, source: AnswerSource) -> WireRequest:
     """Return the request with the known question that it holds.
 
-    The question may be in a suite's words, at the end of a prompt, or anywhere in a template.
+    The question may be a chat, in a suite's words, at the end of a prompt, or anywhere in a template.
     """
     knows = partial(source.knows, digits=request.digits)
+    if (chat := next(filter(knows, chats_in(request.messages)), None)) is not None:
+        return replace(request, question=chat)
     if request.ignore_eos or knows(request.question):
         return request
     candidates = [

@@ -6,6 +6,7 @@ from enum import Enum, auto
 
 import orjson
 
+from asyncbench.records import Message
 from asyncbench.simulator.limits import ToldAllowance
 
 Json = dict[str, object]
@@ -70,6 +71,7 @@ class WireRequest:
 
     model: str
     question: str  # the text of the last user message
+    messages: tuple[Message, ...] = ()  # all of them, a system prompt first; none: there are no roles
     without_roles: bool = False  # the question is a prompt, in which more may stand before the question
     prompt_characters: int  # of all messages and the system prompt
     max_tokens: int | None

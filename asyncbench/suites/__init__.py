@@ -19,6 +19,7 @@ from asyncbench.suites.suite import (
 )
 
 PUBLIC = (
+    "chats",
     "custom",
     "handed_functions",
     "integer_addition",

@@ -8,7 +8,7 @@ tells what a problem is, and nothing from which its answer could be known.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from importlib.resources import files
 from itertools import cycle
@@ -22,6 +22,7 @@ from asyncbench.contents import text_of
 from asyncbench.errors import ConfigError
 from asyncbench.files import found_input
 from asyncbench.records import Condition, Message, Model, Problem, Request, Trial
+from asyncbench.suites.chats import chat_in, map_contents
 from asyncbench.suites.numbers import MOST_GROWTH, rewritten
 from asyncbench.suites.suite import Wording
 from asyncbench.suites.table import SUITES
@@ -64,7 +65,9 @@ def wording_of(problem: Problem, condition: Condition) -> Wording:
     """
     suite, digits = SUITES.get(problem.suite), condition.digits
     if suite is None or suite.asking is None:
-        worded = Wording(question=rewritten(problem.question, digits, problem.operands))
+        question = map_contents(problem.question, partial(rewritten, digits=digits, numbers=problem.operands))
+        *chat, last = chat_in(question) or [Message(role="user", content=question)]
+        worded = Wording(chat=tuple(chat), question=last.content)
     else:
         worded = suite.asking.wording(problem, condition.style, condition.shots or 0, digits)
     if (template := condition.template) is None:
@@ -82,6 +85,7 @@ def wording_of(problem: Problem, condition: Condition) -> Wording:
     return Wording(
         system=worded.system if condition.system is None else filled(condition.system, values),
         turns=tuple(turns),
+        chat=worded.chat,
         question=filled(template, values),
     )
 
@@ -227,19 +231,22 @@ JOIN: Final = "\n\n"  # between the system prompts of a model and of a suite
 def request_for(trial: Trial) -> Request:
     """Return what is asked for a trial: the question as suite and template word it, nothing added.
 
-    What its condition says first comes before it, then a suite's own worked examples. The system prompt is
-    the condition's, or else the model's and the suite's, one after the other.
+    What its condition says first comes before it, then a suite's own worked examples, and the earlier turns
+    of a question that is a chat. The system prompt is the condition's, or else the model's and the suite's,
+    one after the other; that of a chat follows them.
     """
     condition, model = trial.condition, trial.model
     worded = wording_of(trial.problem, condition)
     fixed_system, turns = fixed_messages(condition)
     model_system = model.system if condition.system is None else None
-    system_texts = [text for text in (model_system, worded.system) if text is not None]
-    system = JOIN.join(system_texts) if system_texts else None
+    general = (model_system, worded.system) if fixed_system is None else (fixed_system,)
+    of_chat = (turn.content for turn in worded.chat if turn.role == "system")
+    system_texts = [text for text in (*general, *of_chat) if text is not None]
+    chat_turns = (turn for turn in worded.chat if turn.role != "system")
     return Request(
         trial=trial,
-        system=system if fixed_system is None else fixed_system,
-        messages=(*turns, *worded.turns, Message(role="user", content=worded.question)),
+        system=JOIN.join(system_texts) if system_texts else None,
+        messages=(*turns, *worded.turns, *chat_turns, Message(role="user", content=worded.question)),
     )
 
 
@@ -296,7 +303,8 @@ def worded_size(problem: Problem, condition: Condition) -> tuple[int, int]:
     """
     worded = wording_of(problem, condition)
     system = "" if worded.system is None or fixed_messages(condition)[0] is not None else worded.system
-    texts = [*(turn.content for turn in worded.turns), worded.question]
+    before = (*worded.turns, *worded.chat)
+    texts = [*(turn.content + JOIN * (turn.role == "system") for turn in before), worded.question]
     return len(system) + sum(map(len, texts)), _most_read(texts) + _bytes(system)
 
 

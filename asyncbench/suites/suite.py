@@ -31,6 +31,7 @@ class Wording:
 
     system: str | None = None
     turns: tuple[Message, ...] = ()  # its worked examples
+    chat: tuple[Message, ...] = ()  # earlier messages of a question that is a chat, its system prompt first
     question: str  # the last message of the user
 
 

@@ -1,14 +1,15 @@
 """What goes over the wire: what the sweep says, and nothing else."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from asyncbench.config.entry import Place
 from asyncbench.config.questions import ConditionEntry, condition_from
-from asyncbench.records import Message
+from asyncbench.records import Condition, Message
+from asyncbench.suites.chats import chat_question
 from asyncbench.suites.requests import request_for
 from tests.providers.asking import ADAPTERS, KEY, PROBLEM, asking
 from tests.providers.raw_server import answering
@@ -90,6 +91,23 @@ async def test_each_condition_is_sent_as_it_is_written(sent, adapter, condition)
     if adapter is GOOGLE:
         asked = {"generationConfig": {"maxOutputTokens": 50, "topP": 0.9}}
     assert _with_messages(request.body) == asked | body
+
+
+async def test_a_chat_is_sent_turn_by_turn_behind_what_its_condition_says(sent, adapter):
+    chat = (Message(role="system", content="as digits"), *(Message(**turn) for turn in TALK))
+    question = chat_question([*chat, Message(role="user", content=PROBLEM.question)])
+    problem = replace(PROBLEM, suite="custom", question=question)
+    shots = (Message(role="user", content="1 + 1?"), Message(role="assistant", content="2"))
+    condition = Condition(system="be brief", turns=shots)
+    trial = replace(asking(model_id="m").trial, problem=problem, condition=condition)
+
+    request = await sent(adapter, request_for(trial))
+
+    system = {"role": "system", "content": "be brief\n\nas digits"}
+    said = {"messages": [system, *map(asdict, shots), *TALK, QUESTION]}
+    body = _with_messages(request.body)
+    expected = _with_system_apart(said) if adapter is ANTHROPIC else said
+    assert {name: body[name] for name in expected} == expected
 
 
 async def test_text_arrives_as_it_was(sent, adapter):

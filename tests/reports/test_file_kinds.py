@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 import asyncbench as ab
-from asyncbench.errors import ProblemSetError
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Reply
 from asyncbench.suites.custom import grade
@@ -302,18 +301,6 @@ def test_a_form_is_told_and_its_lines_ask_and_grade_it(kind, tmp_path):
     ):
         (verdict,) = grade(first, Reply(text=reply))
         assert verdict.exact_match is right, reply
-
-
-@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-def test_a_chat_with_more_than_one_message_is_refused_with_its_row(ending, tmp_path):
-    roles = ("system", "user")
-    rows = [{"messages": [{"role": role, "content": "6 x 7?"} for role in roles], "answer": "42"}]
-    chat = Kind(name=f"own.{ending}", rows=rows, grader="", asked="", expected=(), wrong="")
-    with pytest.raises(ProblemSetError) as caught:
-        open_set(chat.write(tmp_path), suite="custom", grader="number")
-
-    assert "1: column 'messages': a chat of 2 messages (system, user)." in str(caught.value)
-    assert "in `conditions: [{name: …, system: …}]`" in str(caught.value)
 
 
 @pytest.mark.parametrize("text", [None, {"title": ["Paris"]}, "", "Capital of France?"])

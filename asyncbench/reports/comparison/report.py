@@ -19,6 +19,7 @@ from asyncbench.reports.comparison.pair import (
     compared,
     sides_of,
 )
+from asyncbench.suites.chats import readable_question
 from asyncbench.tables.data import data_of
 from asyncbench.tables.numbers import MISSING, count, number_of, p_sentence, p_text, percent, points, rounded
 from asyncbench.tables.report import Columns, Report, Sheet
@@ -311,7 +312,9 @@ def _block(origin: str, question: Question, names: Sequence[str], width: int | N
 
 
 def _asked(question: Question) -> str:
-    return NO_QUESTION if question.question is None else " ".join(question.question.split())
+    return (
+        NO_QUESTION if question.question is None else " ".join(readable_question(question.question).split())
+    )
 
 
 NO_QUESTION: Final = "(the folder's problems/ lacks this question)"
