@@ -169,7 +169,10 @@ class _Writer:
 
     def keep(self, command: str, words: Iterable[object], exits: int | None, documents: list[Any]) -> None:
         """Write down what was printed."""
-        typed = " ".join(str(word).replace(f"{self.folder}/", "") for word in words)
+        # Paths begin below the folder, which is itself `.`.
+        typed = " ".join(
+            str(word).replace(f"{self.folder}/", "").replace(str(self.folder), ".") for word in words
+        )
         printed = Printed(command=command, words=typed, exit=exits, documents=documents)
         with (self.folder / PRINTED).open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(printed)) + "\n")
