@@ -14,7 +14,7 @@ import typer
 
 from asyncbench.commands.sweep_flags import fill_for_load, sample_typed, sweep_of, way_to_budget
 from asyncbench.commands.sweep_options import Extend, flag, flags_typed, steps_typed
-from asyncbench.commands.synthetic_load import fill_for_tokens, lengths_typed
+from asyncbench.commands.synthetic_load import fill_for_tokens
 from asyncbench.commands.terminal import (
     Budget,
     EnvFile,
@@ -434,8 +434,12 @@ def load(
     llm_arithmetic and --out is results/load-MODEL. After Ctrl-C or a spent budget, type
     the command again: it measures what is left, and an incomplete step as a whole.
     """
-    from asyncbench.reports.load.lengths import lengths_text
+    from asyncbench.analysis.choosing import chosen
+    from asyncbench.analysis.counting import counted
+    from asyncbench.reports.load.lengths import asked_lengths
+    from asyncbench.reports.load.steps import steps_in
     from asyncbench.run.options import RunOptions
+    from asyncbench.tables.data import data_of
 
     sweep = loaded_sweep(context, sweep_file, combinable=["out"], quiet=quiet or as_json)
     env = environment_for(sweep, env_file)
@@ -451,9 +455,12 @@ def load(
         typed=True,
     )
     summary = run_shown(sweep, options, env=env, quiet=quiet or as_json)
-    typer.echo(summary.as_json() if as_json else summary.as_text())
-    if isinstance(tokens := steps_typed(context).get("tokens"), str) and not as_json:
-        typer.echo(lengths_text(sweep.out, *lengths_typed(tokens)))
+    if "tokens" in steps_typed(context):
+        lengths = counted(chosen(sweep.out, loaded=True), lambda views: asked_lengths(views, steps_in(views)))
+        texts = [summary.as_text(), *(length.text for length in lengths)]
+        typer.echo(summary.as_json(lengths=data_of(lengths)) if as_json else "\n".join(texts))
+    else:
+        typer.echo(summary.as_json() if as_json else summary.as_text())
     raise typer.Exit(summary.exit)
 
 

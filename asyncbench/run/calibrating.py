@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
+from asyncbench.engine.limits import respected_wait_s
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.planning.preflight import keys_for
 from asyncbench.problems.schema import identified
 from asyncbench.providers.provider import Provider, open_provider
-from asyncbench.records import Condition, Model, Trial
+from asyncbench.records import Condition, Model, Reply, Request, Trial
 from asyncbench.simulator.process import running
 from asyncbench.simulator.settings import Settings
 from asyncbench.suites.requests import request_for
@@ -29,6 +30,9 @@ REPLY_TOKENS: Final = 16  # of a warm-up call: some servers write no fewer
 CHECKS: Final = 3  # calls of the wished length
 WARM_UP_CALLS: Final = 1 + PIECES + CHECKS
 AT_ONCE: Final = 4
+LONGEST_PAUSE_S: Final = 30.0  # between two tries of a call, where the server names no wait; first a second
+MOST_WAIT_S: Final = 120.0  # of a call, over all its tries
+_FULL: Final = (ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED)
 _REFUSALS: Final = (ErrorKind.BAD_REQUEST, ErrorKind.REJECTED_PARAMETER)
 
 
@@ -123,10 +127,32 @@ async def _tokens(provider: Provider, model: Model, question: str) -> int:
         model=model,
         condition=Condition(),
     )
-    reply = await provider.ask(request_for(trial))
+    reply = await _answer(provider, request_for(trial))
     if reply.usage is None or reply.usage.input_tokens is None:
         raise ConfigError(
             f"--tokens: {model.alias} does not say how many tokens it counted, so no question can be made of "
             "a length. Ask your own questions with --problems FILE"
         )
     return reply.usage.input_tokens
+
+
+async def _answer(provider: Provider, request: Request) -> Reply:
+    """Ask, and ask again as told after a refusal for lack of room, such as 429.
+
+    Raises:
+        ProviderError: the call fails in another way, or there is no room for longer than `MOST_WAIT_S`.
+    """
+    waited_s, refusals = 0.0, 0
+    while True:
+        try:
+            return await provider.ask(request)
+        except ProviderError as error:
+            if error.kind not in _FULL:
+                raise
+            refusals += 1
+            growing_s = min(LONGEST_PAUSE_S, 2.0 ** (refusals - 1))
+            wait_s = respected_wait_s(error.retry_after_s, growing_s, times=refusals)
+            if waited_s + wait_s > MOST_WAIT_S:
+                raise
+        await asyncio.sleep(wait_s)
+        waited_s += wait_s

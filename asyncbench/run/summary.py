@@ -173,8 +173,8 @@ class Summary:
         """The exit code of a command that did only this."""
         return exit_code(self.causes)
 
-    def as_json(self) -> str:
-        """Return everything as JSON."""
+    def as_json(self, **more: object) -> str:
+        """Return everything as JSON, with more keys beside."""
         now = time.time()
         summary = {
             "sweep": self.sweep,
@@ -189,7 +189,7 @@ class Summary:
         }
         if self.steps is not None:
             summary |= {"steps": [asdict(step) for step in self.steps], "found": dict(self.found)}
-        return json.dumps(summary, indent=2)
+        return json.dumps(summary | more, indent=2)
 
     def as_text(self, *, brief: bool = False) -> str:
         """Return what a person wants to know when the run is over.

@@ -14,8 +14,11 @@ from asyncbench.suites.synthetic import PIECES
 
 
 @contextmanager
-def counting(*, refused=(), tells=True):
-    """Serve chat completions that count a token for each four characters, and refuse some fields."""
+def counting(*, refused=(), tells=True, full=0, wait_s=0.01):
+    """Serve chat completions that count a token for each four characters, and refuse some fields.
+
+    The first `full` calls are answered with 429, and told to wait so many seconds.
+    """
     bodies = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -34,9 +37,13 @@ def counting(*, refused=(), tells=True):
                 "choices": [choice],
             }
             reply |= {"usage": usage} if tells else {}
+            no_room = len(bodies) <= full
             content = {"error": {"message": f"{odd[0]}: extra fields not permitted"}} if odd else reply
+            content = {"error": {"message": "too many requests"}} if no_room else content
             raw = json.dumps(content).encode()
-            self.send_response(400 if odd else 200)
+            self.send_response(429 if no_room else 400 if odd else 200)
+            if no_room:
+                self.send_header("retry-after", str(wait_s))
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(raw)))
             self.end_headers()
@@ -81,3 +88,17 @@ async def test_a_server_that_counts_nothing_or_refuses_all_is_told_before_a_load
         await calibrated(url)
     with counting(refused=["messages"]) as (url, _), pytest.raises(ConfigError, match="warm-up call failed"):
         await calibrated(url)
+
+
+async def test_a_refusal_for_lack_of_room_is_waited_out_as_told_but_not_for_long():
+    with counting(full=3) as (url, bodies):
+        found = await calibrated(url)
+    assert (found.ignores_eos, len(bodies)) == (True, WARM_UP_CALLS + 3)
+    assert len({body["messages"][-1]["content"] for body in bodies[:4]}) == 1  # the same call, again
+
+    with (
+        counting(full=1, wait_s=3600) as (url, bodies),
+        pytest.raises(ConfigError, match="too many requests"),
+    ):
+        await calibrated(url)
+    assert len(bodies) == 1

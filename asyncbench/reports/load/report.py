@@ -16,6 +16,7 @@ from asyncbench.lanes.load.measuring import MEASURED
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, MISSED, base_in, few_problems
 from asyncbench.reports.cost.report import budgets_in, fine
 from asyncbench.reports.load.accuracy import StepAnswers, answers_by_step, notes_under_load
+from asyncbench.reports.load.lengths import AskedLengths, asked_lengths
 from asyncbench.reports.load.steps import PERCENTILES, HighestRate, StepFigures, highest_rates, steps_in
 from asyncbench.stats.percentiles import fewest_for
 from asyncbench.store.schema import LOST
@@ -98,6 +99,7 @@ class LoadReport(FolderReport):
     steps: tuple[StepFigures, ...]
     highest: tuple[HighestRate, ...]
     answers: tuple[StepAnswers, ...]
+    lengths: tuple[AskedLengths, ...]  # empty: no questions were made of a length
     problems: int = field(metadata=HIDDEN)  # number of problems with an answer
     graded: int = field(metadata=HIDDEN)  # number of answers
     unwritten: Sequence[Mapping[str, Any]] = field(metadata=HIDDEN)  # the rows of `_UNWRITTEN`
@@ -112,6 +114,7 @@ class LoadReport(FolderReport):
         yield from self._simulated()
         yield from (rate.text for rate in self.highest)
         yield from notes_under_load(self.answers)
+        yield from (length.text for length in self.lengths)
 
         arrivals = ", ".join(dict.fromkeys(step.step.partition(" ")[0] for step in self.steps))
         slos = defaultdict[str, dict[str, None]](dict)
@@ -228,6 +231,7 @@ def load_report_of(views: FolderViews) -> LoadReport:
         simulated_note=note_of_simulated(views, simulated=bool(views.manifest.get("simulated"))),
         steps=steps,
         answers=answers,
+        lengths=asked_lengths(views, steps),
         **counts,
         highest=highest_rates(steps, spent=spent_models(views)),
         unwritten=views.rows(_UNWRITTEN),

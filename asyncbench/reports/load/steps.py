@@ -158,6 +158,7 @@ class StepFigures:
 
     model: str
     step: str  # such as `poisson 8/s`
+    loads: tuple[str, ...] = field(metadata=HIDDEN)  # the steps that count, such as `poisson 8/s #2`
     arrivals: str
     rate: float  # calls per second; in a closed loop: the number of callers
     slo: Mapping[str, float] | None
@@ -328,6 +329,7 @@ def _figures(
         **{name: step[name] for name in ("model", "arrivals", "rate", "seconds", *COUNTS)},
         **{name: step[name] for name in ("in_flight_mean", "in_flight_max", "met", "saturated", "verdict")},
         step=base_in(step["load"]),
+        loads=(step["load"],),
         slo=None if step["slo"] is None else orjson.loads(step["slo"]),
         times={
             kind: CallTimes(
@@ -393,6 +395,7 @@ def _pooled(steps: Sequence[StepFigures]) -> StepFigures:
     return replace(
         counting[0],
         **{name: _sum(counting, name) for name in _SUMMED},
+        loads=tuple(load for step in counting for load in step.loads),
         times=times,
         late_s=sorted(late_s for step in counting for late_s in step.late_s),
         gaps=sum((step.gaps for step in counting), Counter()),

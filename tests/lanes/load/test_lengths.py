@@ -1,5 +1,7 @@
 """`asyncbench load --tokens`: what is asked, how long replies are, and what the last line says."""
 
+import json
+
 import pytest
 
 from asyncbench import read_attempts, read_problems
@@ -16,18 +18,25 @@ def test_a_load_of_lengths_asks_new_questions_and_says_what_the_server_counted(t
     assert told.returncode in (0, 3), told.stderr  # 3: this machine was too slow
     calls = read_attempts(out).to_pylist()
     counted = [call["input_tokens"] for call in calls]
+    measured = [call["input_tokens"] for call in calls if call["phase"] == "measured"]
     assert (min(counted) >= 124, max(counted) <= 132) == (True, True)
     assert {call["output_tokens"] for call in calls} == {32}
-    assert told.stdout.splitlines()[-1] == (
-        f"Asked 128 in (server counted {min(counted)}–{max(counted)}), 32 out; 0 of {len(calls):,} shorter."
+    line = (
+        f"Asked 128 in (server counted {min(measured)}–{max(measured)}), 32 out; "
+        f"0 of {len(measured):,} shorter."
     )
+    assert told.stdout.splitlines()[-1] == line
+    assert line in asyncbench_here("report", out, "--style", "load").stdout.splitlines()
+    (lengths,) = json.loads(asyncbench_here("report", out, "--style", "load", "--json").stdout)["lengths"]
+    assert (lengths["text"], lengths["answers"], lengths["tokens"]) == (line, len(measured), 128)
     questions = read_problems(out).column("question").to_pylist()
     assert len({str(question)[:40] for question in questions}) == len(questions)
     assert len({call["trial_id"] for call in calls}) == len(calls)  # the second step asks others
 
     # The same command goes on; other lengths in the folder, or a second maker of questions, are refused.
-    again = asyncbench_here(*words, "--tokens", "128/32")
+    again = asyncbench_here(*words, "--tokens", "128/32", "--json")
     assert again.returncode in (0, 3), again.stderr
+    assert json.loads(again.stdout)["lengths"][0]["tokens"] == 128
     other = asyncbench_here(*words, "--tokens", "64/32")
     assert (other.returncode, "holds other questions than those of 64 tokens" in other.stderr) == (2, True)
     for wrong, said in (
