@@ -134,3 +134,18 @@ def test_a_format_without_roles_refuses_chats_before_anything_is_asked(tmp_path)
     }
     with pytest.raises(ConfigError, match="base: questions of own are chats, and `api: completions` sends"):
         asyncio.run(ab.run_sweep(sweep))
+
+
+@pytest.mark.long
+def test_a_comparison_shows_the_turns_of_a_chat_on_which_models_differ(tmp_path):
+    path = written(tmp_path / "own.jsonl", CHAT)
+    (tmp_path / "mine.py").write_text("def right(messages): return '1'\ndef wrong(messages): return '0'\n")
+    out = tmp_path / "out"
+    succeeded(
+        asyncbench_here(
+            "run", path, "--model", "mine.py:right", "--model", "mine.py:wrong", "--out", out, cwd=tmp_path
+        )
+    )
+
+    done = succeeded(asyncbench_here("compare", "right", "wrong", out, "--examples", "1"))
+    assert 'user: I have 6 boxes of 7. assistant: What of "them"?' in done.stdout
