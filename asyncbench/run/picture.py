@@ -346,7 +346,7 @@ def _fit_columns(rows: Sequence[_PictureRow], width: int) -> _TableLayout:
     least = HEAD | {"done": max(HEAD["done"], *counts)}
     texts = zip(*(row[2:] for row in rows), strict=True)
     widths = {head: max(least[head], *map(len, column)) for head, column in zip(HEAD, texts, strict=True)}
-    name = min(LONGEST_NAME, max(cell_len(row.model) for row in rows))
+    name = min(LONGEST_NAME, max(len("model"), *(cell_len(row.model) for row in rows)))
 
     def room(gap: int) -> int:
         """Return the characters left for names and bars."""

@@ -168,6 +168,10 @@ def test_it_fits_its_screen_and_folds_models_that_have_no_room(models, width):
         assert width < 80 or rest + told.count("this computer") == 30
 
 
+def test_a_short_name_leaves_the_head_of_its_column_whole():
+    assert drawn({"m": counters(planned=10)})[0].startswith("model ")
+
+
 def test_whatever_a_lane_waits_for_has_a_word():
     causes = {value for name, value in vars(waits).items() if name.isupper() and isinstance(value, str)}
     assert len(causes) == 13
