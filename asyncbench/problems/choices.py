@@ -233,6 +233,13 @@ def letters_of(answer: str, form: AnswerForm, choices: Sequence[Choice]) -> list
     return [ascii_uppercase[i] for i in chosen]
 
 
+def _is_listed(question: str, letter: str, choice: Choice) -> bool:
+    """Return whether a question shows a choice behind its letter or label: `(A) Asia`."""
+    labels = "|".join(map(re.escape, choice.labels | {letter}))
+    pattern = rf"(?<!\w)(?:{labels})\W{{1,4}}{re.escape(choice.text)}"
+    return re.search(pattern, question, re.IGNORECASE) is not None
+
+
 class AnswerForms:
     """Finds out which form the answers of a file have."""
 
@@ -240,14 +247,15 @@ class AnswerForms:
         self._rows = 0
         self._fitting = Counter[AnswerForm]()
         self._conflicts = set[frozenset[AnswerForm]]()  # forms that name different choices in a row
-        self._shown = 0  # questions that name all of their choices
+        self._shown = 0  # questions that list all of their choices
         self.most = 0  # choices of a row
 
     def add(self, question: str, answers: Sequence[str], choices: Sequence[Choice]) -> None:
         """Take in a row: its question, its accepted answers and its choices."""
         self._rows += 1
         self.most = max(self.most, len(choices))
-        self._shown += all(choice.text in question for choice in choices)
+        lettered = zip(ascii_uppercase, choices, strict=False)
+        self._shown += all(_is_listed(question, letter, choice) for letter, choice in lettered)
         letters = {form: [letters_of(answer, form, choices) for answer in answers] for form in FORMS}
         fitting = [form for form in FORMS if all(letters[form])]
         self._fitting.update(fitting)
@@ -256,7 +264,7 @@ class AnswerForms:
 
     @property
     def shown(self) -> bool:
-        """Whether each question names its choices itself."""
+        """Whether each question lists its choices itself, with their letters."""
         return 0 < self._rows == self._shown
 
     @property

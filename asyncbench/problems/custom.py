@@ -47,12 +47,13 @@ MOST_REFUSED: Final = 1_000  # rows that cannot be asked or graded: then the res
 SHOWN_REFUSED: Final = 9  # after the first
 _WAY_OUT: Final = " Correct it, use another grader, or remove the problem."
 CHOICES: Final = "choices"
+PROGRAMS: Final = {"entry_point", "test_list"}  # columns of HumanEval and MBPP
 REQUIRED = ("question", "expected")
 OPTIONAL = ("task", "variant", "length", "representation", "grader", CHOICES)
 KNOWN_NAMES: Mapping[str, Sequence[str]] = {  # what others call such columns, the likeliest first
     "question": (
         *("question", "prompt", "problem", "input", "query", "instruction", "messages"),
-        *("goal", "ctx", "sentence"),
+        *("goal", "ctx", "sentence", "question_stem"),
     ),
     "expected": (
         *(
@@ -75,6 +76,7 @@ KNOWN_NAMES: Mapping[str, Sequence[str]] = {  # what others call such columns, t
             "gold",
             "cop",
             "__expected",
+            "__expected1",
         ),
     ),
 }
@@ -456,9 +458,14 @@ class _LackingError(ProblemSetError):
 def _lacking_error(column: str, name: str, names: Sequence[str], *, place: Path | str) -> ProblemSetError:
     if name == "wording":
         return _LackingError(f"{place}: {lacking(column, names)} Correct `wording`, which shows it.")
+    programs = (
+        " Its answers seem to be programs, which asyncbench does not run against tests."
+        if name == "expected" and PROGRAMS & {*names}
+        else ""
+    )
     return _LackingError(
-        f"{place}: {lacking(column, names)} Name the column to use as {name}: `--columns {name}=…`, or "
-        f"`columns: {{{name}: …}}` in a sweep file."
+        f"{place}: {lacking(column, names)}{programs} Name the column to use as {name}: `--columns "
+        f"{name}=…`, or `columns: {{{name}: …}}` in a sweep file."
     )
 
 

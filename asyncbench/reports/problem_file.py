@@ -20,7 +20,7 @@ import yaml
 from asyncbench.config.starter import OneLineTexts
 from asyncbench.errors import ProblemSetError
 from asyncbench.problems.accepted import ASSERTED, is_list_of_texts
-from asyncbench.problems.choices import WORDING, AnswerForm
+from asyncbench.problems.choices import WORDING, AnswerForm, likely_columns
 from asyncbench.problems.custom import (
     Columns,
     Custom,
@@ -47,6 +47,9 @@ EXAMPLES = 10  # problems that are shown
 READINGS: Final = 3  # expected answers that are shown in one line, as the grader reads them
 LONGEST = 1_500  # characters of a question on a screen
 TEXTS_ABOVE: Final = ("passage", "context", "article")  # columns with a text that questions are about
+LATEX: Final = re.compile(
+    r"\\(?:boxed|fbox|d?frac|sqrt|left|text|pi|infty|circ)\b"
+)  # an answer in the form of MATH
 EXAMPLE_HEAD = ("problem", "task", "question", "expected", "read as")
 
 
@@ -125,6 +128,16 @@ class ProblemFile(Report):
         outcomes = [shown.outcome for shown in self.examples if shown.grader != "regex"]
         if wrong := sum(outcome != "correct" for outcome in outcomes):
             yield f"! {wrong:,} expected answers would be wrong as replies. Check column and grader."
+        if self.grader_guessed and (lost := likely_columns(self.unused, ())):
+            columns = ", ".join(map(repr, [lost] if isinstance(lost, str) else lost))
+            yield (
+                f"! {columns} seems to hold choices, which are not asked: they are no lists, or the answers "
+                'name none of them. Write each row\'s as a JSON list, such as ["Rome", "Paris"].'
+            )
+        assertions = [name for name in self.unused if ASSERTED.fullmatch(name)]
+        if assertions and ASSERTED.fullmatch(asserted := str(self.columns["expected"])):
+            names = ", ".join(assertions)
+            yield f"! Only the assertion in {asserted!r} counts. Others are not read: {names}."
         if any(shown.grader == "exact" and is_list_of_texts(shown.expected) for shown in self.examples):
             column = self.columns["expected"]
             yield (
@@ -312,7 +325,7 @@ def _likely_grader(file: Path, columns: Columns | None, decimal: str | None) -> 
     likely = likely_grader(answer for accepted in answers for answer in accepted)
     if likely != "exact":
         return likely, None
-    if all("\\boxed" in answer for accepted in answers for answer in accepted):
+    if any(LATEX.search(answer) for accepted in answers for answer in accepted):
         return "math", None
     if all(is_number(answer, ",") for accepted in answers for answer in accepted):
         return "number", ","

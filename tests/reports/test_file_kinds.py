@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import asyncbench as ab
+from asyncbench.errors import ProblemSetError
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Reply
 from asyncbench.suites.custom import grade
@@ -158,6 +159,26 @@ KINDS = [
         ending="csv",
     ),
     choice(
+        "winogrande",
+        [
+            {"sentence": "Rome beat Paris, so _ won.", "option1": "Rome", "option2": "Paris", "answer": "2"},
+            {
+                "sentence": "Rome lost to Paris, as _ slept.",
+                "option1": "Rome",
+                "option2": "Paris",
+                "answer": "1",
+            },
+        ],
+        asked=f"Rome beat Paris, so _ won.\n\nA. Rome\nB. Paris\n\n{ONE_LETTER}",
+    ),
+    choice(
+        "openbookqa",
+        [
+            {"question_stem": row["question"], **{name: row[name] for name in ("choices", "answerKey")}}
+            for row in ARC
+        ],
+    ),
+    choice(
         "listed already",
         [
             {"prompt": "Paris is in (A) Asia (B) Europe?", "choices": ["Asia", "Europe"], "answer": 1},
@@ -224,6 +245,15 @@ KINDS = [
         wrong="Italy",
     ),
     Kind(
+        name="promptfoo numbered.csv",
+        rows="question,__expected1,__description,__metadata:topic\nCapital of France?,contains: Paris,a,b\n",
+        grader="",
+        asked="Capital of France?",
+        expected=("Paris",),
+        right="It is Paris.",
+        wrong="Rome",
+    ),
+    Kind(
         name="inspect.json",
         rows=json.dumps(
             [
@@ -280,6 +310,19 @@ KINDS = [
         right="$\\boxed{x/2}$",
         wrong="$\\boxed{x}$",
     ),
+    Kind(
+        name="math 500.jsonl",
+        rows=[
+            {"problem": "Polar form?", "solution": "Long.", "answer": "\\left( 3, \\frac{\\pi}{2} \\right)"},
+            {"problem": "1 + 1?", "solution": "Short.", "answer": "2"},
+            {"problem": "Her name?", "solution": "She.", "answer": "\\text{Evelyn}"},
+        ],
+        grader="math",
+        asked="Polar form?",
+        expected=("\\left( 3, \\frac{\\pi}{2} \\right)", "2", "\\text{Evelyn}"),
+        right="$\\boxed{(3, \\pi/2)}$",
+        wrong="$\\boxed{(3, \\pi)}$",
+    ),
 ]
 
 
@@ -301,6 +344,33 @@ def test_a_form_is_told_and_its_lines_ask_and_grade_it(kind, tmp_path):
     ):
         (verdict,) = grade(first, Reply(text=reply))
         assert verdict.exact_match is right, reply
+
+
+WARNED = {
+    "choices of NumPy": (
+        "question,choices,answer\nQ?,['x' 'y' 'z'],1\nR?,['s' 't'],0\n",
+        "'choices' seems to hold",
+    ),
+    "two assertions": (
+        "question,__expected1,__expected2\nQ?,equals: 1,contains: 1\n",
+        "'__expected1' counts. Others are not read: __expected2.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "warning"), WARNED.values(), ids=WARNED)
+def test_what_is_left_out_of_a_question_or_its_grading_is_warned_of(text, warning, tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text(text)
+    assert [warning in line for line in ab.inspect_problems(path).warnings()] == [True]
+
+
+def test_programs_that_tests_would_grade_are_named_as_such(tmp_path):
+    path = tmp_path / "humaneval.jsonl"
+    columns = ("task_id", "prompt", "canonical_solution", "test", "entry_point")
+    path.write_text(json.dumps(dict.fromkeys(columns, "x")))
+    with pytest.raises(ProblemSetError, match="seem to be programs, which asyncbench does not run"):
+        ab.inspect_problems(path)
 
 
 @pytest.mark.parametrize("text", [None, {"title": ["Paris"]}, "", "Capital of France?"])
