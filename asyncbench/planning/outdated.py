@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Container, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ from asyncbench.records import GRADER_ERROR, NO_VERSION
 from asyncbench.store.bucket.fetching import display_name
 from asyncbench.store.catalog import read_grades, read_trials
 from asyncbench.suites import custom
+from asyncbench.suites.handed_functions import SESSION, session_name
 from asyncbench.suites.plugins import is_in_file
 from asyncbench.suites.table import SUITES, grader_versions
 from asyncbench.tables.numbers import number_of
@@ -62,6 +63,7 @@ def ungraded(folder: Path, by: Literal["model", "grader"], *, again: Container[s
     return Counter(row[by] for row in rows if row["trial_id"] not in again)
 
 
+OF_SESSION: Final = " of a Python session"
 StoredGrader = tuple[str, str, int]  # suite, name and version
 
 
@@ -95,10 +97,12 @@ def outgraded_notes(folder: Path, stored: Collection[StoredGrader] | None = None
                 counts[f"another version of {name}"] += len(rows)
 
     again = f"asyncbench regrade {quoted(display_name(folder))} --write"
-    notes = [
-        f"{trials:,} trials were graded by {grader}. Grade them again: `{again}`"
-        for grader, trials in sorted(counts.items())
-    ]
+    notes = list[str]()
+    for grader, trials in sorted(counts.items()):
+        way_out = f"Grade them again: `{again}`"
+        if grader.endswith(OF_SESSION):
+            way_out = "To grade them again, define the grader in a file"
+        notes.append(f"{trials:,} trials were graded by {grader}. {way_out}")
     if any(version == NO_VERSION for _, _, version in stored):
         notes += [
             f"{number_of(trials, 'trial')} without a grade (counted as not right): {grader} failed on the "
@@ -138,7 +142,10 @@ def _own_grader_counts(folder: Path, stored: Collection[tuple[str, int]]) -> Cou
             counts[f"{grader}, but the sweep names {now} now"] += row["count_all"]
         elif now is not None and row["version"] not in (row["version_now"], NO_VERSION):
             file = f"{grader.partition(':')[0]}.py" if is_in_file(grader) else grader
-            counts[f"another version of {file}"] += row["count_all"]
+            version = f"another version of {file}"
+            if grader.startswith(SESSION):
+                version = f"another function {session_name(grader)!r}{OF_SESSION}"
+            counts[version] += row["count_all"]
     return counts
 
 

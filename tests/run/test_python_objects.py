@@ -240,6 +240,14 @@ def test_functions_that_nobody_can_tell_from_others_say_so(tmp_path):
     assert "python/closure@" in text
 
 
+def test_another_lambda_as_grader_is_told_without_a_command_that_cannot_know_it(tmp_path):
+    run(tmp_path, ["simulated/oracle"], grader=lambda _, __: True)
+    _, messages = run(tmp_path, ["simulated/oracle"], grader=lambda _, __: False)
+    (note,) = [message for message in messages if "were graded by" in message]
+    assert note.startswith("2 trials were graded by another function 'lambda' of a Python session. To grade")
+    assert "asyncbench regrade" not in note
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("function", "complaint"),
