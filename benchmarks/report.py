@@ -53,7 +53,11 @@ def commands(folder: Path, page: Path) -> dict[str, list[str]]:
         "status": ["status", str(folder)],
         "status --verify": ["status", str(folder), "--verify"],
         "report": plain,
-        **{f"report --style {style}": [*plain, "--style", style] for style in STYLES if style},
+        **{
+            f"report --style {style}": [*plain, "--style", style]
+            for style, record in STYLES.items()
+            if style and not record.single
+        },
         "report --where": [*plain, "--where", "length > 5"],
         "compare A B": ["compare", *here],
         "compare A B --unpaired": ["compare", *here, "--unpaired"],

@@ -15,6 +15,7 @@ class Style(NamedTuple):
     function: str  # of the views of folders; of a published one, of the folders
     about: str = ""  # a sentence for `report --help`; empty: the command says it
     options: frozenset[str] = frozenset()
+    single: bool = False  # it is of one model: a caller chooses it from several
     loaded: bool = False  # answers to a load count
     timed: bool = False  # it shows little but times, which are others in each run
     published: bool = False  # a published benchmark gave its name
@@ -51,6 +52,12 @@ STYLES: Final[Mapping[str | None, Style]] = {
         "positions_of",
         "accuracy by the place of the right choice, and how often each place was chosen.",
         figures="trials",
+    ),
+    "card": Style(
+        "reports.card",
+        "card_of",
+        "one model on a page: accuracy, breaking points, errors, cost, and its closest published model.",
+        single=True,
     ),
     "cost": Style(
         "reports.cost.report",

@@ -10,6 +10,7 @@ BEST_CASE: Final = "best case (lost counted right)"
 RIGHT_90: Final = "90 % right up to"
 RIGHT_50: Final = "50 % right up to"
 PER_CORRECT: Final = "cost per correct answer"
+PER_1000_CORRECT: Final = "cost per 1,000 correct"
 MEAN_SCORE: Final = "mean score (95 % CI)"
 SCORED_ONLY: Final = (
     "No reply is correct, but scores are above 0: read the mean score. A score alone is correct only at 1. A "
@@ -95,6 +96,8 @@ HEADINGS: Final[Mapping[str, str]] = {
     BEST_ACCURACY: "the accuracy of the best variant",
     "beside the first (95 % CI)": "difference in accuracy to the first value, in percentage points",
     "p (unpaired)": "p of a test that does not use the common problems",
+    "this model": "its own figure",
+    "published model": "the figure that the document prints of the closest model",
     # grades
     "grader": "the grader",
     "version": "of the grader, stored → today",
@@ -113,6 +116,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     "example": "expected value → answer",
     "answers": "wrong answers of this kind; each answer counts once, for the first kind that matches",
     "share": "part of the examined answers",
+    "most in": "the task with the most of them",
     "all matches": "answers that match this kind, also if an earlier kind matches them",
     "most frequent kinds": "with their share of the examined answers",
     "wrong": "trials with a wrong answer",
@@ -139,6 +143,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     "spent on retries": "part of the dollars for attempts after a trial's first",
     "correct answers": "right answers asked for in this folder",
     PER_CORRECT: "USD for each right answer, wrong answers paid as well",
+    PER_1000_CORRECT: "USD for a thousand right answers, wrong answers paid as well",
     "cost per 1,000 trials": "USD, of the trials with a known cost",
     "attempts": "calls made, retries included",
     MEDIAN_TTFT: "time to first token, in seconds",

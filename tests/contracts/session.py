@@ -24,6 +24,7 @@ from asyncbench.reports.styles import STYLES
 from asyncbench.run import checkup
 from asyncbench.run.control import NOTE
 from asyncbench.simulator.process import Simulator
+from asyncbench.store.schema import ENTRANT
 from tests.commands import asyncbench_here
 from tests.contracts.night import LLM_ARITHMETIC, SETS, write_night
 from tests.processes import Forked, until
@@ -99,6 +100,15 @@ def names_in(*folders: Path, columns: Sequence[str] = LABELS) -> frozenset[str]:
     return frozenset(
         name for table in tables for column in table.columns for name in column.unique().to_pylist() if name
     )
+
+
+def choice_for(style: str | None, folder: Path) -> dict[str, Any]:  # Any: arguments of `report`
+    """Return what a style needs to be told: one that is of a single model, the first that was asked."""
+    asked = sorted(map(tuple, (row.values() for row in read_trials(folder, columns=ENTRANT).to_pylist())))
+    if not STYLES[style].single or not asked:
+        return {}
+    run, model, condition = asked[0]
+    return {"models": [model], "where": f"run = '{run}' AND condition = '{condition}'"}
 
 
 def observe_written(folder: Path) -> None:
@@ -321,7 +331,7 @@ def _observe_reports(writer: _Writer) -> None:
 def _observe_report(writer: _Writer, folder: str, style: str | None) -> None:
     """Write down a report as JSON, and the columns of its tables."""
     words = ("report", writer / folder) + (() if style is None else ("--style", style))
-    made = report(writer / folder, style)
+    made = report(writer / folder, style, **choice_for(style, writer / folder))
     command = "report" if style is None else f"report --style {style}"
     writer.keep(command, words, None, documents_in(made.as_json()))
     if folder != RAN:

@@ -21,6 +21,7 @@ from tests.contracts.session import (
     RAN,
     WRITTEN,
     Session,
+    choice_for,
     names_in,
     observe,
     observe_written,
@@ -127,7 +128,7 @@ def test_what_users_rely_on_is_as_it_was(request, name):
 def test_every_figure_of_the_recorded_runs_is_as_it_was(imported):
     names, lines, shown = names_in(imported), list[str](), set[str]()
     for style in STYLES:
-        document = json.loads(report(imported, style).as_json())
+        document = json.loads(report(imported, style, **choice_for(style, imported)).as_json())
         lines += [f"## report --style {style}", *figure_lines(document, names, shown)]
     compare(RECORDED, lines)
 

@@ -24,7 +24,7 @@ from tests.store.made import folder_of as lanes_of, minute
 MADE = re.compile(r"\d+(-\d+|\+)?|pass[@^]\d+|waiting: .*|add|sub|task|model|[ab]|nupa/.*|integer_addition")
 WORKER = WorkerCounts(name="1", pid=7, in_flight=3, calls=90, calls_per_s=9.0, lag_s=0.001, deaths=0)
 APART = ("load", "morning")  # whose folders and screen are others
-NAMES = [name for name, style in STYLES.items() if not style.published and name not in APART]
+NAMES = [name for name, style in STYLES.items() if not style.published | style.single and name not in APART]
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,7 @@ def sheets(tmp_path_factory):
     with_forecasts(paid, forecast(4, 1, low=0, high=9_000))
     lanes = lanes_of(place / "lanes", minute(), *by_workers(60))
     reports = [ab.report(folder, style) for folder in (night, paid, lanes) for style in NAMES]
+    reports.append(ab.report(night, "card", models=["a"]))
     loaded = load_of(place / "load", step(8, [0.1] * 80), step(8, [0.2, None] * 40, round_=2, first=1000))
     reports.append(ab.report(loaded, "load"))
     going = replace(ab.status(night), workers=(asdict(WORKER),))

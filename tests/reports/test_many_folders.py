@@ -23,6 +23,7 @@ from tests.commands import asyncbench_here
 from tests.reports.answered import Asked, folder_of
 
 ALL = tuple(STYLES)
+APART = ("load", "card")  # which count whole steps, and one model
 DEEP = Asked(model="", outcomes="", suite="llm_arithmetic", task="add", grader="layered", first=40)
 STRINGS = Asked(model="", outcomes="", suite="integer_addition", task="integer_addition")
 
@@ -246,7 +247,7 @@ def filtered(tmp_path_factory):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("style", [style for style in ALL if style != "load"])  # which counts whole steps
+@pytest.mark.parametrize("style", [style for style in ALL if style not in APART])
 def test_every_filter_is_on_every_style_of_one_folder_and_of_several(filtered, style):
     """What is left is as if nothing else had been asked."""
     much, alone, tasks = filtered

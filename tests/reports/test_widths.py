@@ -25,7 +25,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def reports(folder):
-    return {style: report(folder, style) for style in NAMES} | {"compare": compare(LONG, OTHER, folder)}
+    chosen = {True: [LONG], False: None}
+    by_style = {style: report(folder, style, models=chosen[STYLES[style].single]) for style in NAMES}
+    return by_style | {"compare": compare(LONG, OTHER, folder)}
 
 
 @pytest.mark.long

@@ -220,23 +220,20 @@ def figures_of(folder: Folders, grader: str, manifest: Manifest) -> dict[str, An
     """
     if grader not in ARITHMETIC_GRADERS:
         raise ConfigError(f"{SUITE.name} has no grader {grader!r}; it has: {', '.join(ARITHMETIC_GRADERS)}")
+    return counted_of(folder, [SUITE.name], lambda views: figures_in(views, grader, manifest))
+
+
+def figures_in(views: FolderViews, grader: str, manifest: Manifest) -> dict[str, Any]:  # Any: as of a folder
+    """Return the figures of `figures_of` from views that hold a trial of the suite."""
     parameters = {"suite": SUITE.name, "grader": grader, "recorded": RECORDED, "usd_steps": float(USD_STEPS)}
-    counts, names, note = counted_of(
-        folder,
-        [SUITE.name],
-        lambda views: (
-            views.rows(f"{_COUNTS} ORDER BY ALL", parameters),
-            views.names,
-            note_of_simulated(views),
-        ),
-    )
+    counts = views.rows(f"{_COUNTS} ORDER BY ALL", parameters)
     tally = {name: sum(row[name] for row in counts) for name in OUTCOMES}
     versions = {version for row in counts for version in row["versions"] or ()}
     return {
-        "rows": _rows(counts, {model: label for (label, _), model in names.items()}, manifest),
+        "rows": _rows(counts, {model: label for (label, _), model in views.names.items()}, manifest),
         "tally": tally | {"correct": sum(row["right"] for row in counts)},
         "graders": (Graded(suite=SUITE.name, grader=grader, versions=tuple(sorted(versions))),),
-        "simulated_note": note,
+        "simulated_note": note_of_simulated(views),
     }
 
 
