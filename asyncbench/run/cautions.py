@@ -1,7 +1,8 @@
 """Cautions before the first call of a run, which its user should know and which refuse nothing."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from asyncbench.config.sweep import all_sources
 from asyncbench.files import quoted
@@ -63,27 +64,51 @@ def cautions(run: Run) -> Iterator[str]:
     yield from _finished_trials(run)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFunctions:
+    """What a run uses that no file holds: only this session of Python knows it."""
+
+    models: Sequence[str]
+    suites: Sequence[str]
+    graders: Sequence[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.models or self.suites or self.graders)
+
+
+def session_functions(run: Run) -> SessionFunctions:
+    """Return what a run uses of this session alone, by name."""
+    graders = {name for problems in run.problems.values() for name in problems.graders}
+    return SessionFunctions(
+        models=[model.alias for model in run.models if is_of_session(model)],
+        suites=sorted(
+            source.name
+            for source in all_sources(run.sweep)
+            if source.own_suite is not None and source.own_suite.source is None
+        ),
+        graders=sorted(session_name(name) for name in graders if name.startswith(SESSION)),
+    )
+
+
 def _functions(run: Run) -> Iterator[str]:
     """Yield which functions nobody can tell from others, and which worker processes do not call."""
-    if of_session := [model.alias for model in run.models if is_of_session(model)]:
+    of_session = session_functions(run)
+    if of_session.models:
         yield (
-            f"{', '.join(of_session)}: a lambda, a closure or a function of a notebook. Another session "
-            "cannot tell whether it is the same, and asks everything again. A function of a file is resumed."
+            f"{', '.join(of_session.models)}: a lambda, a closure or a function of a notebook. Another "
+            "session cannot tell whether it is the same, and asks everything again. A function "
+            "of a file is resumed."
         )
-    if of_session := sorted(
-        source.name
-        for source in all_sources(run.sweep)
-        if source.own_suite is not None and source.own_suite.source is None
-    ):
+    if of_session.suites:
         yield (
-            f"suite {', '.join(of_session)}: no file holds it with its `grade`. Only this session can make "
-            "and grade its problems again. A suite of a file is resumed."
+            f"suite {', '.join(of_session.suites)}: no file holds it with its `grade`. Only this session can "
+            "make and grade its problems again. A suite of a file is resumed."
         )
-    graders = {name for problems in run.problems.values() for name in problems.graders}
-    if of_session := sorted(session_name(name) for name in graders if name.startswith(SESSION)):
+    if of_session.graders:
         yield (
-            f"grader {', '.join(of_session)}: a lambda, a closure or a function of a notebook. Only this "
-            "session can grade with it again. A function of a file can be used by `asyncbench regrade`, too."
+            f"grader {', '.join(of_session.graders)}: a lambda, a closure or a function of a notebook. "
+            "Only this session can grade with it again. A function of a file "
+            "can be used by `asyncbench regrade`, too."
         )
     functions = [model.alias for model in run.models if model.provider == PYTHON]
     if functions and run.sweep.workers:

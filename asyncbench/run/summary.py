@@ -159,6 +159,7 @@ class Summary:
     seen: "Sequence[ServerStats]" = ()  # what each simulator counted that this run started
     budget: BudgetUse | None = None  # None: there is none
     command: str = ""  # the one that continues the sweep
+    in_session: bool = False  # a function that no file holds takes part: no command can continue
     raises_budget: bool = False  # whether it does so with more money than the sweep's own budget
     asked_again: bool = False  # whether trials were asked that had an answer
     conditions: Mapping[str, int] = field(default_factory=dict)  # by alias; one where it is not said
@@ -296,10 +297,12 @@ class Summary:
             }
             lines.append(phrases(parts, by=" "))
             if remaining > 0:
-                lines.append(f"To continue: {self.command}")
+                again = "the same call in this session" if self.in_session else self.command
+                lines.append(f"To continue: {again}")
             if failed > 0:
                 retry = "" if "--retry" in self.command else " --retry failed"
-                lines.append(f"To ask again those without a reply: {self.command}{retry}")
+                again = "the same with retry=['failed']" if self.in_session else f"{self.command}{retry}"
+                lines.append(f"To ask again those without a reply: {again}")
         return lines
 
     def _why_of_load(self) -> list[str]:

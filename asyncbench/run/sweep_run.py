@@ -25,6 +25,7 @@ from asyncbench.planning.skipping import settle as settle_stopped, unsettled
 from asyncbench.planning.trials import trials_of
 from asyncbench.providers.unasked import watching_servers
 from asyncbench.records import Outcome
+from asyncbench.run.cautions import session_functions
 from asyncbench.run.copying import finished_copy, give_up_copy
 from asyncbench.run.driving import Driven, drivable, drive
 from asyncbench.run.forecasting import rest_usd_of
@@ -136,6 +137,7 @@ async def sum_up(run: Run, driven: Driven) -> Summary:
         seen=server_stats,
         budget=budget,
         command=options.command(run.sweep, more_usd),
+        in_session=bool(session_functions(run)),
         raises_budget=more_usd is not None,
         asked_again=bool(run.store.again),
         conditions=Counter(alias for _, alias, name in planned_in(run.store.manifest) if name in names),

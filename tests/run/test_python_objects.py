@@ -248,6 +248,16 @@ def test_another_lambda_as_grader_is_told_without_a_command_that_cannot_know_it(
     assert "asyncbench regrade" not in note
 
 
+def test_a_summary_names_no_command_that_cannot_know_a_function_of_the_session(tmp_path):
+    async def fails(_):
+        raise ValueError("no")
+
+    summary, _ = run(tmp_path, [fails], grader="number")
+    assert summary.exit is Exit.UNFINISHED
+    assert "To ask again those without a reply: the same with retry=['failed']" in summary.as_text()
+    assert "asyncbench run" not in summary.as_text()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("function", "complaint"),
