@@ -188,6 +188,22 @@ def _simulators() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _suites_of_one_test() -> Iterator[None]:
+    """Forget the suites that a test makes known: a process has one table of them, which others print."""
+
+    def added() -> dict[str, object]:
+        table = sys.modules.get("asyncbench.suites.table")
+        return {} if table is None else table.SUITES._loaded
+
+    before = dict(added())
+    yield
+    if added() != before:
+        added().clear()
+        added().update(before)
+        sys.modules["asyncbench.suites.table"].grader_versions.cache_clear()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _no_collection_before_an_overview() -> Iterator[None]:
     """Let a run of this process show its overview without a look for garbage first.
