@@ -121,6 +121,7 @@ class PublishedPicture(Report):
     y: str = ""
     value: str
     series: str = ""
+    series_order: Sequence[str] = ()  # of all pictures of a run, each with one colour; else the rows' own
     panel: str = ""  # a small picture for each of its values
     text: str = ""  # what is written in a cell of a map, or at a point; else a map's value
     guide: str = ""  # a value to compare with, dashed: that of guessing

@@ -135,7 +135,53 @@ def published_drawn(
     rows = place_names(picture, width=width, longest=longest)
     signs = [" ".join(f"{sign} {words}." for sign, words in picture.signs().items())]
     spec = _copied_spec(published_spec(picture))
+    if picture.series_order:
+        _set_colours(spec, picture, rows, THEMES[theme])
     return _self_contained(spec, rows, picture.title, [*notes, *filter(None, signs)], theme=theme)
+
+
+def _set_colours(
+    spec: Spec, picture: PublishedPicture, rows: Sequence[Mapping[str, Any]], theme: Mapping[str, Any]
+) -> None:
+    """Give each series its colour in all pictures of a run; a dash or a tint where colours run out."""
+    colours, ground = theme["range"]["category"], theme["background"]
+    places = {name: place for place, name in enumerate(picture.series_order)}
+    full = (unmarked(row["series"]) for row in picture.drawn_rows())
+    shown = {row["series"]: divmod(places[name], len(colours)) for row, name in zip(rows, full, strict=True)}
+    whole = [colours[place] for _, place in shown.values()]
+    turns = [turn for turn, _ in shown.values()]
+
+    # Legends have no opacity for each symbol: a tint is a colour of its own.
+    fills = whole
+    if picture.kind == "bars":
+        fills = [
+            _tinted(colour, ground, TINTS[turn % len(TINTS)])
+            for colour, turn in zip(whole, turns, strict=True)
+        ]
+    dashes = [DASHES[turn % len(DASHES)] for turn in turns]
+    for layer in (spec["spec"] if "facet" in spec else spec)["layer"]:
+        encoding = layer["encoding"]
+        if encoding.get("color", {}).get("field") != "series":
+            continue
+        encoding["color"]["scale"] = {"domain": [*shown], "range": fills}
+        if picture.kind == "lines":  # the symbol of a legend is a line, long enough for its dash
+            encoding["color"]["legend"] = {**LINE_SYMBOL}
+        if any(turns) and picture.kind == "bars":
+            encoding["stroke"] = {**SERIES, "scale": {"domain": [*shown], "range": whole}}
+        if any(turns) and layer["mark"]["type"] == "line":
+            scale = {"type": "ordinal", "domain": [*shown], "range": dashes}
+            encoding["strokeDash"] = {**SERIES, "scale": scale, "legend": {**LINE_SYMBOL}}
+
+
+def _tinted(colour: str, ground: str, share: float) -> str:
+    """Return a colour of which a share is left on a ground."""
+    pairs = zip(bytes.fromhex(colour[1:]), bytes.fromhex(ground[1:]), strict=True)
+    return f"#{bytes(round(share * part + (1 - share) * under) for part, under in pairs).hex()}"
+
+
+def unmarked(name: str) -> str:
+    """Return the name of a series without the marks that it has in some pictures of a run only."""
+    return _REMARKED.sub("", name)
 
 
 def _self_contained(
@@ -196,6 +242,10 @@ def published_spec(picture: PublishedPicture) -> Spec:
 
 _OF_MODELS: Final = {"model", "example"}  # columns of pictures that name models
 _MARKS: Final = re.compile(rf"( {re.escape(MARK)}| \*| †)+$")  # behind a name
+_REMARKED: Final = re.compile(r"( \*| †)+$")  # marks that point to a note
+TINTS: Final = (1, 0.5, 0.25, 0.1, 0)  # of bars, once all colours were used
+DASHES: Final = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4])  # of lines, likewise
+LINE_SYMBOL: Final = {"symbolType": "stroke", "symbolSize": 900, "symbolStrokeWidth": 2}  # of a legend
 KEY_BELOW: Final = 54.0  # pixels from a picture of points to its key
 KEY_LINE: Final = 14.0  # height of a line of it
 _KEYED: Final[Spec] = {"filter": "isValid(datum.key)"}

@@ -200,9 +200,9 @@ UNDERSCORED: Final = "replace(datum.label, regexp('_', 'g'), ' ')"  # labels wit
 
 
 # ── names, colours and themes, for white and for dark ground ─────────────────────────────────────
-# Colours of series are those of Okabe and Ito, which people with any colour vision tell apart, without their
-# yellow and black, which vanish on one of the grounds; shades go from little to much in one hue. The page's
-# script gives rows their names and colours as `style_rows` does.
+# Colours of series are as far apart for people with deuteranopia as eight can be that also differ in grey;
+# a test computes both. Shades go from little to much in one hue. The page's script gives rows their names and
+# colours as `style_rows` does.
 
 
 # Helvetica's family, and what looks like it where it is not installed; text in SVG stays text.
@@ -298,7 +298,7 @@ THEMES: Final[Mapping[str, dict[str, Any]]] = {
         grid="#e6e9ed",
         faint="#c3c9d0",
         bar="#5fa8d6",
-        series=["#0072b2", "#d55e00", "#009e73", "#b8558f", "#e69f00", "#56b4e9", "#6f4e9b", "#666666"],
+        series=["#3541f7", "#eb7d4c", "#012753", "#407e5e", "#82b3f8", "#681a42", "#ba6e9c", "#723e00"],
         shades=["#e2ecf6", "#bdd5ea", "#84b4d8", "#3d84bb", "#0b5590", "#06305c"],
         on_weak="#1b1f24",
         on_strong="#ffffff",
@@ -310,7 +310,7 @@ THEMES: Final[Mapping[str, dict[str, Any]]] = {
         grid="#2b3138",
         faint="#454d57",
         bar="#2c78ad",
-        series=["#56aee8", "#f58b4c", "#2fc49a", "#e3a0c6", "#f2be4a", "#a5dcf8", "#b49be0", "#b5b5b5"],
+        series=["#7ca6fd", "#eab611", "#007934", "#c0836d", "#7be4e9", "#355587", "#e0f2b8", "#9a6e9a"],
         shades=["#232f3c", "#1f415f", "#23618f", "#3d8ec7", "#82bfec", "#d3ebfc"],
         on_weak="#e8eaed",
         on_strong="#0c1117",

@@ -22,7 +22,7 @@ from asyncbench.analysis.folder_report import Nothing, ReportOfChosen, tell_choi
 from asyncbench.analysis.served import note_of_simulated
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
-from asyncbench.page.charts.catalogue import drawn, panel_of, published_drawn
+from asyncbench.page.charts.catalogue import drawn, panel_of, published_drawn, unmarked
 from asyncbench.page.charts.chart import Spec
 from asyncbench.page.charts.pictures import Picture, load_pictures_of, pictures_of
 from asyncbench.published.reports import PublishedPicture, PublishedReport
@@ -240,9 +240,14 @@ def published_files(
 
     A picture that has no data has no files.
     """
-    for picture in published.pictures():
+    pictures = [*published.pictures()]
+    of_models = [picture for picture in pictures if picture.series == "model"]
+    models = [*dict.fromkeys(unmarked(row["model"]) for picture in of_models for row in picture.rows)]
+    for picture in pictures:
         simulated = published.simulated_note if picture.shows_folder else ""
         marked = replace(picture, notes=[*_marks(simulated, folders), *picture.notes])
+        if picture.series == "model":
+            marked = replace(marked, series_order=models)
         yield picture.name, _picture_files(marked, width) if picture.drawable else iter(())
     yield "", _forms({style: tell_choice(published, folders)})
 
@@ -357,7 +362,7 @@ CLOSE: Final = 1.0  # pixels: a drawing that is so near its width is done
 TRIES: Final = 6
 LETTER: Final = 6.4  # pixels, in the mean
 WIDEST_CELL: Final = 72.0  # of a map that has room
-SYMBOL: Final = 34  # pixels of a legend's entry beside its name
+BESIDE_SYMBOL: Final = 25  # pixels of a legend's entry beside its symbol and its name
 MOST_BESIDE: Final = 12  # panels that stand in twos; more stand in threes
 _SIZE: Final = re.compile(r'(<svg[^>]*?) width="([\d.]+)" height="([\d.]+)"')
 
@@ -460,7 +465,9 @@ def _sized(spec: Spec, rows: Rows, columns: int, width: float, whole: float) -> 
         if colour.get("type") == "nominal" and colour.get("legend", {}) is not None:
             legend = colour.setdefault("legend", {})
             longest = max((len(str(row.get(colour["field"], ""))) for row in rows), default=1)
-            fitting = max(1, int((whole if columns > 1 else width) / (LETTER * longest + SYMBOL)))
+            symbol = sqrt(legend.get("symbolSize", spec["config"]["legend"]["symbolSize"]))
+            entry = LETTER * longest + symbol + BESIDE_SYMBOL
+            fitting = max(1, int((whole if columns > 1 else width) / entry))
             legend["columns"] = min(legend.get("columns") or 4, fitting)
     return copy
 

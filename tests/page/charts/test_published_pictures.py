@@ -90,6 +90,54 @@ def test_more_series_than_colours_go_into_several_pictures():
     assert sorted((row for part in parts for row in part.rows), key=str) == sorted(rows, key=str)
 
 
+def drawn_colours(svg, mark):
+    """The colours of each series: what fills its marks and what stands around them, by name."""
+    marks = re.findall(rf'<path aria-label="[^"]*series: ([^";]*)" [^>]*="{mark}" ([^>]*)>', svg)
+    return {
+        name: {*re.findall(r'(fill|stroke|stroke-dasharray)="([^"]*)"', look)} - {("fill", "none")}
+        for name, look in marks
+    }
+
+
+def test_a_model_has_one_colour_in_all_pictures_of_a_run(tmp_path):
+    asked = [problems(name, {3: 1}) for name in (SUM, "max_Float_Float_Float")]
+    models = [f"m{n:02}" for n in range(10)]
+    answers = [
+        result(problem, right(problem), model=model)
+        for model in models
+        for task in (asked if model != "m00" else asked[1:])  # one picture lacks the first model
+        for problem in task
+    ]
+    write_figures(keep(tmp_path / "night", *answers), tmp_path / "out", "nupa")
+    looks = [
+        (name, look)
+        for path in tmp_path.glob("out/figure-*.svg")
+        for name, look in drawn_colours(path.read_text("utf-8"), "bar").items()
+    ]
+    named = {name: {look for whose, looked in looks if whose == name for look in looked} for name in models}
+    fills = {name: [colour for kind, colour in named[name] if kind == "fill"] for name in models}
+    assert len([name for name, _ in looks]) > 2 * len(models)
+    assert {len(colours) for colours in fills.values()} == {1}
+    assert len({colour for (colour,) in fills.values()}) == len(models)
+
+
+@pytest.mark.parametrize(("kind", "marked"), [("bars", "bar"), ("lines", "line mark")])
+def test_series_beyond_the_colours_have_a_tint_or_a_dash_which_the_legend_shows(kind, marked):
+    names = [f"m{n}" for n in range(10)]
+    rows = [row | {"model": f"{name} †"} for row in ROWS for name in names[7:]]
+    svg = vl_convert.vegalite_to_svg(published_drawn(picture(kind, rows=rows, series_order=names)))
+    looks = drawn_colours(svg, marked)
+    assert [*looks] == [f"{name} †" for name in names[7:]]
+    assert len({frozenset(look) for look in looks.values()}) == 3
+
+    legend = svg[svg.index('aria-roledescription="legend"') :]
+    symbols = re.findall(r'<path transform="translate[^>]*>', legend)[:3]
+    for (name, look), symbol in zip(looks.items(), symbols, strict=True):
+        assert all(f'{attribute}="{value}"' in symbol for attribute, value in look), name
+    if kind == "lines":  # a circle would break a dash
+        assert not any("A" in re.findall(r' d="([^"]*)"', symbol)[0] for symbol in symbols)
+
+
 @pytest.mark.parametrize("width", INCHES)
 def test_pages_of_a_map_fit_on_paper_and_share_out_its_panels_rows_and_columns(width):
     rows = [
