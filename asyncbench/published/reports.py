@@ -87,6 +87,7 @@ def _about(table: pa.Table) -> dict[str, Any]:
 MOST_SERIES: Final = 8  # colours that people tell apart
 MOST_CELLS: Final = 432  # of a map's panels that are drawn at once; what a page has room for is measured then
 MOST_ROWS: Final = 36  # names below each other
+EXAMPLE: Final = "example"  # a column of panels of one answer each: `TASK: MODEL`
 LACKING: Final = "–"  # in the place of a figure that was not asked for
 UNPRINTED: Final = "has no figure in the paper"
 MISPRINTED: Final = "the paper prints the digits of other tasks here, by mistake"

@@ -42,7 +42,7 @@ from asyncbench.page.charts.naming import (
     text_width,
 )
 from asyncbench.page.charts.times import CALL_CHARTS
-from asyncbench.published.reports import MARK, PublishedPicture
+from asyncbench.published.reports import EXAMPLE, MARK, PublishedPicture
 
 COLUMNS: Final = ((4, 2), (12, 3), (inf, 4))  # at most so many panels → how many stand side by side
 ALONE: Final = 640  # pixels of a panel that is the only one
@@ -237,10 +237,13 @@ def published_spec(picture: PublishedPicture) -> Spec:
     places = rows_by(picture.rows, lambda row: row[picture.panel]).values() if picture.x else ()
     alike = len({frozenset(row[picture.x] for row in rows) for rows in places}) == 1
     apart = () if alike else ("x", "xOffset")  # some tasks have other lengths
-    return panels(*drawn["layer"], height=drawn["height"], width=drawn["width"], apart=apart)
+    spec = panels(*drawn["layer"], height=drawn["height"], width=drawn["width"], apart=apart)
+    if picture.panel == EXAMPLE:
+        spec["facet"]["header"]["labelExpr"] = r"split(datum.label, '\n')"
+    return spec
 
 
-_OF_MODELS: Final = {"model", "example"}  # columns of pictures that name models
+_OF_MODELS: Final = {"model", EXAMPLE}  # columns of pictures that name models
 _MARKS: Final = re.compile(rf"( {re.escape(MARK)}| \*| †)+$")  # behind a name
 _REMARKED: Final = re.compile(r"( \*| †)+$")  # marks that point to a note
 TINTS: Final = (1, 0.5, 0.25, 0.1, 0)  # of bars, once all colours were used
@@ -301,15 +304,28 @@ def _keyed(
 
 
 def _short_named(picture: PublishedPicture, longest: int) -> list[dict[str, Any]]:  # Any: as in its rows
-    """Return its drawn rows, in which long names of models are cut; marks behind them stay."""
+    """Return its drawn rows, in which long names of models are cut; what stands around them stays whole."""
     rows = picture.drawn_rows()
     for channel in ("x", "y", "series", "panel"):
-        if getattr(picture, channel) in _OF_MODELS:
-            bare = {row[channel]: _MARKS.sub("", row[channel]) for row in rows if channel in row}
-            short = distinct_names(bare.values(), longest=longest)
-            names = {name: short[unmarked] + name[len(unmarked) :] for name, unmarked in bare.items()}
-            rows = [row | {channel: names[row[channel]]} if channel in row else row for row in rows]
+        column = getattr(picture, channel)
+        if column not in _OF_MODELS:
+            continue
+        names = dict.fromkeys(row[channel] for row in rows if channel in row)
+        around = {name: _around_model(name, with_task=column == EXAMPLE) for name in names}
+        short = distinct_names((model for _, model, _ in around.values()), longest=longest)
+        shown = {
+            name: f"{task}:\n{short[model]}{marks}" if task else short[model] + marks
+            for name, (task, model, marks) in around.items()
+        }
+        rows = [row | {channel: shown[row[channel]]} if channel in row else row for row in rows]
     return rows
+
+
+def _around_model(name: str, *, with_task: bool) -> tuple[str, str, str]:
+    """Return the task before the name of a model, if it has one; the model; and the marks behind it."""
+    task, _, rest = name.partition(": ") if with_task else ("", "", name)
+    model = _MARKS.sub("", rest)
+    return task, model, rest[len(model) :]
 
 
 def _height(picture: PublishedPicture) -> int:

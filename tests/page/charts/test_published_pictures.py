@@ -3,6 +3,7 @@
 import re
 import struct
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -225,6 +226,24 @@ def test_a_cell_that_has_only_a_reason_needs_no_text():
     rows = [{**ROWS[0], "digits": "5 / 20"}, {**ROWS[1], "score": None, "gap": next(iter(GAPS))}]
     svg = vl_convert.vegalite_to_svg(published_drawn(picture("map", rows=rows, text="digits")))
     assert svg.count(">5 / 20</text>") == 1
+
+
+@pytest.mark.parametrize("width", INCHES)
+def test_the_title_of_an_example_has_its_task_whole_and_its_model_below(width):
+    tasks = ("multiply hard, scientific", "add, integer")
+    examples = [
+        f"{task}: meta-llama/Llama-3.1-{size}B-Instruct-Turbo-FP8" for task in tasks for size in (8, 70)
+    ]
+    rows = [{"example": name, "place": 1, "of": "answer", "right": 1} for name in examples]
+    places = {"panel": "example", "x": "place", "y": "of", "value": "right", "scale": "right"}
+    shown = picture("map", rows=rows, **places)
+    ((_, svg),) = fitting_pages(shown, width)
+    lines = re.findall(r"<tspan[^>]*>([^<]*)</tspan>", svg)
+    for task in tasks:
+        models = [model for line, model in pairwise(lines) if line == f"{task}:"]
+        assert ["8B" in model for model in models] == [True, False]
+        assert ["70B" in model for model in models] == [False, True]
+    assert all(f"| {name} |" in shown.as_markdown() for name in examples)
 
 
 def test_right_or_wrong_has_two_swatches_and_no_gradient():
