@@ -44,8 +44,9 @@ def test_an_interval_holds_its_share_and_lies_within_zero_and_one(trials, data):
 def test_a_quantile_is_that_of_the_standard_library(values):
     ordered = sorted(values)
     cuts = statistics.quantiles(ordered, n=20, method="inclusive")
-    assert quantile(ordered, 0.5) == pytest.approx(statistics.median(ordered))
-    assert quantile(ordered, 0.95) == pytest.approx(cuts[-1])
+    rounding = 1e-9  # of sums of values up to a million that cancel out
+    assert quantile(ordered, 0.5) == pytest.approx(statistics.median(ordered), abs=rounding)
+    assert quantile(ordered, 0.95) == pytest.approx(cuts[-1], abs=rounding)
 
 
 def test_there_is_no_quantile_of_nothing():
