@@ -73,8 +73,8 @@ def suite_named(name: str, near: Path | None, *, place: str) -> OwnSuite:
     handed = handed_object(name, place=place)
     if name.startswith(SESSION):
         digest = sha256(name.encode()).hexdigest()
-        _check(handed, session_name(name), {}, place=place)
-        own_suite = OwnSuite(text=name, written=handed, digest=digest, source=None)
+        written = _checked(handed, session_name(name), {}, place=place)
+        own_suite = OwnSuite(text=name, written=written, digest=digest, source=None)
     else:
         file, defined, source = source_named(name, near, place=place)
         own_suite = _suite_in(
@@ -108,16 +108,16 @@ def suite_of(text: str, source: bytes) -> OwnSuite:
 
 def _suite_in(text: str, file: Path, defined: str, source: bytes, *, place: str, handed: object) -> OwnSuite:
     module = vars(imported(source, file, place=place)) if handed is None else {}
-    written = module.get(defined) if handed is None else handed
-    _check(written, defined, module, place=f"{place}: {file}")
+    value = module.get(defined) if handed is None else handed
+    written = _checked(value, defined, module, place=f"{place}: {file}")
     digest = digest_of_definition(source, defined) or sha256(source).hexdigest()
-    return OwnSuite(text=text, written=written, digest=digest, source=source)  # type: ignore[arg-type]
+    return OwnSuite(text=text, written=written, digest=digest, source=source)
 
 
-def _check(value: object, name: str, module: dict[str, object], *, place: str) -> None:
-    """Refuse what is no suite that makes problems."""
+def _checked(value: object, name: str, module: dict[str, object], *, place: str) -> Suite:
+    """Return a value that is a suite and makes problems; anything else is refused."""
     if not isinstance(value, Suite):
-        suites = ", ".join(key for key, value in module.items() if isinstance(value, Suite))
+        suites = ", ".join(key for key, defined in module.items() if isinstance(defined, Suite))
         state = (
             f"it has no {name!r}" if value is None else f"{name!r} is no suite, but {type(value).__name__}"
         )
@@ -125,3 +125,4 @@ def _check(value: object, name: str, module: dict[str, object], *, place: str) -
         raise ConfigError(f"{place}: {state}. {way_out}.")
     if value.generate is None:
         raise ConfigError(f"{place}: {name!r} makes no problems. Set `generate` of the suite.")
+    return value
