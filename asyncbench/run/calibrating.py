@@ -12,10 +12,10 @@ from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.planning.preflight import keys_for
 from asyncbench.problems.schema import identified
 from asyncbench.providers.provider import Provider, open_provider
-from asyncbench.records import Condition, Model, Reply, Request, Trial
+from asyncbench.records import Model, Reply, Request
+from asyncbench.run.checkup import question_for
 from asyncbench.simulator.process import running
 from asyncbench.simulator.settings import Settings
-from asyncbench.suites.requests import request_for
 from asyncbench.suites.synthetic import (
     OPENING,
     PIECES,
@@ -118,16 +118,7 @@ async def _all_tokens(provider: Provider, model: Model, questions: Sequence[str]
 async def _tokens(provider: Provider, model: Model, question: str) -> int:
     """Ask a question, and return how many tokens the server counted in it."""
     (problem,) = identified([draft_synthetic(question)])
-    trial = Trial(
-        trial_id="calibration",
-        run="calibration",
-        sweep="calibration",
-        problem_set="calibration",
-        problem=problem,
-        model=model,
-        condition=Condition(),
-    )
-    reply = await _answer(provider, request_for(trial))
+    reply = await _answer(provider, question_for(model, problem))
     if reply.usage is None or reply.usage.input_tokens is None:
         raise ConfigError(
             f"--tokens: {model.alias} does not say how many tokens it counted, so no question can be made of "

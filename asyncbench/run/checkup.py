@@ -316,15 +316,15 @@ _PROBLEM: Final = Problem(
 )
 
 
-def question_for(model: Model) -> Request:
-    """Return the doctor's question as a request to a model; it is no trial of any sweep."""
+def question_for(model: Model, problem: Problem = _PROBLEM) -> Request:
+    """Return a question as a request to a model; it is no trial of any sweep. [the doctor's own]"""
     return request_for(
         Trial(
             trial_id="doctor",
             run="doctor",
             sweep="doctor",
             problem_set="doctor",
-            problem=_PROBLEM,
+            problem=problem,
             model=model,
             condition=Condition(),
         )
