@@ -5,12 +5,11 @@ import os
 import platform
 import shlex
 import shutil
-import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -32,6 +31,7 @@ from asyncbench.records import Model
 from asyncbench.run.costs import costs_text, phrases
 from asyncbench.run.interrupts import Death, catching_interrupts, counts_so_far
 from asyncbench.run.options import RunOptions
+from asyncbench.run.programs import run_program
 from asyncbench.run.summary import Exit, Summary, counts_of, done_text
 from asyncbench.tables.numbers import number_of, percent
 
@@ -82,26 +82,12 @@ async def _run(command: Sequence[str], inherited: Mapping[str, str], message: Me
         for name, value in message.items()
         if isinstance(value, str | int | float)
     }
-    nowhere = asyncio.subprocess.DEVNULL
+    body = orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=nowhere,
-            stderr=nowhere,
-            env={**inherited, **variables},
-            start_new_session=True,  # a Ctrl-C meant for the run is not meant for it
-        )
+        code, _ = await run_program(command, body, {**inherited, **variables})
     except OSError as error:
         return f"cannot be started: {error.strerror}"
-    try:
-        await process.communicate(orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE))
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-    return f"ended with exit code {process.returncode}" if process.returncode else None
+    return f"ended with exit code {code}" if code else None
 
 
 async def _post(address: str, proxy: Proxy | None, message: Message) -> str | None:

@@ -2,10 +2,8 @@
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
@@ -18,6 +16,7 @@ from asyncbench.files import quoted
 from asyncbench.planning.preflight import secret_variables
 from asyncbench.providers.workers.process import withhold_keys
 from asyncbench.run.interrupts import catching_interrupts
+from asyncbench.run.programs import run_program
 from asyncbench.run.summary import Summary
 
 SENDING: Final = "from asyncbench.trackers.tracking import main; main()"
@@ -83,28 +82,13 @@ async def _send(
 ) -> str | None:
     """Send to one tracker; return why it failed, or None."""
     order = orjson.dumps({"folder": str(sweep.out), tracker: target, "since": began_at})
+    command = (sys.executable, "-c", SENDING)  # an address may hold a password: it is no word of the command
     try:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", SENDING),
-            stdin=asyncio.subprocess.PIPE,  # an address may hold a password, which others must not see
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            env=environment,
-            start_new_session=True,  # a Ctrl-C meant for the run is not meant for it
-        )
+        code, complaint = await run_program(command, order, environment, hear=True)
     except OSError as error:
         return f"cannot be started: {error.strerror}"
-    try:
-        _, complaint = await process.communicate(order)
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-    if process.returncode == 0:
-        return None
-    lines = complaint.decode(errors="replace").strip().splitlines()
-    return lines[-1].rstrip(".") if lines else f"ended with exit code {process.returncode}"
+    lines = complaint.strip().splitlines() or [f"ended with exit code {code}"]
+    return lines[-1].rstrip(".") if code else None
 
 
 def _form(track: Track, tracker: str) -> str:
