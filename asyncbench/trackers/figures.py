@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from asyncbench.analysis.sql import sql
+from asyncbench.page.writing import write_page
 from asyncbench.reports.report import report
 from asyncbench.store.manifest import read_manifest
 
@@ -51,6 +54,11 @@ class FolderFigures:
     folder: str
     simulated: bool
     entrants: tuple[EntrantFigures, ...]
+
+    @property
+    def page_name(self) -> str:
+        """The name of the run that holds the page, and so stands for the whole folder."""
+        return f"{'SIMULATED ' * self.simulated}{self.sweep}: page"
 
 
 def figures_of(folder: Path) -> FolderFigures:
@@ -118,3 +126,10 @@ def _settings_of(folder: Path) -> dict[tuple[str, str, str], dict[str, str]]:
         entrant: {name: "; ".join(texts) for name, texts in settings.items() if texts}
         for entrant, settings in values.items()
     }
+
+
+@contextmanager
+def page_file(folder: Path) -> Iterator[str]:
+    """Write the page of a results folder to a file that lasts as long as the block; yield its path."""
+    with TemporaryDirectory() as scratch:
+        yield str(write_page(folder, Path(scratch) / "report.html").path)

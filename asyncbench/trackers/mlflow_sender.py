@@ -5,16 +5,13 @@ Source: https://mlflow.org/docs/latest/rest-api.html, which says how much one re
 
 import logging
 import os
-import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from asyncbench.errors import ConfigError
-from asyncbench.page.writing import write_page
 from asyncbench.tables.numbers import number_of
-from asyncbench.trackers.figures import FolderFigures, figures_of
+from asyncbench.trackers.figures import EntrantFigures, FolderFigures, figures_of, page_file
 
 KEY_TAG: Final = "asyncbench.key"
 MOST_METRICS: Final = 1000  # of one request
@@ -41,17 +38,13 @@ def send(folder: Path, uri: str) -> str:
 
         for entrant in told.entrants:
             run_id = _run(client, experiment, entrant.key, entrant.name, told)
-            _send_settings(client, run_id, entrant.settings)
-            _send_figures(client, run_id, entrant.figures)
+            _send_entrant(client, run_id, entrant)
             client.set_terminated(run_id)
 
         # the page goes to a run of its own, which stands for the whole folder
-        run_id = _run(
-            client, experiment, told.key, f"{'SIMULATED ' * told.simulated}{told.sweep}: page", told
-        )
-        with tempfile.TemporaryDirectory() as scratch:
-            page = write_page(folder, Path(scratch) / "report.html")
-            client.log_artifact(run_id, str(page.path))
+        run_id = _run(client, experiment, told.key, told.page_name, told)
+        with page_file(folder) as page:
+            client.log_artifact(run_id, page)
         client.set_terminated(run_id)
     except MlflowException as error:
         complaint = str(error).strip().partition("\n")[0]
@@ -92,22 +85,21 @@ def _run(client: Any, experiment: str, key: str, name: str, told: FolderFigures)
     return run_id
 
 
-def _send_settings(client: Any, run_id: str, settings: Mapping[str, str]) -> None:
-    """Send settings as parameters. A parameter never changes: a later value becomes a tag of that name."""
-    sent_before = client.get_run(run_id).data.params
-    for name, value in settings.items():
-        text = value[:LONGEST_PARAM]
-        if sent_before.get(name, text) == text:
-            client.log_param(run_id, name, text)
-        else:
-            client.set_tag(run_id, f"{name} (now)", text)
+def _send_entrant(client: Any, run_id: str, entrant: EntrantFigures) -> None:
+    """Send settings as parameters and figures as metrics.
 
+    A parameter never changes: a later value becomes a tag of that name.
+    """
+    from mlflow.entities import Metric, Param, RunTag
 
-def _send_figures(client: Any, run_id: str, figures: Mapping[str, float]) -> None:
-    from mlflow.entities import Metric
+    sent_before, now_ms = client.get_run(run_id).data.params, round(time.time() * 1000)
+    settings = {name: value[:LONGEST_PARAM] for name, value in entrant.settings.items()}
+    params = [Param(name, text) for name, text in settings.items() if sent_before.get(name, text) == text]
+    changed = settings.keys() - {param.key for param in params}
+    tags = [RunTag(f"{name} (now)", settings[name]) for name in sorted(changed)]
+    client.log_batch(run_id, params=params, tags=tags)
 
-    now_ms = round(time.time() * 1000)
-    metrics = [Metric(_allowed(name), value, now_ms, 0) for name, value in figures.items()]
+    metrics = [Metric(_allowed(name), value, now_ms, 0) for name, value in entrant.figures.items()]
     for first in range(0, len(metrics), MOST_METRICS):
         client.log_batch(run_id, metrics=metrics[first : first + MOST_METRICS])
 

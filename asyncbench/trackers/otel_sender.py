@@ -5,9 +5,8 @@ Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/. Prompt
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,29 +53,29 @@ def send(folder: Path, address: str, since: datetime | None = None) -> str:
     manifest = read_manifest(folder)
     resource = Resource.create({"service.name": "asyncbench", "asyncbench.sweep": manifest["sweep"]})
 
-    spans = _spans_of(folder, resource, since)
     sent = 0
-    while batch := list(islice(spans, BATCH)):
-        if exporter.export(batch) is not SpanExportResult.SUCCESS:
+    for calls in sql(folder, _CALLS).to_batches(max_chunksize=BATCH):
+        spans = list(_spans_of(calls.to_pylist(), resource, since))
+        if spans and exporter.export(spans) is not SpanExportResult.SUCCESS:
             raise ConfigError(
                 f"otel: after {sent:,} spans, the collector did not take the next. Look whether it takes "
                 "OTLP over HTTP at this address, which usually has port 4318"
             )
-        sent += len(batch)
+        sent += len(spans)
     exporter.shutdown()
     return f"{number_of(sent, 'span')} are sent"
 
 
-def _spans_of(folder: Path, resource: Any, since: datetime | None) -> Iterator[Any]:
+def _spans_of(calls: Iterable[Mapping[str, Any]], resource: Any, since: datetime | None) -> Iterator[Any]:
     """Yield the spans of calls that took place, in the order of their beginnings."""
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-    for call in sql(folder, _CALLS).to_pylist():
+    for call in calls:
         began = call["started_at"]
         if call["latency_s"] is None or began is None or (since is not None and began < since):
             continue  # a request of a batch has no time of its own
-        began_ns = _nanoseconds(began)
+        began_ns = round(began.timestamp() * 1e6) * 1000  # exact: a stored time has microseconds
         trace_id = int.from_bytes(hashlib.sha256(f"{call['trial_id']} {call['load']}".encode()).digest()[:16])
         span_id = int.from_bytes(
             hashlib.sha256(f"{trace_id} {call['attempt']} {began_ns}".encode()).digest()[:8]
@@ -129,9 +128,3 @@ def _attributes(call: Mapping[str, Any], failed: bool) -> dict[str, Any]:
         attributes["gen_ai.response.model"] = call["model_served"]
         attributes["gen_ai.response.finish_reasons"] = call["finish_reason"] and [call["finish_reason"]]
     return {name: value for name, value in attributes.items() if value is not None}
-
-
-def _nanoseconds(moment: datetime) -> int:
-    """Return a moment as nanoseconds since 1970, exact to its microsecond."""
-    since_1970 = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since_1970.days * 86_400 + since_1970.seconds) * 10**9 + since_1970.microseconds * 1000

@@ -6,13 +6,11 @@ With `WANDB_MODE=offline`, the package keeps all in the folder `wandb`, which `w
 import hashlib
 import os
 import re
-import tempfile
 from pathlib import Path
 
 from asyncbench.errors import ConfigError
-from asyncbench.page.writing import write_page
 from asyncbench.tables.numbers import number_of
-from asyncbench.trackers.figures import figures_of
+from asyncbench.trackers.figures import figures_of, page_file
 
 
 def send(folder: Path, project: str) -> str:
@@ -43,16 +41,15 @@ def send(folder: Path, project: str) -> str:
         with (
             wandb.init(
                 id=_run_id(told.key),
-                name=f"{'SIMULATED ' * told.simulated}{told.sweep}: page",
+                name=told.page_name,
                 tags=marks,
                 settings=settings,
                 **common,
             ) as run,
-            tempfile.TemporaryDirectory() as scratch,
+            page_file(folder) as page,
         ):
-            page = write_page(folder, Path(scratch) / "report.html")
             artifact = wandb.Artifact(re.sub(r"[^\w.-]", "_", f"{told.sweep}-page"), type="report")
-            artifact.add_file(str(page.path))
+            artifact.add_file(page)
             run.log_artifact(artifact)
     except wandb.Error as error:
         raise ConfigError(f"wandb: {str(error).strip().partition(chr(10))[0]}") from None
