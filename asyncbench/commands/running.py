@@ -434,12 +434,7 @@ def load(
     llm_arithmetic and --out is results/load-MODEL. After Ctrl-C or a spent budget, type
     the command again: it measures what is left, and an incomplete step as a whole.
     """
-    from asyncbench.analysis.choosing import chosen
-    from asyncbench.analysis.counting import counted
-    from asyncbench.reports.load.lengths import asked_lengths
-    from asyncbench.reports.load.steps import steps_in
     from asyncbench.run.options import RunOptions
-    from asyncbench.tables.data import data_of
 
     sweep = loaded_sweep(context, sweep_file, combinable=["out"], quiet=quiet or as_json)
     env = environment_for(sweep, env_file)
@@ -456,6 +451,12 @@ def load(
     )
     summary = run_shown(sweep, options, env=env, quiet=quiet or as_json)
     if "tokens" in steps_typed(context):
+        from asyncbench.analysis.choosing import chosen
+        from asyncbench.analysis.counting import counted
+        from asyncbench.reports.load.lengths import asked_lengths
+        from asyncbench.reports.load.steps import steps_in
+        from asyncbench.tables.data import data_of
+
         lengths = counted(chosen(sweep.out, loaded=True), lambda views: asked_lengths(views, steps_in(views)))
         texts = [summary.as_text(), *(length.text for length in lengths)]
         typer.echo(summary.as_json(lengths=data_of(lengths)) if as_json else "\n".join(texts))
