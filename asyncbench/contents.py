@@ -143,7 +143,7 @@ def _packing(head: bytes) -> str | None:
 
 
 def _form(head: bytes) -> str | None:
-    """Return parquet, arrow or text; None: something else."""
+    """Return the format: parquet, arrow or text, or None for another one."""
     for magic, form in _COLUMNS.items():
         if _begins(head, magic):
             return form

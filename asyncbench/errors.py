@@ -21,7 +21,7 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """A limit, what is left of it and when it is back; None: untold."""
+    """A limit, the rest of it, and when it is whole again. None stands for what the server did not tell."""
 
     what: str  # requests, tokens (input and output together), input_tokens or output_tokens
     period_s: float  # what `limit` is for: 60 or 86,400

@@ -174,7 +174,7 @@ def tier_word(named: str) -> str:
 
 
 def tier_of(service_tier: str | None, raw_usage: Mapping[str, object] | None) -> str | None:
-    """Return the one word for how a call was served; None: the standard way, or nobody said.
+    """Return the word for how a call was served, or None for the standard way or an untold one.
 
     Anthropic tells its fast mode, and the country it kept to, beside the service tier. Each has its
     surcharge; two of them together are a tier of their own, which no table prices.

@@ -41,7 +41,7 @@ Summed = tuple[str, ...]  # columns, summed over the cells and with each other
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """A metric of a group of trials; None: it is unknown."""
+    """A metric of a group of trials, or None if it is unknown."""
 
     value: float | None
     low: float | None = None  # of the 95 % interval, where there is one
@@ -281,7 +281,7 @@ def has_scores(views: FolderViews) -> bool:
 
 
 def mean_score(sums: Sums) -> Value | None:
-    """Return the mean of the scores of a group, with its 95 % interval; None: no grader gave one."""
+    """Return the mean score of a group with its 95 % interval, or None if no grader gave a score."""
     if not (scored := sums["scored"]):
         return None
     mean = min(1.0, sums["score"] / scored)  # a sum of floats may be a hair above

@@ -110,7 +110,7 @@ class Curve:
         return self.points[-1][0]
 
     def share_at(self, length: float) -> At:
-        """Return the share right at a length with its 95 % interval; None: the counts leave it open."""
+        """Return the share right at a length with its 95 % interval, or None if the counts leave it open."""
         if self.line is not None:
             logit, half = self.line.logit(length), Z_95 * sqrt(self.line.variance(length))
             return share_of(logit), share_of(logit - half), share_of(logit + half)
@@ -153,7 +153,7 @@ class Curve:
         return self._length(value=(logit - self.line.intercept) / self.line.slope, low=low, high=high)
 
     def crossing(self, share: float) -> float | None:
-        """Return where the line has this share; None: nowhere within the lengths that were asked."""
+        """Return the length at which the line has this share, or None if no length that was asked has it."""
         if self.line is None or not self.line.slope:
             return None
         length = (log(share / (1 - share)) - self.line.intercept) / self.line.slope
@@ -239,7 +239,7 @@ def _length_at(curve: Curve, share: float, limits: bool) -> Length:
 
 
 def _edge(refused: Callable[[float], bool], *, inside: float, outside: float) -> float | None:
-    """Return where values begin to be refused on the way from `inside` to `outside`; None: nowhere."""
+    """Return where values begin to be refused between `inside` and `outside`, or None if none is."""
     if not refused(outside):
         return None
     if refused(inside):

@@ -31,7 +31,7 @@ class FolderReport(Report):
 
     @property
     def nothing(self) -> str | None:
-        """The sentence that replaces all others where there is nothing to show; None: there is something."""
+        """The sentence that replaces all others where there is nothing to show, or None."""
         return None
 
     def _data(self) -> dict[str, Any]:  # Any: JSON

@@ -49,7 +49,7 @@ class KeptCounts:
     state: str | None  # None: it keeps none
 
     def get(self, name: str) -> bytes | None:
-        """Return what is kept under a name; None: nothing is, or nothing that can be trusted."""
+        """Return what is kept under a name, or None if there is nothing that can be trusted."""
         if self.state is None:
             return None
         try:
@@ -84,7 +84,7 @@ class KeptCounts:
 
 
 def state_of(folder: Path, snapshot: Snapshot) -> str | None:
-    """Return the state of a folder; None: it keeps no counts, as it is small or still changes."""
+    """Return the state of a folder, or None if no counts are kept since it is small or still changes."""
     listed = known_parts(folder)
     if trials_in(listed) < LEAST or any(map(len, snapshot.journalled.values())):
         return None
@@ -146,7 +146,7 @@ def name_of(kind: str, origin: object) -> str:
 
 
 def packed(table: pa.Table) -> bytes | None:
-    """Return a table as bytes; None: it is too large to be kept."""
+    """Return a table as bytes, or None if it is too large to be kept."""
     if table.nbytes > MOST_BYTES:
         return None
     sink = pa.BufferOutputStream()
@@ -162,7 +162,7 @@ def unpacked(content: bytes) -> pa.Table:
 
 
 def packed_rows(rows: Sequence[Mapping[str, Any]]) -> bytes | None:
-    """Return rows as bytes; None: they would not come back as they are."""
+    """Return rows as bytes, or None if they could not be read back unchanged."""
     try:
         columns = {name: _column([row[name] for row in rows]) for name in rows[0]} if rows else {}
         content = packed(pa.table(columns))

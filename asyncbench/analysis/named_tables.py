@@ -103,7 +103,7 @@ class NamedTables:
         return result
 
     def _origin(self, query: str, values: Mapping[str, object] | None = None) -> str | None:
-        """Return all that a query's rows depend on, beside the folder; None: they are not kept."""
+        """Return all that a query's rows depend on beside the folder, or None if its rows are not kept."""
         if self.counts.state is None or None in self.definitions.values():
             return None
         return name_of("origin", (query, values, sorted(self.definitions.items()), self.options))

@@ -79,7 +79,7 @@ class Marked:
     problem_ids: Sequence[str]  # by place
 
     def problems_of(self, *, suite: str | None = None, task: str | None = None) -> Bits:
-        """Return the problems of a suite or task; None: of any."""
+        """Return the problems of a suite or task. None means any."""
         wanted = (
             bits
             for (its_suite, its_task), bits in self.tasks.items()

@@ -317,7 +317,7 @@ def _retry_tokens(context: typer.Context, sweep: "Sweep") -> int | None:
 
 
 def _check_typed_budget(sweep: "Sweep", budget: float | None, context: typer.Context) -> None:
-    """Refuse a budget that cannot bound the cost of a typed sweep, and say what to type; None: no budget."""
+    """Refuse a budget that cannot bound the cost of a typed sweep, and say what to type. None: no budget."""
     from asyncbench.config.overriding import replace_budget
     from asyncbench.planning.budget_bounds import check_budget
 

@@ -80,7 +80,7 @@ def sweep_of(
 
 
 def sample_typed(context: typer.Context, size: int | None, by: str | None) -> "Sample | None":
-    """Return the sample that was typed, and put it beside the other flags; None: none was.
+    """Return the typed sample, and add it to the other flags, or None if none was typed.
 
     Raises:
         ConfigError: it is none, or --by stands without it.

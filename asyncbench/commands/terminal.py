@@ -159,7 +159,7 @@ def awaited(work: Coroutine[Any, Any, T]) -> T:
 
 
 def aliases_typed(models: str | None) -> list[str] | None:
-    """Return the aliases that --models names; None: all.
+    """Return the aliases that --models names, or None for all.
 
     Raises:
         ConfigError: one of them is empty.
@@ -168,7 +168,7 @@ def aliases_typed(models: str | None) -> list[str] | None:
 
 
 def names_typed(typed: str | None, flag: str, *, like: str, example: str) -> list[str] | None:
-    """Return the names that stand behind a flag, with commas between them; None: the flag is not given.
+    """Return the names of a flag, which commas separate, or None if the flag is not given.
 
     Raises:
         ConfigError: one of them is empty.
@@ -188,7 +188,7 @@ def parts_typed(typed: str | None, flag: str) -> list[str]:
 
 
 def workers_typed(typed: str | None) -> "WorkersWanted | None":
-    """Return the number of workers that was typed; None: none was.
+    """Return the number of workers that was typed, or None.
 
     Raises:
         ConfigError: it is none.

@@ -81,7 +81,7 @@ class Place:
 
     @property
     def line(self) -> int | None:
-        """The line of the file; None: there is no file, or none of the keys is in it."""
+        """The line of the file, or None without a file or without any of the keys in it."""
         node = self.root
         line: int | None = None
         for key in self._written:
@@ -242,7 +242,7 @@ Streaming = Literal[True, False, "auto"]
 
 
 def seconds_in(written: str) -> float | None:
-    """Return the seconds of a duration such as 1h30m; None: it is none."""
+    """Return the seconds of a duration such as 1h30m, or None if it is no duration."""
     if not re.fullmatch(r"(\d+(\.\d+)?[smhd])+", written):
         return None
     parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", written)

@@ -495,7 +495,7 @@ def _outer_limits(
 
 
 def sharing(group: str, limits: Mapping[str, ProviderEntry]) -> str | None:
-    """Return the entry of `limits` that shares a group's limit; None: its models name the group."""
+    """Return the entry of `limits` for a group's shared limit, or None if models name the group."""
     shared = (name for name, limit in limits.items() if limit.shared)
     return next((name for name in shared if f"{group} ".startswith(f"{name} ")), None)
 

@@ -93,7 +93,7 @@ def _sources(problems: object, grader: object) -> object:
 
 
 def _rows(value: object) -> Iterable[Row] | None:
-    """Return the rows of a table or of a list of dicts; None: it is something else."""
+    """Return the rows of a table or a list of dicts, or None for anything else."""
     if isinstance(value, list | tuple):
         # A mapping with `path` or `suite` names a problem set, unless it holds a question.
         are_rows = value and all(

@@ -22,7 +22,7 @@ _DOLLARS: Final[TypeAdapter[float]] = TypeAdapter(Dollars)
 
 
 def replace_budget(sweep: Sweep, usd: float | None, *, place: str, given_as: str = "budget_usd") -> Sweep:
-    """Return a sweep that may cost this much, USD, instead of its own `budget_usd`; None: its own.
+    """Return a sweep with this budget in USD. None keeps its own `budget_usd`.
 
     Caps of its models and providers stay. `given_as` is what messages call the budget, such as `--budget`.
 
@@ -40,7 +40,7 @@ def replace_budget(sweep: Sweep, usd: float | None, *, place: str, given_as: str
 
 
 def replace_journal(sweep: Sweep, folder: Path | None, *, given_as: str = "journal") -> Sweep:
-    """Return a sweep that keeps what it copies to a bucket in this local folder; None: where runs do.
+    """Return a sweep that keeps its copy for a bucket in this local folder. None: where runs do.
 
     Raises:
         ConfigError: its results go to no bucket.
@@ -58,7 +58,7 @@ def replace_journal(sweep: Sweep, folder: Path | None, *, given_as: str = "journ
 def replace_mode(
     sweep: Sweep, mode: str | None, *, models: Sequence[str] | None = None, given_as: str = "mode"
 ) -> Sweep:
-    """Return a sweep whose models are asked in this mode, whatever their own; None: in their own.
+    """Return a sweep with this mode for all its models. None keeps their own modes.
 
     Args:
         sweep: the sweep.
@@ -93,7 +93,7 @@ def replace_out(sweep: Sweep, out: PathLike[str] | str) -> Sweep:
 
 
 def replace_sample(sweep: Sweep, sample: Sample | None) -> Sweep:
-    """Return a sweep that asks such a sample of each of its sets, whatever it says; None: as it says."""
+    """Return a sweep that asks this sample of each of its sets. None keeps its own samples."""
     if sample is None:
         return sweep
     return replace(
@@ -108,7 +108,7 @@ def _sampled(sources: tuple[ProblemSource, ...], sample: Sample) -> tuple[Proble
 
 
 def replace_workers(sweep: Sweep, workers: WorkersWanted | None, *, given_as: str = "workers") -> Sweep:
-    """Return a sweep whose calls so many processes make, whatever it says itself; None: as it says.
+    """Return a sweep whose calls are made by so many processes. None keeps its own number.
 
     Raises:
         ConfigError: it is not what a sweep file may hold. `given_as` is its name, such as `--workers`.

@@ -433,7 +433,7 @@ def condition_from(entry: ConditionEntry, *, place: Place, near: Path | None = N
 
 
 def _digits_from(entry: ConditionEntry, *, place: Place) -> list[DigitForm] | None:
-    """Return the forms of numbers in the order in which they are applied; None: there are none."""
+    """Return the forms of numbers in the order in which they are applied, or None."""
     if not entry.digits:
         return None
     forms = [entry.digits] if isinstance(entry.digits, str) else entry.digits
@@ -531,7 +531,7 @@ def matching_aliases(patterns: Sequence[str], bases: Mapping[str, str], *, place
 
 
 def condition_complaint(condition: Condition, suite: str) -> str | None:
-    """Return why the problems of a suite cannot be asked under a condition; None: they can."""
+    """Return why the problems of a suite cannot be asked under a condition, or None if they can."""
     rules = SUITES[suite]
     if condition.style not in rules.styles:
         return f"{suite} has no style {condition.style!r}, only {', '.join(rules.styles)}"

@@ -97,7 +97,7 @@ class Notify:
     timeout_s: float = 10.0  # of one message
 
     def address(self, env: Mapping[str, str]) -> str | None:
-        """Return the address on the web; None: none is named, or its variable is not set."""
+        """Return the web address, or None if none is named or its variable is not set."""
         address = self.webhook if self.webhook_env is None else env.get(self.webhook_env)
         return (address or "").strip() or None
 

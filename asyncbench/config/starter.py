@@ -31,12 +31,12 @@ class KnownServer:
 
     @property
     def base_url(self) -> str | None:
-        """Where it usually is; None: nobody can guess it."""
+        """Its usual address, or None if nobody can guess it."""
         return self.address or known_endpoints()[self.provider].base_url
 
     @property
     def key_env(self) -> str | None:
-        """The name of the variable with its key; None: it usually needs none."""
+        """The variable with its key, or None if it usually needs no key."""
         return known_endpoints()[self.provider].key_env
 
 
@@ -201,7 +201,7 @@ def _has_key(provider: str, env: Mapping[str, str]) -> bool:
 
 
 def price_text(model: str) -> str | None:
-    """Return the price of `provider/model id` as a person reads it; None: it is unknown."""
+    """Return the price of `provider/model id` as a person reads it, or None if it is unknown."""
     provider, _, model_id = model.partition("/")
     endpoint = known_endpoints()[provider]
     rates = rates_for(model_id, price=None, vendor=endpoint.prices, moment=datetime.now(UTC))

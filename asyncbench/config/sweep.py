@@ -225,7 +225,7 @@ def set_names_in(path: Path) -> set[str]:
 
 
 def stop_rule_in(path: Path) -> StopWhen | None:
-    """Return when a sweep file stops a cell, and nothing else of it; None: it never does.
+    """Return the rule by which a sweep file stops a cell, and nothing else of it, or None.
 
     Raises:
         ConfigError: the file is missing, is not YAML, or its rule is none.

@@ -79,7 +79,7 @@ class Money:
             )
 
     def settle(self, pending: PendingTrial, cost_usd: float | None) -> None:
-        """Charge a call, and give back what it did not use; None: its cost is unknown."""
+        """Charge a call, and give back what it did not use. None: its cost is unknown."""
         pending.charge(cost_usd)
         if self._account is not None:
             self._account.settle(pending.hold, cost_usd)
@@ -95,7 +95,7 @@ class Money:
         return None if ended is None or ended.may_have_been_billed else 0.0
 
     def price_source(self, pending: PendingTrial, reply: Reply, at_s: float) -> str | None:
-        """Return who says what the call cost that got a reply and was sent then, UTC; None: nobody does."""
+        """Return the source of a call's cost, for a reply and a time of sending in UTC, or None."""
         return pending.price_source if pending.tries else self.charge_for(reply, at_s).source
 
     def charge_for(self, reply: Reply, at_s: float) -> Charge:
@@ -103,7 +103,7 @@ class Money:
         return charge(reply, self._client.calls.rates, at_s=at_s, provider=self._client.model.provider)
 
     def message(self) -> str | None:
-        """Return, once, a warning of a bill above the price in the sweep; None: there is none."""
+        """Return, once, a warning of a bill above the price in the sweep, or None."""
         billed = self._billed_more
         if self._notified or billed is None or billed.usd is None or billed.instead_of_usd is None:
             return None
@@ -272,7 +272,7 @@ class Attempts:
         why: str = INTERRUPTED,
         worker: str | None = None,
     ) -> Attempt:
-        """Write down how a call ended; None: nobody knows, with which status, why and in which worker.
+        """Write down how a call ended, with its status, reason and worker. None stands for what is unknown.
 
         A reply is to be closed before anything is awaited: both are written at once.
         """

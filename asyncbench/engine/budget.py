@@ -189,7 +189,7 @@ class Ledger:
         return account
 
     def account_of(self, model: str) -> "Account | None":
-        """Return the account of a model by its alias; None: no cap holds it."""
+        """Return the account of a model by its alias, or None if no cap holds it."""
         return next((account for account in self.accounts if account.model == model), None)
 
     def described(self) -> list[dict[str, object]]:

@@ -92,7 +92,7 @@ class Closing:
         return wait_s
 
     def _wait_s(self, pending: PendingTrial, error: ProviderError, *, paused: bool) -> float | None:
-        """Return the seconds until a trial is tried again; None: it had its attempts, or its time."""
+        """Return the seconds until a trial is tried again, or None after its last attempt or its time."""
         now_s, policy = self._client.now_s(), self._client.model.retry
         excused = paused and error.retry_after_s is not None
         wait_s = wait_before_retry(

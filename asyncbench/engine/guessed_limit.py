@@ -208,7 +208,7 @@ class GuessedLimit:
     # ── The pace that follows ────────────────────────────────────────────────────────────────────
 
     def pace(self, at_s: float) -> float | None:
-        """Return how many calls a minute to start now; None: nothing is known of a limit."""
+        """Return how many calls a minute to start now, or None while no limit is guessed."""
         if self._rpm == math.inf:
             return None
         from_s, until_s = self._waits_s

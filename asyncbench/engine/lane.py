@@ -371,7 +371,7 @@ class Lane:
 
 
 def _show_wait(cause: str | None, admission: Admission) -> None:
-    """Show on the screen which cause a lane waits for; None: none."""
+    """Show on the screen what a lane waits for. None clears it."""
     if cause == waits.CONCURRENCY and admission.finds_slots:
         cause = waits.SERVER
     elif cause == waits.PAUSE and not admission.throttle.for_refusals:

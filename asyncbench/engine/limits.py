@@ -259,7 +259,7 @@ class Gate:
                 self._apply_limit(name, at_s)
 
     def wait(self, amounts: Amounts, at_s: float) -> Wait | None:
-        """Return how long and for which limit a call has to wait; None: it may go."""
+        """Return how long a call has to wait, and for which limit, or None if it may go."""
         longest = self.holds.wait(at_s)
         for name, bucket in self._buckets.items():
             seconds = bucket.wait_s(getattr(amounts, name), at_s)
@@ -348,7 +348,7 @@ class Gate:
         )
 
     def guess(self, rpm: float | None, at_s: float) -> None:
-        """Take it that no more requests a minute are admitted, where nobody tells; None: forget it."""
+        """Admit no more requests a minute than this, where no server tells a limit. None lifts it."""
         if rpm is None:
             self.forget_guess()
         if rpm is None or self.limited or self.guessed_rpm == rpm:

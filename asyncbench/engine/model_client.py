@@ -41,7 +41,7 @@ class TrialFeed:
         """Do, on the event loop, what is to be done when trials were read."""
 
     def history_of(self, trial: Trial) -> History | None:
-        """Return what earlier runs know of a trial; None: it need not be asked."""
+        """Return what earlier runs know of a trial, or None if it need not be asked."""
         return self.histories.get(trial.trial_id, UNKNOWN)
 
 
@@ -58,13 +58,13 @@ class ModelCalls(Protocol):
         """Return how many characters are sent, for token estimates."""
 
     def longest(self, request: Request, /) -> int | None:
-        """Return the most tokens of a reply; None: nothing limits it."""
+        """Return the most tokens of a reply, or None without a limit."""
 
     def rates(self, tier: str | None, sent_at: float, /) -> Rates | None:
-        """Return the prices of a call that was served by a tier at a time, UTC; None: unknown."""
+        """Return the prices of a call by the tier that served it and its time in UTC, or None."""
 
     def most_usd(self, request: Request, sent_at: float, /) -> float | None:
-        """Return what a call without a budget may cost that is sent at a time, UTC; None: unknown."""
+        """Return the most that a call without a budget may cost, sent at a time in UTC, or None."""
 
     def ask(self, request: Request, /) -> Awaitable[Reply]:
         """Make one call; raises ProviderError where it fails."""
@@ -74,7 +74,7 @@ class TrialRecords(Protocol):
     """Grades the replies of one model, keeps its events, and hears of its failures."""
 
     def grade(self, problem: Problem, reply: Reply | None, condition: Condition, /) -> tuple[Grade, ...]:
-        """Return the grades of a reply, the one that counts first; None: there is no reply."""
+        """Return the grades of a reply, the one that counts first, or None without a reply."""
 
     def is_slow(self, problem: Problem, /) -> bool:
         """Return whether grading a reply to a problem may take long."""

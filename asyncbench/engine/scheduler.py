@@ -25,7 +25,7 @@ class AnyLane(Protocol):
 
     @property
     def steered(self) -> "SteeredLane | None":
-        """The lane whose limits can be set; None: it paces no calls."""
+        """The lane whose limits can be set, or None if it paces no calls."""
 
     def apply_pause(self) -> None:
         """Apply `Counters.paused` of its models, which has changed."""

@@ -33,12 +33,12 @@ def cell_of(trial: Trial) -> ConditionCell:
 
 
 def right_of(outcome: Outcome) -> bool | None:
-    """Return whether an answer is right; None: the trial failed, which tells nothing of its model."""
+    """Return whether an answer is right, or None if the trial failed, which says nothing of its model."""
     return None if outcome is Outcome.FAILED else outcome is Outcome.CORRECT
 
 
 def stop_at(when: StopWhen, correct: int, answers: int) -> Stop | None:
-    """Return why a cell with so many answers is asked no further; None: it goes on."""
+    """Return why a cell with so many answers is asked no further, or None if it goes on."""
     low, high = interval = always_valid_interval(correct, answers)
     if (
         when.saturated is not None
@@ -134,7 +134,7 @@ class Stopping:
         return (0, 0) if cell is None else (cell.correct, cell.answers)
 
     def stop_of(self, trial: Trial) -> Stop | None:
-        """Return why a trial need not be asked; None: it has to be."""
+        """Return why a trial need not be asked, or None if it has to be."""
         cell = self._cells.get(cell_of(trial))
         return None if cell is None or trial.trial_id in self.anyway else cell.stop
 

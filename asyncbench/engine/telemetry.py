@@ -123,7 +123,7 @@ class StepCounts:
     answered: int = 0
 
     def left_s(self, now_s: float) -> float | None:
-        """Return the seconds until the last step ends; None: nobody knows which it is."""
+        """Return the seconds until the last step ends, or None if the last step is not known."""
         return None if self.total is None else max(0.0, self.ends_s - now_s) + self.later_s
 
 

@@ -92,7 +92,7 @@ class WarmUp:
             self._unreported = ended
 
     def message(self) -> str | None:
-        """Return, once, a warning that every call is refused; None: there is none."""
+        """Return, once, a warning that every call is refused, or None."""
         error, self._unreported = self._unreported, None
         if error is None:
             return None

@@ -71,7 +71,7 @@ class CachedPrefix(NamedTuple):
 
 
 def cached_prefix(model: Model, condition: Condition) -> CachedPrefix | None:
-    """Return what a model is asked to cache (`prompt_cache`), about; None: nothing."""
+    """Return the beginning that a model is asked to cache (`prompt_cache`), or None without one."""
     if model.prompt_cache is None:
         return None
     least = (tokens for name, tokens in _LEAST_CACHED.items() if name.search(model.model_id))
@@ -105,7 +105,7 @@ def tokens_of(
 
 
 def effort_of(model: Model, condition: Condition) -> str | None:
-    """Return how hard a model will think, as far as the sweep or its name tells; None: it does not."""
+    """Return how hard a model will think, by the sweep or its name, or None if it does not think."""
     if (effort := effort_asked(model.under(condition), condition.params)) is not None:
         return effort
     if model.thinking is not None:
@@ -183,7 +183,7 @@ def rates_asked(model: Model, condition: Condition, at_s: float) -> Rates | None
 
 
 def batch_rates_of(model: Model, at_s: float) -> Rates | None:
-    """Return what a model costs in a batch; None: neither a table nor the sweep's price says."""
+    """Return the price of a model's batches, or None if neither a table nor the sweep tells it."""
     if model.price is not None and model.price.batch is None and model.mode != BATCH:
         return None
     return rates_of(model)(BATCH, at_s)

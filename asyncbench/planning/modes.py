@@ -30,7 +30,7 @@ def resolve_modes(sweep: Sweep, models: Sequence[Model]) -> tuple[Model, ...]:
 
 
 def why_in_real_time(sweep: Sweep, model: Model) -> str | None:
-    """Return why a model whose mode is `auto` is not asked in batches; None: it is."""
+    """Return why a model whose mode is `auto` is not asked in batches, or None if it is."""
     batched = replace(model, mode=BATCH)
     if fault := batch_complaint(batched, known_endpoints()[model.provider]):
         return fault.partition(". ")[0]
@@ -40,7 +40,7 @@ def why_in_real_time(sweep: Sweep, model: Model) -> str | None:
 
 
 def batch_price_warning(models: Iterable[Model]) -> str | None:
-    """Return whose batches count at the full price, since the sweep's price says no other; None: nobody's."""
+    """Return a warning of batches that count at the full price, since the sweep names no other, or None."""
     full = [
         model.alias
         for model in models
@@ -60,7 +60,7 @@ def has_mode_auto(sweep: Sweep, alias: str) -> bool:
 
 
 def seconds_to_deadline(sweep: Sweep) -> float | None:
-    """Return the seconds to the deadline of a run that begins now, 0: it has passed; None: it has none."""
+    """Return the seconds until the deadline of a run that begins now (0 once it has passed), or None."""
     if sweep.deadline is None:
         return None
     try:
@@ -87,7 +87,7 @@ def batch_plan_of(
     longest_s: float,
     within_s: float | None = None,
 ) -> BatchPlan | None:
-    """Return what a model takes in batches; None: it is asked in real time.
+    """Return the batches of a model, or None if it is asked in real time.
 
     Args:
         model: whom it is about.
@@ -177,7 +177,7 @@ def _rounds(batching: Batching, needs: Needs) -> int:
 
 
 def _switch_in_s(realtime_s: float, within_s: float | None) -> float | None:
-    """Return the seconds until batches are left, 0: none is begun; None: they have their time."""
+    """Return the seconds until batches are left (0: none is begun), or None if they have their time."""
     if within_s is None:
         return None
     return 0.0 if within_s < LEAST_S else max(0.0, within_s - switch_s(realtime_s))

@@ -199,7 +199,7 @@ def cautions_on(sets: Collection[ProblemSet], *, limit: int | None = None) -> It
 
 
 def _choices_note(problems: ProblemSet, custom: Custom) -> str | None:
-    """Return that choices of a file are not asked, with the way to ask them; None: it has no more."""
+    """Return a note on choices of a file that are not asked, and how to ask them, or None."""
     if custom.choices is not None:
         return None
     unread = unread_choices(problems.path, custom.columns, rows=ROWS_AT_ONCE)

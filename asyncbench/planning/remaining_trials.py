@@ -107,7 +107,7 @@ def _shaped(conditions: Sequence[Condition], source: TrialSource, rows: int) -> 
 
 
 def _sizes(batch: pa.RecordBatch, condition: Condition | None) -> Sequence[Any]:
-    """Return the characters and the tokens of questions, two columns; None: they are asked as they stand."""
+    """Return characters and tokens of questions in two columns, or None if they are asked unchanged."""
     if condition is None:
         questions = batch["question"]
         return pc.utf8_length(questions), pc.add(pc.binary_length(questions), TOKENS_BESIDE_A_MESSAGE)
@@ -149,7 +149,7 @@ class Remainder:
     ends_s: float | None = None  # until the deadline; None: there is none
 
     def switches_s(self, model: Model) -> float | None:
-        """Return the seconds until the deadline for which a model leaves batches; None: it does not."""
+        """Return the seconds until the deadline for which a model leaves batches, or None if it does not."""
         return self.ends_s if has_mode_auto(self.sweep, model.alias) else None
 
     def conditions_of(self, model: Model) -> dict[str, Condition]:

@@ -96,7 +96,7 @@ class Room:
     """The longest reply that each trial may get in this run."""
 
     def __init__(self, store: Store, max_tokens: int | None) -> None:
-        """Find the trials that get `max_tokens`; None: all are asked as the sweep says.
+        """Find the trials that get `max_tokens`, or None if all are asked as the sweep says.
 
         Trials that were cut with no less room before count as finished from here on: `had_it` many.
 
@@ -301,7 +301,7 @@ class _Named:
         self._ids: dict[str, list[TrialIds]] = {}  # by condition
 
     def answer_to(self, trial: Trial) -> str | None:
-        """Return the id of the answer; None: there is none."""
+        """Return the id of the answer, or None if it has none."""
         if trial.trial_id in self._answers.ids:
             return trial.trial_id
 

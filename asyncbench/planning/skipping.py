@@ -41,7 +41,7 @@ class Before:
         return cls(right=right_ids(folder), failed=failed_ids(folder), again=again, skipped=skipped)
 
     def answer_of(self, trial_id: str) -> bool | None:
-        """Return whether a closed trial is right; None: it failed."""
+        """Return whether a closed trial is right, or None if it failed."""
         return None if trial_id in self.failed else trial_id in self.right
 
 

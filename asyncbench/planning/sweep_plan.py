@@ -180,7 +180,7 @@ def plan_of(
 def bounded_plan(
     sweep: Sweep, budget_usd: float | None, deadline: str | None, *, given_as: str = "budget_usd"
 ) -> Sweep:
-    """Return a sweep with the budget, USD, and the deadline that it is planned for; None: its own.
+    """Return a sweep with the budget (USD) and deadline to plan for. None keeps its own.
 
     Raises:
         ConfigError: one of them is none.

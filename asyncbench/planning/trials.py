@@ -424,7 +424,7 @@ def _placed(source: TrialSource, set_number: int, closed: bytes | None) -> Itera
 
 
 def rows_within(sets: Sequence[TrialSource], limit: int | None) -> list[int]:
-    """Return how many problems of each set are among the first `limit` of all; None: all are."""
+    """Return the number of problems of each set among the first `limit`. Without a limit, all count."""
     if limit is None or len(sets) == 1:
         return [source.rows if limit is None else min(limit, source.rows) for source in sets]
 

@@ -55,7 +55,7 @@ def question_of_row(value: Any, *, place: str) -> Any:  # Any: a text, or what J
 
 
 def _raw_messages(value: Any) -> list[RawMessage] | None:  # Any: as above
-    """Return the messages of a chat; None: the value is none."""
+    """Return the messages of a chat, or None if the value is no chat."""
     if isinstance(value, str):
         if not (value.lstrip().startswith("[") and '"role"' in value):
             return None

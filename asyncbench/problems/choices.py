@@ -269,7 +269,7 @@ class AnswerForms:
 
     @property
     def likely(self) -> AnswerForm | None:
-        """The form that most answers have, the first of `FORMS` where several fit; None: fewer than half."""
+        """The form of most answers, the first of `FORMS` where several fit, or None if less than half fit."""
         form = max(FORMS, key=self._fitting.__getitem__)
         return form if self._rows and 2 * self._fitting[form] >= self._rows else None
 
@@ -285,7 +285,7 @@ class AnswerForms:
 
 
 def likely_columns(names: Sequence[str], taken: Collection[str]) -> str | list[str] | None:
-    """Return the column that has all choices by its name, or those that have one each; None: none has."""
+    """Return the column with all choices, or the columns with one choice each, or None."""
     free = [name for name in names if name not in taken]
     by_name = {name.lower(): name for name in free}
     if usual := next(filter(by_name.__contains__, _USUAL), None):

@@ -293,7 +293,7 @@ def answer_forms(path: Path, custom: Custom, *, rows: int) -> AnswerForms:
 def unread_choices(
     path: Path, columns: Mapping[str, str], *, rows: int
 ) -> tuple[str | list[str], AnswerForms] | None:
-    """Return the columns that seem to hold choices, and what its answers say of them; None: there are none.
+    """Return the columns that seem to hold choices, and what answers say of them, or None.
 
     They count only if most answers are one of them. `columns` are those that are read already.
 

@@ -72,7 +72,7 @@ def hub_address(path: str | PathLike[str]) -> str | None:
 
 
 def remote_address(path: str | PathLike[str]) -> str | None:
-    """Return the address on the Hub or in a bucket that a path is; None: it is on this machine."""
+    """Return the address on the Hub or in a bucket that a path names, or None for this machine."""
     return hub_address(path) or s3_address(path)
 
 

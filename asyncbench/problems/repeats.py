@@ -55,7 +55,7 @@ class QuestionCount:
             yield draft
 
     def repeats(self, path: Path, custom: Custom, *, rows: int) -> Repeats | None:
-        """Return which questions are there again, by reading the file once more; None: each is there once."""
+        """Return the repeated questions, from a second reading of the file, or None if all are there once."""
         if self.questions == self.problems:
             return None
         lines, answers = dict[int, list[str]](), dict[int, dict[int, str]]()

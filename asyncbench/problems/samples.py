@@ -29,7 +29,7 @@ class Sample:
     by: Strata | None = None  # each of its values has its share; None: it has what falls to it
 
     def includes(self, other: "Sample | None") -> bool:
-        """Return whether another sample of the same set is a part of this one; None: it is the whole set."""
+        """Return whether another sample of a set is a part of this one. None stands for the whole set."""
         if other is None:
             return False
         return (self.seed, self.by) == (other.seed, other.by) and self.size >= other.size

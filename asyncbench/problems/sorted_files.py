@@ -33,7 +33,7 @@ class _Kinds:
 
 
 def limit_note(problems: ProblemSet, limit: int) -> str | None:
-    """Return which kinds of a sorted file its first `limit` rows leave out, in a sentence; None: none.
+    """Return a sentence on the kinds that the first `limit` rows of a sorted file leave out, or None.
 
     Files with several tasks are asked task by task in turn, and samples at random: they leave none out.
     """

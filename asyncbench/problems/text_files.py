@@ -186,7 +186,7 @@ def _is_of_mmlu(values: list[str]) -> bool:
 
 
 def separator_of(path: Path) -> str | None:
-    """Return what stands between the values of a table; None: the file is no table. Raises likewise."""
+    """Return the delimiter of a table, or None if the file is no table. Raises likewise."""
     return _header(path, _lines(path))[2] if _form(path) == "table" else None
 
 

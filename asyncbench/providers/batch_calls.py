@@ -87,7 +87,7 @@ class BatchApi(Protocol):
         ...
 
     async def uploaded(self, name: str, size: int) -> str | None:
-        """Return the id of a file that was uploaded with this name and size; None: none is listed."""
+        """Return the id of an uploaded file with this name and size, or None if none is listed."""
         ...
 
     async def create(self, submission: Submission) -> RemoteBatch:
@@ -125,7 +125,7 @@ class BatchApi(Protocol):
 
 
 def id_in(line: Mapping[str, object]) -> str | None:
-    """Return the id that a line of requests or of results has; None: it has none."""
+    """Return the id in a line of requests or results, or None."""
     return text(line.get("custom_id")) or text(line.get("key"))
 
 

@@ -96,11 +96,11 @@ class Call:
 
     @property
     def request_id(self) -> str | None:
-        """The id of the request for the provider's support, without the key; None: none was told so far."""
+        """The id of the request for the provider's support, without the key, or None if none was told yet."""
         return safe_line(header_id(self._headers) or self.body_id or "", key=self._key) or None
 
     def kept_connection(self, *, lost: bool = False) -> str | None:
-        """Return what came of a kept connection that the server had closed; None: the call had none such."""
+        """Return what came of a kept connection that the server had closed, or None if there was none."""
         if self.repeated:
             return RESENT
         return LOST_WITH_IT if lost and self.reused and self.handed_over and not self.answered else None

@@ -211,7 +211,7 @@ class CloudProvider(SdkProvider):
 
 
 def region_in(form: str, base_url: str | None) -> str | None:
-    """Return the region that an address names; None: it names none.
+    """Return the region that an address names, or None if it names none.
 
     Args:
         form: of addresses that do, with REGION in its place.

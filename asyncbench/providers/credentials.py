@@ -68,7 +68,7 @@ def secrets_of(credentials: Collection[Credentials]) -> set[str]:
 
 
 def header_complaint(headers: Mapping[str, str]) -> str | None:
-    """Return which header cannot carry its value; None: all can. No value is repeated."""
+    """Return the header that cannot carry its value, or None. The value is not repeated."""
     for name, value in headers.items():
         if not (value.isascii() and value.isprintable()):
             return (

@@ -58,7 +58,7 @@ class Proxy:
 
 
 def proxy_of(url: str) -> Proxy | None:
-    """Return the proxy that calls to an address go through; None: they go straight there.
+    """Return the proxy that calls to an address go through, or None if they go straight there.
 
     HTTPS_PROXY or HTTP_PROXY by the address, else ALL_PROXY; in small letters or large, the small ones first.
     None stands before this machine, before the metadata service of a cloud, nor before what NO_PROXY names.
@@ -144,7 +144,7 @@ def _plain(host: str) -> str:
 
 
 def _network(entry: str) -> IPv4Network | IPv6Network | None:
-    """Return the addresses that an entry stands for; None: it is no address."""
+    """Return the addresses that an entry stands for, or None if it is no address."""
     with suppress(ValueError):
         return ip_network(re.sub(r"^\[(.*)\](?=/|$)", r"\1", entry), strict=False)
     return None
@@ -180,12 +180,12 @@ def check_certificates(variables: Collection[str] = TRUST) -> None:
 
 
 def token_certificates() -> str | None:
-    """Return the certificates that servers of tokens may show, by path; None: the usual ones."""
+    """Return the certificates for token servers, by path, or None for the usual ones."""
     return next(filter(None, map(os.environ.get, (*OF_REQUESTS, *TRUST))), None)
 
 
 def _fault(variable: str, value: str) -> str | None:
-    """Return what is wrong with a file or directory of certificates; None: nothing."""
+    """Return what is wrong with a file or directory of certificates, or None if nothing is."""
     if variable == "SSL_CERT_DIR":
         return _fault_of_directories([Path(folder) for folder in value.split(os.pathsep) if folder])
     path = Path(value)
@@ -208,7 +208,7 @@ def _fault(variable: str, value: str) -> str | None:
 
 
 def _fault_of_directories(folders: Collection[Path]) -> str | None:
-    """Return why none of some directories holds a certificate that OpenSSL finds; None: one does."""
+    """Return why OpenSSL finds no certificate in some directories, or None if it finds one."""
     fault = "holds no certificate under its hash (run `openssl rehash` on it)"
     for folder in folders:
         try:

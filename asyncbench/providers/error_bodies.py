@@ -93,7 +93,7 @@ def _innermost(content: object) -> dict[str, object]:
 
 
 def _failed(content: Mapping[str, object]) -> dict[str, object] | None:
-    """Return MiniMax's `base_resp` where it says that a call failed, be it under a 200; None: it does not."""
+    """Return MiniMax's `base_resp` of a failed call, also under status 200, or None."""
     base = mapping_in(content.get("base_resp"))
     return base if base.get("status_code") else None
 

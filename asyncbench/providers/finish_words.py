@@ -23,7 +23,7 @@ OF_BLOCKED_PROMPTS: Final = (*_FEEDBACKS, *_FILTERS)
 
 
 def finish_word(value: object) -> str | None:
-    """Return the word of a finish reason; None: it says nothing, as `null`, `""` and `"null"`.
+    """Return the word of a finish reason, or None for an empty one: `null`, `""` or `"null"`.
 
     SGLang and AI21 write an object, some a list of one; a number is a word of its own.
     """
@@ -75,7 +75,7 @@ def judged(finish: object, response: Response, *, answer: str = "", refusal: str
 
 
 def blocked_prompt(payload: Json) -> str | None:
-    """Return why a prompt was blocked, where a body says so beside its choices; None: it does not."""
+    """Return why a prompt was blocked, where a body says so beside its choices, or None."""
     for feedback in (mapping_in(payload.get(name)) for name in _FEEDBACKS):
         if reason := next(filter(None, (text(feedback.get(name)) for name in _REASONS)), None):
             return reason

@@ -56,7 +56,7 @@ class FunctionName:
 
     @classmethod
     def parse(cls, model: str) -> "FunctionName | None":
-        """Return what a model's name says; None: it names no function."""
+        """Return what a model's name says, or None if it names no function."""
         if model.startswith(SESSION):
             model = f"{PYTHON}/{model.removeprefix(SESSION)}"
         match = _NAME.fullmatch(model)

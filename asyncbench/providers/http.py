@@ -210,7 +210,7 @@ class _Connector(aiohttp.TCPConnector):
         return connection
 
     async def _get(self, key: "ConnectionKey", traces: "list[Trace]") -> "Connection | None":
-        """Return a used connection; None: a new one is to be made."""
+        """Return a used connection, or None if a new one is needed."""
         keeps = key in self._conns and self._server_of(key).keeps(self._loop.time())
         return await super()._get(key, traces) if keeps else None
 
@@ -263,7 +263,7 @@ class _Connector(aiohttp.TCPConnector):
         return response
 
     async def _doubt(self, call: Call, request: bytes) -> str | None:
-        """Return why an answer may be that to an earlier request; None: nothing says so.
+        """Return why an answer may belong to an earlier request, or None without a sign of it.
 
         A cache may answer equal requests equally, and ids prove nothing where the server gives one twice.
         """
@@ -334,7 +334,7 @@ def _news_of(transport: asyncio.Transport) -> News:
 
 
 def _acknowledged(transport: asyncio.BaseTransport | None) -> int | None:
-    """Return how many bytes the kernel of the other side has taken; None: this system does not say."""
+    """Return how many bytes the other side's kernel has acknowledged, or None if the system cannot tell."""
     link = None if transport is None else transport.get_extra_info("socket")
     if link is None or not hasattr(socket, "TCP_INFO"):
         return None

@@ -21,7 +21,7 @@ _OBJECTS: Final = ("reasoning", "output_config")
 
 
 def effort_asked(model: Model, params: Mapping[str, object] | None = None) -> str | None:
-    """Return the effort that a request asks for; None: it asks for none.
+    """Return the effort that a request asks for, or None.
 
     Args:
         model: who is asked; its own `params` are merged into the body after `effort`, and win.
@@ -44,7 +44,7 @@ ANY_LONGEST_REPLY: Final = frozenset(name for names in LONGEST_REPLY.values() fo
 
 
 def longest_reply_of(model: Model, condition: Condition) -> int | None:
-    """Return the most tokens that one answer may have, thinking included; None: nothing limits it.
+    """Return the most tokens that one answer may have, thinking included, or None without a limit.
 
     Where a body names it in two ways, which of them counts is the endpoint's choice: here it is the longer
     one.
@@ -157,7 +157,7 @@ _ROUTED: Final = (
 
 
 def billed_besides(model: Model, condition: Condition) -> str | None:
-    """Return what of a request no count of its tokens bounds, and why; None: there is nothing of it."""
+    """Return a cost of a request that no count of tokens bounds, and why, or None."""
     params = {**model.params, **condition.params}
     for key, why in _BESIDES.items():
         if params.get(key) is not None:
@@ -174,7 +174,7 @@ def billed_besides(model: Model, condition: Condition) -> str | None:
 
 
 def ignored(params: Mapping[str, object]) -> str | None:
-    """Return which parameter asks for what nobody would do or keep, why, and the way out; None: all is kept.
+    """Return a parameter that nobody would follow or record, why, and the way out, or None.
 
     Values are not repeated: one may be a key.
     """
@@ -189,7 +189,7 @@ def ignored(params: Mapping[str, object]) -> str | None:
 
 
 def bills_besides(model: Model) -> str | None:
-    """Return why no count of tokens bounds what a model costs, whatever it is asked; None: one may.
+    """Return why no count of tokens can bound the cost of a model, or None if one can.
 
     Only a vendor's models are known by their names: on a server of one's own a name says nothing of a bill.
     """
@@ -223,7 +223,7 @@ def _is_at(address: str, vendor: KnownEndpoint) -> bool:
 
 
 def model_complaint(model: Model, endpoint: KnownEndpoint) -> str | None:
-    """Return why a model cannot be asked as the sweep wants it, and the way out; None: it can."""
+    """Return why a model cannot be asked as the sweep wants it, and the way out, or None if it can."""
     if model.thinking is not None and model.thinking_tokens is not None:
         return "`thinking: adaptive` and `thinking_tokens` exclude each other. Remove one"
     complaint = claude_complaint if model.api == "messages" else openai_complaint
@@ -231,7 +231,7 @@ def model_complaint(model: Model, endpoint: KnownEndpoint) -> str | None:
 
 
 def batch_complaint(model: Model, endpoint: KnownEndpoint) -> str | None:
-    """Return why a model cannot be asked in batches where it is to be, and the way out; None: it can."""
+    """Return why a model cannot be asked in batches as wanted, and the way out, or None if it can."""
     if model.mode != BATCH:
         return None
     if not endpoint.batches:

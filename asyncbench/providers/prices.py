@@ -65,7 +65,7 @@ def published(vendor: str, *, moment: datetime) -> tuple[Published, ...]:
 
 
 def is_moving_alias(model_id: str) -> str | None:
-    """Return why a name may mean another model tomorrow, and what to ask instead; None: no reason known."""
+    """Return why a name may mean another model tomorrow, and what to ask instead, or None."""
     if _LATEST.search(model_id):
         return f"{model_id} is always the newest model of its kind, so results over time are not comparable"
     if dated := _dated_names().get(model_id):
@@ -144,14 +144,14 @@ def rates_of(model: Model) -> RatesAt:
 
 
 def vendor_of(model: Model) -> str | None:
-    """Return the vendor in genai-prices whose prices hold; None: nobody's but those of the sweep."""
+    """Return the vendor in genai-prices whose prices hold, or None if only the sweep's own do."""
     endpoint = known_endpoints()[model.provider]
     # A server of somebody else's under a vendor's name charges what it likes.
     return endpoint.prices if endpoint.is_at(model.base_url) else None
 
 
 def tier_asked(model: Model, condition: Condition) -> str | None:
-    """Return the one word for how a sweep wants its calls served; None: the standard way.
+    """Return the word for how a sweep wants its calls served, or None for the standard way.
 
     A batch has no other tier, whatever its requests or replies say.
     """
@@ -204,7 +204,7 @@ def no_dearer(model: Model, rates: Collection[Rates]) -> Model:
 
 
 def dearest(model: Model, condition: Condition) -> Price | None:
-    """Return the dearest price at which a router is told to serve a call; None: what is told is no price.
+    """Return the highest price at which a router may serve a call, or None if it is told no price.
 
     What the sweep says in `params` goes before what a budget adds.
     """

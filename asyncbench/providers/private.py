@@ -55,5 +55,5 @@ def found_keys(credentials: Any) -> Any:
 
 
 def expiry(credentials: Any) -> Any:
-    """Return when keys of botocore end, a datetime; None: never, or this release does not say."""
+    """Return the datetime at which keys of botocore expire, or None if they do not or it is not told."""
     return getattr(credentials, "_expiry_time", None)

@@ -103,7 +103,7 @@ def reset_s(written: str, *, date: str | None = None) -> float | None:
 
 @lru_cache(maxsize=1024)
 def _cell(name: str) -> tuple[_Row, int] | None:
-    """Return what a header tells by its name: a row, and which of `_COLUMNS`; None: nothing that we know."""
+    """Return the row and the column (`_COLUMNS`) of a header, or None if its name is not in our tables."""
     if match := _NAME.fullmatch(name.lower()):
         column, scope, counted, span = match.groups()
     elif match := _ANTHROPICS_NAME.fullmatch(name.lower()):
@@ -130,7 +130,7 @@ def _allowance(row: _Row, cells: Sequence[str], *, date: str | None, requests_pe
 
 
 def _amount(written: str) -> float | None:
-    """Return a number of requests or tokens; None: it is none."""
+    """Return a number of requests or tokens, or None if the text is no number."""
     try:
         amount = float(written)
     except ValueError:

@@ -105,7 +105,7 @@ class SdkProvider:
         return chunks
 
     async def _open(self, options: Any) -> Door | None:  # in the SDK's words
-        """Let the SDK build a request, and return what sends others like it; None: only the SDK can."""
+        """Let the SDK build a request, and return a sender of such requests, or None if only it can send."""
         async with self._opening:
             if self._builds_all or id(options) in self._doors:
                 return self._doors.get(id(options))

@@ -252,7 +252,7 @@ async def bytes_of(path: Path, size: int, *, prefix: bytes, suffix: bytes) -> As
 
 
 def time_of(written: object) -> float | None:
-    """Return a time in seconds since 1970, or in RFC 3339 (of no zone: UTC), as seconds; None: it is none."""
+    """Return a time as seconds since 1970: a number, or RFC 3339 (UTC without a zone). None for others."""
     if isinstance(written, int | float) and not isinstance(written, bool):
         return float(written)
     if not isinstance(written, str):

@@ -365,7 +365,7 @@ class _Reading:
                 self._length_times_s.append(self.latest_s)
 
     def answer_s(self, reply: Reply) -> float | None:
-        """Return when the answer began, behind thinking that stands in the text; None: there is no answer."""
+        """Return when the answer began, after thinking that stands in the text, or None without an answer."""
         split = split_thinking(reply.text)
         if split.thought is None:
             return self.ttfo_s

@@ -56,7 +56,7 @@ class AnswerIds:
         return self._random >= KNOWN_FROM and not self._seen_twice
 
     def note(self, answer_id: str | None) -> None:
-        """Take in the id of another answer; None: it has none."""
+        """Count the id of another answer. None is not counted."""
         if answer_id is None or self._seen_twice:
             return
         if answer_id in self._ids:

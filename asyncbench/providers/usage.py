@@ -79,7 +79,7 @@ Read = Callable[[Mapping[str, object]], Usage]
 
 
 def believed(usage: Usage, notes: list[str], *texts: str | None, counted: bool = True) -> Usage | None:
-    """Return usage without what cannot be true, which is unknown and never 0; None: nothing is left of it.
+    """Return usage without impossible figures, which become unknown and never 0, or None if none is left.
 
     A prompt of no tokens is none, nor is an answer of none, or of one, beside a long text. Without any text,
     an output of 0 is true: a blocked answer costs its input alone.

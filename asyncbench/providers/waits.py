@@ -142,7 +142,7 @@ def retry_after_s(headers: Mapping[str, str], in_body: float | str | None = None
 
 
 def wait_in_fields(*objects: Mapping[str, object]) -> float | None:
-    """Return the seconds that a field of a body asks to wait; None: none does. The first object counts."""
+    """Return the seconds that the first object with a field for it asks to wait, or None."""
     for name, value in chain.from_iterable(fields.items() for fields in objects):
         parts = _FIELDS.get(_SIGNS.sub("", name.lower()))
         if parts is None or type(value) not in (int, float, str):
@@ -153,7 +153,7 @@ def wait_in_fields(*objects: Mapping[str, object]) -> float | None:
 
 
 def wait_in_words(message: str) -> float | None:
-    """Return the seconds that words ask to wait, such as `Please try again in 1m2.5s`; None: they do not.
+    """Return the seconds that words such as `Please try again in 1m2.5s` ask to wait, or None.
 
     A moment counts where its zone is told.
     """

@@ -87,7 +87,7 @@ _FINISHES: Final = {_key(word): finish for finish, words in _WORDS.items() for w
 
 @lru_cache(maxsize=1024)
 def finish_of(word: str | None) -> Finish | None:
-    """Return how a reply ended by its provider's word; None: neither the word nor a part of it is known.
+    """Return how a reply ended by its provider's word, or None if no part of the word is in our table.
 
     No word means that nothing else than an end is told.
     """
@@ -100,7 +100,7 @@ def finish_of(word: str | None) -> Finish | None:
 
 
 def documented_finish(word: str) -> Finish | None:
-    """Return how a reply ended by a word that documents and sources name; None: none does.
+    """Return how a reply ended by a word in documents and sources of servers, or None for other words.
 
     What follows a colon is why (`content_filter: SPII`), what stands before a point its family
     (`FinishReason.STOP`).

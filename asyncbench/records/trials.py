@@ -203,7 +203,7 @@ class Model:
 
     @property
     def turn(self) -> str | None:
-        """A key shared by models that are asked one after the other; None: it waits for nobody."""
+        """A key shared by models that are asked one after the other, or None if the model need not wait."""
         server = (self.base_url or self.provider).rstrip("/")
         if self.limits.one_at_a_time:
             return server

@@ -540,7 +540,7 @@ def _unclassified(findings: Sequence[ErrorFindings], who: Columns[ErrorFindings]
 
 
 def _curve_data(curve: Curve | None) -> dict[str, object] | None:
-    """Return a curve as a JSON object; None: no trial has a known length."""
+    """Return a curve as a JSON object, or None if no trial has a length."""
     if curve is None:
         return None
     line = curve.line

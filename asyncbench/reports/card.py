@@ -214,7 +214,7 @@ def _peers(views: FolderViews) -> Iterator[ClosestModel]:
 
 
 def closest(suite: str, title: str, own: Figures, printed: Mapping[str, Figures]) -> ClosestModel | None:
-    """Return the published model with the least mean absolute difference; None: no task is common.
+    """Return the published model with the least mean absolute difference, or None without a common task.
 
     Args:
         suite: whose figures they are.

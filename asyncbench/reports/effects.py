@@ -174,7 +174,7 @@ class PromptSettings:
         return orjson.dumps([self.model, *kept], option=orjson.OPT_SORT_KEYS)
 
     def value_of(self, name: str) -> object:
-        """Return the value of a parameter, or of what else the condition sets; None: it is not set."""
+        """Return the value of a parameter or another setting of the condition, or None if it is not set."""
         return self.params.get(name, self.condition.get(name))
 
 

@@ -308,7 +308,7 @@ def _with_choices(
 
 
 def _text_above(problems: ProblemSet, names: list[str]) -> str | None:
-    """Return the column of a text that the questions are about, by its usual name; None: there is none."""
+    """Return the column of a text that the questions are about, by its usual name, or None."""
     used = problems.own_columns.values()
     name = next((name for name in names if name.lower() in TEXTS_ABOVE and name not in used), None)
     row = {} if name is None else first_row(problems.path)

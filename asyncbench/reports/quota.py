@@ -125,7 +125,7 @@ class LimitUse:
     @property
     @in_data("bound_by")
     def bound_by(self) -> str | None:
-        """The cause that the lane waited for most; None: it waited for nothing but work."""
+        """What the lane waited for most, or None if it waited for nothing but work."""
         causes = {cause: seconds for cause, seconds in self.waited_s.items() if cause != waits.WORK}
         worst = max(causes, key=causes.__getitem__, default=None)
         if worst is None or causes[worst] <= WORTH_SHOWING * self.seconds:

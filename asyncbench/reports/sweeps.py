@@ -57,7 +57,7 @@ class ModelTotals:
     @property
     @in_data("accuracy")
     def accuracy(self) -> float | None:
-        """The share of trials that are right; None: there are none."""
+        """The share of trials that are right, or None without trials."""
         return self.correct / self.trials if self.trials else None
 
 
@@ -90,20 +90,20 @@ class SweepRow:
     @property
     @in_data("trials")
     def trials(self) -> int | None:
-        """How many trials have a result, those of loads too; None: it cannot be read."""
+        """The number of trials with a result, those of loads too, or None if it cannot be read."""
         return None if self.unreadable else sum(model.trials + model.loaded for model in self.models)
 
     @property
     @in_data("accuracy")
     def accuracy(self) -> float | None:
-        """The share of trials that are right, of all models together; None: there are none."""
+        """The share of trials that are right, of all models together, or None without trials."""
         trials = sum(model.trials for model in self.models)
         return sum(model.correct for model in self.models) / trials if trials else None
 
     @property
     @in_data("cost_usd")
     def cost_usd(self) -> float | None:
-        """The sum of the known costs of calls; None: no call has a known cost."""
+        """The sum of the known costs of calls, or None if no call has a known cost."""
         return None if self.unreadable else total_cost(model.cost_usd for model in self.models)
 
     @property
@@ -161,7 +161,7 @@ def sheet_of(rows: Sequence[SweepRow], *, progress: bool) -> Sheet:
 
 
 def age_of(answered_at: str | None) -> float | None:
-    """Return how many seconds ago an answer came; None: there is none."""
+    """Return the seconds since the last answer came, or None without an answer."""
     if answered_at is None:
         return None
     return max(0.0, time.time() - datetime.fromisoformat(answered_at).timestamp())
@@ -215,7 +215,7 @@ def list_sweeps(folder: Path | str) -> SweepList:
 
 
 def sweeps_in(folder: Path | str, *, progress: bool = False) -> SweepList | None:
-    """Return the list of the sweeps below a folder; None: it is a results folder, or there are none.
+    """Return the list of the sweeps below a folder, or None if it is a results folder or holds none.
 
     Args:
         folder: the folder; one in a bucket has no list.

@@ -225,7 +225,7 @@ def _common(variants: Variants, trials: Marked) -> dict[str, Marks]:
 
 
 def _paired(a: Mapping[str, Marks], b: Mapping[str, Marks]) -> ModelPair | None:
-    """Return how two models compare on the variants that both have; None: these share no problem."""
+    """Return how two models compare on their common variants, or None if these share no problem."""
     labels = [label for label in a if label in b]
     counts = pair(joined_marks(a[label] for label in labels), joined_marks(b[label] for label in labels))
     return counts if counts.trials else None

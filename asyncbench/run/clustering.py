@@ -56,7 +56,7 @@ POLL_EVERY_S: Final = 0.1
 
 
 def read_journal(out: Path, worker: str) -> JournalSummary | None:
-    """Return what the folder of a dead worker tells; None: it cannot be read, or the worker still writes.
+    """Return a summary of a dead worker's folder, or None if it cannot be read or the worker still writes.
 
     What a crash left in it is recovered.
     """
@@ -301,7 +301,7 @@ class ClusterRun:
             self._give_up("no worker is left")
 
     async def _start(self, name: str) -> Link | None:
-        """Start a worker and return its link; None: it does not start, so a dead one gets no successor."""
+        """Start a worker and return its link, or None if it does not start, and nothing replaces it."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  it runs in one
         self._starting.add(task)

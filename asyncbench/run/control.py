@@ -53,7 +53,7 @@ class SocketNote:
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:
-        """Return what a folder says; None: nothing, or nothing of this folder.
+        """Return the control file of a folder, or None if it is missing, damaged or of another folder.
 
         Raises:
             PermissionError: it is another user's, or leads to where others may write.

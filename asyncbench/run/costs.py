@@ -17,7 +17,7 @@ def cost_text(counters: Counters) -> str:
 
 
 def cost_in_all(counters: Counters) -> str | None:
-    """Return the dollars of all runs; None: earlier runs made no calls."""
+    """Return the dollars of all runs, or None if earlier runs made no calls."""
     if not (counters.cost_before_usd or counters.unpriced_before):
         return None
     unknown = counters.unpriced + counters.unpriced_before

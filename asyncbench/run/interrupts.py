@@ -85,7 +85,7 @@ class Death:
 
 
 def death_in(folder: Path, when: StopWhen | None = None) -> Death | None:
-    """Return what is known of the last run in a folder; None: it ended by itself, or there was none.
+    """Return how the last run in a folder was broken off, or None if it ended by itself or there was none.
 
     Trials that the rule `when` skips are not open. While another process runs the sweep, this is of that run.
     """

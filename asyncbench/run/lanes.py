@@ -38,7 +38,7 @@ WITHOUT_END: Final = 10**9  # repeats of the problems: a step takes as many as i
 
 
 def load_of(sweep: Sweep, *, wanted: bool) -> Load | None:
-    """Return the load that a run is to be; None: it is an ordinary one.
+    """Return the load of a run, or None for an ordinary run.
 
     Raises:
         ConfigError: the sweep is of the other kind.

@@ -118,7 +118,7 @@ class RunFeed(TrialFeed):
         self._counters.done_before, self._counters.failed_before = met.done_before, met.failed_before
 
     def history_of(self, trial: Trial) -> History | None:
-        """Return what earlier runs know of a trial; None: it need not be asked, or is in a batch."""
+        """Return what earlier runs know of a trial, or None if it is finished or in a batch."""
         if trial.trial_id in self._in_batches:
             return None
         history = self._run.store.histories.get(trial.trial_id, UNKNOWN)
@@ -180,7 +180,7 @@ class ProviderCalls:
         self.most_usd = most_usd_of(sweep, model)
 
     def longest(self, request: Request) -> int | None:
-        """Return the most tokens of a reply; None: nothing limits it."""
+        """Return the most tokens of a reply, or None without a limit."""
         return longest_reply_of(request.trial.model, request.trial.condition)
 
     async def _refuse(self, _: Request) -> Reply:

@@ -284,7 +284,7 @@ class Notifier:
         self._tell("finished", [*lines, f"results in {self.sweep.out}"], **fields)
 
     async def _count_left_open(self) -> int | None:
-        """Return how many trials the plan has left open for those that were asked; None: unknown."""
+        """Return how many trials of the asked models the plan has left open, or None if that is unknown."""
         if self.summary is None or not self._wants("finished"):
             return None
         models_asked = self.summary.models
@@ -297,7 +297,7 @@ class Notifier:
         return sum(models[alias]["open"] for alias in models_asked if alias in models)
 
     def _way_on(self, *, retry: bool = False) -> str | None:
-        """Return a command that continues the run, from any directory; None: it would be refused again.
+        """Return a command that continues the run from any directory, or None if it would be refused again.
 
         Args:
             retry: it also asks what failed.

@@ -301,7 +301,7 @@ def sweep_in(folder: Path) -> Sweep:
 
 
 def price_of_cancelling(folder: Path) -> str | None:
-    """Return which batches are open, and what they may still cost; None: no batch is open."""
+    """Return the open batches, and what they may still cost, or None if no batch is open."""
     ledger = BatchLedger(run_folder(folder))
     if not (parts := [batch_part for batch_part in ledger.parts.values() if batch_part.open]):
         return None

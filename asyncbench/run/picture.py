@@ -70,7 +70,7 @@ class Pace:
         return sum(self._per_s(alias, "calls") for alias in aliases)
 
     def left_s(self, aliases: Iterable[str]) -> float | None:
-        """Return the time left of the slowest of them; None: at least one does not move, or none is open."""
+        """Return the time left of the slowest lane, or None if one does not move or none is open."""
         lanes = {alias: self._lanes[alias] for alias in aliases}
         running = {
             alias: counters
@@ -274,7 +274,7 @@ def batch_lines(lanes: Lanes, now_s: float) -> list[str]:
 
 
 def still_life(lanes: Lanes) -> object | None:
-    """Return what a line for logs says where all that is open is in batches; None: there is more to see."""
+    """Return a log line for a run whose open trials are all in batches, or None if there are others."""
     going = [
         counters for counters in lanes.values() if counters.in_flight or (counters.open and not counters.over)
     ]

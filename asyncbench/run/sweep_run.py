@@ -148,7 +148,7 @@ async def sum_up(run: Run, driven: Driven) -> Summary:
 
 
 def _limit_text(run: Run, *, reached: bool) -> str | None:
-    """Return a sentence on what the option `limit` left out; None: it left out nothing."""
+    """Return a sentence on the trials that the option `limit` left out, or None if it left out none."""
     limit, sets = run.options.limit, run.questions.sets.values()
     sizes = {sum(problem_set.rows for problem_set in sources) for sources in sets}
     if limit is None or limit >= max(sizes):

@@ -202,7 +202,7 @@ MODELS: Mapping[str, Answerer] = {"oracle": oracle, "noisy": noisy}
 
 
 def answerer(model: str) -> Answerer | None:
-    """Return how the model of this name answers; None: there is no such model."""
+    """Return how the model of this name answers, or None if there is no such model."""
     family, dash, suffix = model.partition("-")
     return None if dash and not suffix else MODELS.get(family)
 
@@ -264,7 +264,7 @@ class MadeUp:
         return self._questions.find(question, digits) is not None
 
     def question_in(self, request: WireRequest, /) -> str | None:
-        """Return the known question that a message holds; None: it holds none, or nobody looked."""
+        """Return the problem that a message asks, or None if it asks none or problems are not looked up."""
         return self._questions.find_inside(request.question, request.digits)
 
     def take(self, request: WireRequest, worse: float = 0.0, /) -> Taken:

@@ -255,7 +255,7 @@ def _text(content: object) -> str:
 
 
 def _whole(value: object, least: int) -> int | None:
-    """Return a whole number from `least` on; None: it is none."""
+    """Return a whole number of at least `least`, or None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= least else None
 
 

@@ -280,7 +280,7 @@ class ServiceQueue:
 
     @property
     def next_s(self) -> float | None:
-        """The time at which the first that waits is served, as far as is known; None: nobody waits."""
+        """The time at which the first waiting call is served, as far as is known, or None if nobody waits."""
         while self._waiting and self._waiting[0].abandoned:
             self._waiting.popleft()
         if not self._waiting:

@@ -73,7 +73,7 @@ def go_duration(seconds: float) -> str:
 def limit_headers(
     allowances: Mapping[str, ToldAllowance], *, reset: Callable[[float], str] | None = go_duration
 ) -> dict[str, str]:
-    """Write limits; `reset` writes the seconds of one, as a duration that Go prints; None: none is told."""
+    """Write limits as headers. `reset` writes seconds as a Go duration. None: no limit is told."""
     headers = {}
     for what, allowance in allowances.items():
         headers[f"x-ratelimit-limit-{what}"] = f"{allowance.per_minute:.0f}"

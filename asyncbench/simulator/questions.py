@@ -54,7 +54,7 @@ class Questions:
         return len(self._by_form[()].answers)
 
     def find(self, question: str, digits: tuple[str, ...] = ()) -> KnownAnswer | None:
-        """Return what is known of a question; None: it is in no problem set.
+        """Return what the problem sets tell of a question, or None if it is in none of them.
 
         With `digits` its numbers are in these forms, and so are those of the answer.
         """
@@ -64,7 +64,7 @@ class Questions:
         return answer
 
     def find_inside(self, message: str, digits: tuple[str, ...] = ()) -> str | None:
-        """Return the longest question that a message holds, the last of several; None: it holds none."""
+        """Return the longest question in a message, the last of equally long ones, or None."""
         longest, index = "", self._index(digits)
         openings = {len(opening) for opening in index.lengths}
         for start in range(len(message)):

@@ -175,7 +175,7 @@ class Served:
         return replace(taken, answer=self._prompt_cache.use(taken.answer, request.prefix, at_s))
 
     def line(self, wanted: PaceAsked) -> ServiceLine | None:
-        """Return the queue in which a call waits, the same for all that ask alike; None: it waits in none."""
+        """Return the queue in which a call waits, the same for calls alike, or None if it waits in none."""
         pace = self._pace.but(wanted)
         if pace.slots is None and not pace.freeze_s:
             return None

@@ -98,7 +98,7 @@ class FaultStream:
         self._random = random.Random(f"faults/{seed}/{model}")
 
     def draw(self, *, streamed: bool = False) -> FaultKind | None:
-        """Return what the next request meets; None: nothing goes wrong.
+        """Return the fault that the next request meets, or None.
 
         A request that is not streamed has its turn all the same, and meets nothing where a streamed one
         would have met a fault of streams: streaming some of the requests changes no fault of the others.

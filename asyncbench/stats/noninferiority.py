@@ -46,7 +46,7 @@ def judge(interval: tuple[float, float], margin: float) -> Verdict:
 
 
 def problems_to_judge(loss: float, interval: tuple[float, float], margin: float, problems: int) -> int | None:
-    """Return how many problems would decide a loss in four of five cases; None: no number is known.
+    """Return how many problems would decide a loss in four of five cases, or None if no number would.
 
     The loss that was seen is taken for the true one. An interval shrinks with the root of the problems.
 

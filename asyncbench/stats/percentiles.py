@@ -112,7 +112,7 @@ def added_histograms(texts: Iterable[str]) -> Counter[int]:
 
 
 def histogram_percentile(counts: Mapping[int, int], share: float) -> float | None:
-    """Return the middle of the bin in which a percentile lies; None: too few values bound it."""
+    """Return the middle of the bin in which a percentile lies, or None if too few values bound it."""
     if (total := sum(counts.values())) < fewest_for(share):
         return None
     bins, rank = sorted(counts), rank_of(total, share)

@@ -31,7 +31,7 @@ class FolderSpending:
 
     @property
     def dearest(self) -> int | None:
-        """Return the most that a call cost or could cost, picodollars; None: of none is it known."""
+        """Return the most that calls cost or could cost, in picodollars, or None if no cost is known."""
         return max(
             (spending.dearest for spending in self.by_alias.values() if spending.dearest is not None),
             default=None,

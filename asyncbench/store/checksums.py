@@ -168,7 +168,7 @@ def groups_with(metadata: pq.FileMetaData, places: Sequence[int]) -> Iterator[tu
 def _chunks(
     metadata: pq.FileMetaData, columns: Collection[str] | None, places: Sequence[int] | None = None
 ) -> Iterator[Chunk]:
-    """Yield the column chunks of some columns, and with the rows at some places; None: of all."""
+    """Yield column chunks, of all columns or of some, and the rows at some places."""
     names = column_names(metadata)
     wanted = [column for column, name in enumerate(names) if columns is None or name in columns]
     groups: Iterable[int] = range(metadata.num_row_groups)

@@ -59,7 +59,7 @@ def _acquire(descriptor: int, path: Path) -> bool:
 
 
 def writer_of(folder: Path) -> int | None:
-    """Return the id of the process that holds a results folder for writing; None: nobody does.
+    """Return the id of the process that holds a results folder for writing, or None if it is free.
 
     Nothing is written: a lock that is free is held for a moment, shared, which a writer waits for. It is 0
     where a process holds it that has not said yet who it is.
@@ -93,7 +93,7 @@ def remove_mark(folder: Path) -> None:
 
 
 def read_mark(folder: Path) -> str | None:
-    """Return when a run began that is going on, or died; None: there is none."""
+    """Return the start of a run that is going on, or died, or None without such a run."""
     try:
         return (folder / MARK).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):

@@ -373,7 +373,7 @@ def write_sweep_file(folder: Path, text: bytes, update: Mapping[str, object]) ->
 
 
 def kept_sweep_file(folder: Path) -> Path | None:
-    """Return the sweep file of a results folder; None: it never had one.
+    """Return the sweep file of a results folder, or None if it never had one.
 
     Raises:
         ConfigError: it is not a results folder.
@@ -401,7 +401,7 @@ _AGAIN = (
 
 
 def folder_of_sweep_file(path: Path) -> Path | None:
-    """Return the results folder whose own sweep file this is, or leads to; None: it is no folder's."""
+    """Return the results folder that a sweep file belongs or leads to, or None if there is none."""
     for file in (path, path.resolve()):
         if file.name == SWEEP_FILE and is_results_folder(file.parent):
             return file.parent

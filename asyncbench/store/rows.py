@@ -270,7 +270,7 @@ def _plain(value: object) -> object:
 
 
 def _stored(value: object) -> tuple[str, ...] | None:
-    """Return the fields of a record that are stored; None: no record."""
+    """Return the fields of a record that are stored, or None without a record."""
     kind = type(value)
     if kind not in _STORED:
         _STORED[kind] = None

@@ -187,7 +187,7 @@ def overruled_by(name: str) -> tuple[str, ...]:
 
 
 def chosen_columns(name: str, columns: Sequence[str] | None, schema: pa.Schema) -> list[str]:
-    """Return the columns of a table that are asked for; None: all."""
+    """Return the wanted columns of a table. None means all."""
     if isinstance(columns, str):
         raise ConfigError(f"{name}: columns must be a list of names, not a text. Write [{columns!r}].")
     chosen = schema.names if columns is None else list(columns)

@@ -179,7 +179,7 @@ def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[
 
 
 def named_grader(extra: str) -> tuple[str | None, int | None]:
-    """Return the name and the version of the grader that a custom problem names; None: not at hand here.
+    """Return the grader that a custom problem names, and its version, or None if it is not at hand here.
 
     Nothing of a function of somebody's own is loaded: the problem tells its source.
     """

@@ -45,7 +45,7 @@ def _text_of(value: Any, in_file: str | None, called: str) -> str:
 
 
 def file_of(function: Callable[..., Any]) -> Path | None:
-    """Return the file whose source says all of a function; None: none does.
+    """Return the file that holds the whole source of a function, or None if no file does.
 
     None does of a lambda, a closure, a wrapped function, one of a notebook, and one whose file has changed
     since it was imported.
@@ -61,7 +61,7 @@ def file_of(function: Callable[..., Any]) -> Path | None:
 
 
 def handed_object(name: str, *, place: str) -> Any:  # Any: a function or a suite
-    """Return the object that a text names; None: it stands in a file, and nobody handed it over.
+    """Return the object that a text names, or None if it stands in a file and nobody handed it over.
 
     Raises:
         ConfigError: it was an object of another process.
@@ -82,7 +82,7 @@ def session_name(text: str) -> str:
 
 
 def digest_of_definition(source: bytes, name: str) -> str | None:
-    """Return a digest of a definition and of all that it uses of its file; None: the file has no such name.
+    """Return a digest of a definition and what it uses of its file, or None if the file lacks the name.
 
     Other lines of the file, such as those that run a sweep, may change.
 

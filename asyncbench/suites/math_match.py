@@ -44,7 +44,7 @@ def equal_math(reply: str, problem: Problem) -> Judgement:
 
 
 def mathematics(text: str) -> str | None:
-    """Return an expected value without spaces at its ends; None: there is nothing to compute in it.
+    """Return an expected value without spaces at its ends, or None if there is nothing to compute.
 
     The first `MOST_CHECKED` values are read as a reply is. The words of later ones are looked at: reading
     takes a twentieth of a second, and a file may have many thousands.

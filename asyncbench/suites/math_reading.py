@@ -83,7 +83,7 @@ def _compared(reply: str, expected: str) -> dict[str, Any]:
 
 
 def _quantity(expected: str) -> Quantity | None:
-    """Return an expected number with a unit; None: it is something else, as `3 m + 2` with a variable m."""
+    """Return an expected number with a unit, or None: `3 m + 2` with a variable m is no such number."""
     quantity = measured(expected.strip())
     return quantity if quantity and _is_number(quantity.bare) else None
 

@@ -110,13 +110,13 @@ def judged_by_function(grader: OwnFunction, reply: str, problem: Problem) -> Jud
 
 
 def _truth(value: object) -> bool | None:
-    """Return what is True or False, also of numpy; None: it is neither."""
+    """Return True or False, also for numpy's booleans, or None for anything else."""
     is_numpy = type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_")
     return bool(value) if is_numpy or isinstance(value, bool) else None
 
 
 def _score(value: object) -> float | None:
-    """Return a number from 0 to 1; None: it is none."""
+    """Return a number from 0 to 1, or None for anything else."""
     if _truth(value) is not None or not isinstance(value, Real | Decimal):
         return None
     number = float(value)

@@ -85,7 +85,7 @@ def suite_named(name: str, near: Path | None, *, place: str) -> OwnSuite:
 
 
 def suite_called(name: str, *, place: str) -> Suite | None:
-    """Return the suite of a name, also of `mine.py:DOUBLING`; None: there is none.
+    """Return the suite of a name, also of `mine.py:DOUBLING`, or None if there is no such suite.
 
     Raises:
         ConfigError: as `suite_named`.

@@ -88,7 +88,7 @@ class WithPackages(Mapping[str, T], Generic[T]):
         self._loaded[origin.name] = value, origin
 
     def find(self, name: str) -> T | None:
-        """Return what has a name; None: nothing has, or what a package adds cannot be used."""
+        """Return the value of a name, or None if there is none or a package's value cannot be used."""
         try:
             return self[name]
         except (ConfigError, KeyError):

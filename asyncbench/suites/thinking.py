@@ -180,7 +180,7 @@ def reasoning_of(reply: Reply) -> str | None:
 
 
 def _spans_of_channels(text: str) -> tuple[Spans, Spans, bool] | None:
-    """Return the thoughts and answers of harmony, and whether there is an answer; None: no message of it.
+    """Return thoughts and answers in the harmony format, and whether there is an answer, or None.
 
     What stands before the first of them is a thought, whose head the template wrote.
     """
@@ -199,7 +199,7 @@ def _spans_of_channels(text: str) -> tuple[Spans, Spans, bool] | None:
 
 
 def _spans_of_phrases(text: str) -> tuple[Spans, Spans, bool] | None:
-    """Return the thought and the answer around a phrase, and whether the thought ended; None: no phrase."""
+    """Return the text before and after a phrase, and whether the thought ended, or None without it."""
     for opening, closing in _PHRASES:
         begun = opening.match(text)
         ended = closing.search(text, begun.end() if begun else 0)
@@ -211,7 +211,7 @@ def _spans_of_phrases(text: str) -> tuple[Spans, Spans, bool] | None:
 
 
 def _spans_of_tags(text: str) -> tuple[Spans, Spans, bool] | None:
-    """Return the thoughts and answers between tags, and whether the last thought ended; None: no tag."""
+    """Return texts inside and outside of tags, and whether the last tag closed, or None without tags."""
     thoughts: list[tuple[int, int]] = []
     answers: list[tuple[int, int]] = []
     start = 0  # of the thought or the answer that goes on

@@ -98,7 +98,7 @@ class Quantity(NamedTuple):
 
 
 def measured(text: str) -> Quantity | None:
-    """Return a text without the unit of its last number; None: that has none."""
+    """Return a text without the unit of its last number, or None if it has no unit."""
     text = _PER_LATEX.sub(r" \1/\2 ", _WRAPPED.sub(r"\1", _DEGREE.sub("°", text)))
     matches = list(_QUANTITY.finditer(text))
     if not matches or re.search("[0-9]", text[matches[-1].end() :]):

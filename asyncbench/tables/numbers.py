@@ -71,7 +71,7 @@ def at_least(text: str, *, partial: object) -> str:
 
 
 def known_cost(usd: float | None, *, unknown: int) -> float | None:
-    """Return USD of the calls whose cost is known; None: none is, but for refusals, which are free.
+    """Return USD of the calls with a known cost. None: no cost is known, but for refusals, which are free.
 
     Args:
         usd: the sum over those calls.
@@ -81,14 +81,14 @@ def known_cost(usd: float | None, *, unknown: int) -> float | None:
 
 
 def total_cost(costs: Iterable[float | None]) -> float | None:
-    """Return the sum of the USD that are known; None: none is."""
+    """Return the sum of all known USD, or None if none is known."""
     costs = [*costs]
     known_costs = [usd for usd in costs if usd is not None]
     return sum(known_costs) if known_costs or not costs else None
 
 
 def per_correct(cost: float | None, correct: int | None) -> float | None:
-    """Return USD for each right answer; None: nothing is right, or no cost is known.
+    """Return USD for each right answer, or None if no answer is right or no cost is known.
 
     Args:
         cost: of the trials whose cost is known, right and wrong; None: no cost is known.

@@ -91,7 +91,7 @@ def shown_width() -> int:
 
 
 def _terminal_width() -> int | None:
-    """Return the width that COLUMNS or a terminal gives; None: neither does."""
+    """Return the width that COLUMNS or a terminal gives, or None if neither does."""
     setting = os.environ.get("COLUMNS", "")
     if setting.isdecimal() and int(setting):
         return int(setting)

@@ -213,7 +213,7 @@ def regraded(trials: pa.Table, problems: Sequence[Problem | None], earlier: pa.T
 def _stored_reply(
     text: str | None, reasoning: str | None, finish: str | None, written: int | None, *params: str
 ) -> Reply | None:
-    """Return what a trial's row keeps of its reply, as far as grading looks at it; None: it has none."""
+    """Return the reply in a trial's row, as far as grading needs it, or None if there was no reply."""
     if text is None:
         return None
     return Reply(

@@ -15,7 +15,7 @@ def same_at_start(left: str, right: str) -> int:
 
 
 def slip(true: str, read: str) -> str | None:
-    """Return the one slip that turns `true` into `read`; None: there is none, or they are equal.
+    """Return the one slip that turns `true` into `read`, or None if there is none or they are equal.
 
     It is neighbours_swapped, two_swapped, one_doubled, one_dropped, one_replaced or one_added, in linear
     time. Two that are swapped and no neighbours are Verhoeff's jump transposition (1969, Error Detecting
@@ -57,7 +57,7 @@ def missing_end(true: str, read: str) -> str | None:
 
 
 def wrong_run(true: str, read: str) -> str | None:
-    """Return where the wrong characters stand of which at most half are wrong; None: more are, or none.
+    """Return where the wrong characters stand, or None if none or more than half are wrong.
 
     Of texts of equal length: first_, last_, middle_ or scattered_digits_wrong. Else digits_missing or
     digits_extra, where both ends are right and make up half of the longer text.

@@ -127,7 +127,7 @@ def end_of(reply: str) -> str:
 
 
 def reply_kind(reply: str) -> str | None:
-    """Return what a reply is of which no answer was read; None: it has no name (`OF_REPLIES`)."""
+    """Return the kind of a reply without a read answer (`OF_REPLIES`), or None if it fits no kind."""
     if not reply.strip():
         return "empty"
     if _MOST_DIGITS.search(reply):
@@ -143,7 +143,7 @@ def reply_kind(reply: str) -> str | None:
 
 
 def answered(reply: str) -> str | None:
-    """Return the reply without what it thought; None: it ends within that."""
+    """Return the reply without its thinking, or None if it ends within that."""
     text, unfinished = drop_thinking(reply)
     return None if unfinished else text
 

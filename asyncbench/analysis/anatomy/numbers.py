@@ -128,7 +128,7 @@ _FLOAT_OPERATIONS: Final[Mapping[Sign, Callable[[float, float], float]]] = {
 
 @lru_cache(maxsize=1000)
 def sign_of(task: str) -> Sign | None:
-    """Return the operation of a task, by its name: of `float_add` +; None: it has none of ours.
+    """Return the operation of a task by its name, + of `float_add`, or None for others.
 
     NUPA's digit_add adds digit by digit, without carries: it is no addition.
     """
@@ -152,13 +152,13 @@ class NumberPair(NamedTuple):
     as_floats: float | None  # what binary floats make of the operands, or of the truth; None: nothing finite
 
     def units_of(self, text: str) -> int | None:
-        """Return another number in the same units; None: they cannot express it."""
+        """Return another number in the same units, or None if they cannot express it."""
         term = _term(text)
         return term.scaled(self.places) if term is not None and term.needed <= self.places else None
 
     @property
     def columns(self) -> Columns | None:
-        """The operands of an addition or subtraction under each other; None: of anything else."""
+        """The operands of an addition or subtraction in columns, or None for other operations."""
         if self.operands is None or self.sign not in ("+", "-"):
             return None
         left, right = self.operands[0], self.operands[1] if self.sign == "+" else -self.operands[1]
@@ -166,7 +166,7 @@ class NumberPair(NamedTuple):
 
 
 def pair_of(expected: str, answer: str, *, sign: Sign | None, operands: Sequence[str]) -> NumberPair | None:
-    """Return the two side by side; None: one is no number, or is longer than `MOST_DIGITS`."""
+    """Return the two side by side, or None if one is no number or longer than `MOST_DIGITS`."""
     true, read = _term(expected), _term(answer)
     if true is None or read is None:
         return None
@@ -254,7 +254,7 @@ def _term(text: str) -> Term | None:
 
 
 def number(text: str) -> Decimal | None:
-    """Return what a text is as a number; None: it is none, or has more than `MOST_DIGITS` digits."""
+    """Return the number that a text writes, or None for other texts and over `MOST_DIGITS` digits."""
     return exact(text) if len(text) <= MOST_DIGITS else None
 
 
@@ -267,7 +267,7 @@ def whole_operands(operands: Sequence[str]) -> tuple[int, int] | None:
 
 
 def _operand_units(terms: Sequence[Term | None], places: int) -> tuple[int, int] | None:
-    """Return two operands as whole numbers of 10**-places; None: there are not two, or not all are whole."""
+    """Return two operands as whole numbers of 10**-places, or None if there are not two such."""
     if len(terms) != 2 or (left := terms[0]) is None or (right := terms[1]) is None:
         return None
     if max(left.places, right.places) > places:
@@ -345,7 +345,7 @@ def _carried_in(views: FolderViews) -> pa.Table:
 
 
 def carries_of(task: str, operands: Sequence[str]) -> tuple[int, int] | None:
-    """Return how many carries or borrows a task has and how far one ripples; None: it adds no two numbers."""
+    """Return the carries or borrows of a task and the longest ripple, or None if it adds no two numbers."""
     sign = sign_of(task)
     if sign not in ("+", "-") or (numbers := whole_operands(operands)) is None:
         return None

@@ -126,7 +126,7 @@ class EnqueuedPool:
 
 
 def _limit_in(message: str) -> float | None:
-    """Return the limit that a refusal names, with commas or without; None: it names none."""
+    """Return the limit that a refusal names, with or without commas in it, or None."""
     for match in _LIMIT.finditer(message):
         with suppress(ValueError):
             return float(match[1].replace(",", "").replace("_", ""))

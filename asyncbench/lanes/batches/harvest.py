@@ -177,7 +177,7 @@ class Harvest:
     async def _end(
         self, batch_part: BatchPart, row: ManifestRow, ended: Reply | ProviderError | NotRun | None
     ) -> None:
-        """Write down what came of a request; None: nobody knows."""
+        """Write down what came of a request. None: it is not known."""
         model, created_at = self.model, batch_part.created_at or batch_part.at
         batch = BatchOfCall(id=batch_part.batch_id or "", created_at=created_at, ended_at=batch_part.ended_at)
         model.counters.in_flight -= 1

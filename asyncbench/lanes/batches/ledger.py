@@ -262,7 +262,7 @@ class BatchLedger:
 
     @property
     def damage(self) -> str | None:
-        """A warning of damaged lines; None: there are none."""
+        """A warning of damaged lines, or None."""
         if not self.damaged:
             return None
         first = self.damaged[0]

@@ -168,7 +168,7 @@ def custom_id(trial_id: str, key: str) -> str:
 
 
 def trial_of(custom_id: str, key: str) -> str | None:
-    """Return the trial that a request of a part is of; None: it is of another part, or nobody's."""
+    """Return the trial of a part's request, or None for a request of another part or of nobody."""
     return custom_id.removesuffix(key) if custom_id.endswith(key) and custom_id != key else None
 
 

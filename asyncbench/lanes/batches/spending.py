@@ -69,7 +69,7 @@ def left_open(ledger: BatchLedger, alias: str, folder: Path) -> LeftOpen:
 
 
 def most_usd_of(ledger: BatchLedger, parts: Iterable[BatchPart]) -> float | None:
-    """Return what parts may cost at most, USD; None: that is not known of all their requests."""
+    """Return the most USD that parts may cost, or None if a request of theirs has no known cost."""
     rows = (row for batch_part in parts for row in manifest_rows(ledger.path(batch_part, "manifest")))
     costs = [row["most_usd"] for row in rows]
     known_costs = [usd for usd in costs if usd is not None]

@@ -393,7 +393,7 @@ def batches_made_of(batch_part: BatchPart, listed: list[RemoteBatch]) -> list[Re
 
 
 async def is_made_of(context: BatchContext, batch_part: BatchPart, batch: RemoteBatch) -> bool | None:
-    """Whether a batch was made of a part, as its results tell; None: they do not.
+    """Whether a batch was made of a part, as its results tell, or None if they do not tell.
 
     One line of ours proves it, wherever it stands. That it is another's is proved by foreign lines, as
     many as there are requests.

@@ -48,7 +48,7 @@ _REFUSING: Final = (429, 503, 529)
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:
-    """Return an observed value below or at which so many of them are; None: there are none."""
+    """Return an observed value below or at which so many of them are, or None without values."""
     return sorted(values)[rank_of(len(values), share) - 1] if values else None
 
 
@@ -226,7 +226,7 @@ class Measuring:
 
     @property
     def unreached(self) -> str | None:
-        """The reason why no call reached the server; None: one did, or nobody knows."""
+        """The reason why no call reached the server, or None if one did or no reason is known."""
         return None if self._reached else self._unreached
 
     async def watch(self, counters: Counters, lag: LoopLag, give_up: Callable[[], None]) -> None:
@@ -341,7 +341,7 @@ class Measuring:
 def why_client_bound(
     rate: float | None, *, late_p99_s: float | None, lag_p99_s: float | None, max_lag_s: float = LAG_S
 ) -> str | None:
-    """Return what says that this computer was the bottleneck of a step; None: it was not.
+    """Return the sign that this computer was the bottleneck of a step, or None.
 
     Args:
         rate: calls a second; None: of callers.

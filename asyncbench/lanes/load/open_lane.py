@@ -276,7 +276,7 @@ class LoadLane:
                     callers.create_task(call())
 
     async def _next_paid(self) -> PendingTrial | None:
-        """Return the next trial, with money set aside for it; None: nothing more is to be sent."""
+        """Return the next trial, with money set aside for it, or None if nothing more is to be sent."""
         pending = await self._take_next()
         return pending if pending is not None and self._model.money.reserve_or_stop(pending) else None
 

@@ -178,7 +178,7 @@ def base_in(name: str) -> str:
 
 
 def slo_of(load: Load) -> dict[str, float] | None:
-    """Return what a load promises, by name; None: nothing."""
+    """Return the promises of a load, by name, or None without promises."""
     return None if load.slo is None else {k: v for k, v in asdict(load.slo).items() if v is not None}
 
 

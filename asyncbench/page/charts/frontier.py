@@ -84,7 +84,7 @@ def _place_names(rows: Sequence[Row], roster: Asked, scale: str) -> list[Row]:
 
 
 def frontier_note(cells: Cells, roster: Asked, against: str) -> str | None:
-    """Return on which kinds of questions the entrants of a frontier are compared; None: on all of all.
+    """Return the kinds of questions that entrants of a frontier are compared on, or None for all.
 
     Args:
         cells, roster: as for the frontier.

@@ -69,7 +69,7 @@ def loads_in(views: FolderViews) -> tuple[Sequence[StepFigures], dict[str, list[
 
 
 def uncounted_note(steps: Iterable[StepFigures]) -> str | None:
-    """Return which rates are left out, and why; None: none are."""
+    """Return the rates that are left out, and why, or None if all are drawn."""
     stopped, bound = (
         [f"{step.model} {step.step}" for step in steps if step.verdict == verdict] for verdict in UNCOUNTED
     )

@@ -61,7 +61,7 @@ class Guard:
         self.address = f"http://{_LOOPBACK[0]}:{port}/?token={self._token}"
 
     async def refusal(self, request: web.Request) -> web.StreamResponse | None:
-        """Return the refusal of a request; None: it may be answered.
+        """Return the refusal of a request, or None if it may be answered.
 
         A name that leads here from outside (DNS rebinding) is no host of ours. The token in the address works
         once: it leaves the address, and the browser that opened it has a cookie.

@@ -129,7 +129,7 @@ class LiveSnapshot:
         return listing | {"searched": search.share if search else 1.0}
 
     def trial(self, trial_id: str) -> Values | None:
-        """Return one trial whole, and how many answers its question has; None: there is none of this id."""
+        """Return one whole trial and how many answers its question has, or None if no trial has this id."""
         with self.open_few(self._read().find(TrialQuery(trial=trial_id))[1]) as (views, ids):
             for trial in whole_trials(views, ids):
                 answers, entrants = self._read().answers_to(trial["question"])

@@ -67,7 +67,7 @@ class LiveSweeps:
         }
 
     def counts_of(self, name: str) -> LiveCounts | None:
-        """Return the counts of a sweep, which it opens; None: there is no sweep of this name.
+        """Return the counts of a sweep, which it opens, or None if no sweep has this name.
 
         Raises:
             ConfigError, StoreError: it cannot be read.

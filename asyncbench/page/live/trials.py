@@ -264,7 +264,7 @@ class FolderInMemory:
             rows.differs[indices[differing]] = True
 
     def grades_of(self, parts: Iterable[Path], ids: Sequence[str]) -> dict[Path, Sequence[int]] | None:
-        """Return the rows of trials in parts of `grades`, and maybe others; None: they are not read yet."""
+        """Return trials by their rows of `grades`, and perhaps more, or None if they are not read yet."""
         wanted, by_part = sorted_ids(ids).astype(np.uint32), dict[Path, Sequence[int]]()
         for part in parts:
             if part not in self._graded:

@@ -342,7 +342,7 @@ def _column(kind: Kind, column_range: str) -> str:
 
 
 def _cell(model: str, kind: Kind, column_range: str, value: Any, gap: str | None = None) -> Row:
-    """Return a cell of `value`, a number; None: the figure is missing, and `gap` says why."""
+    """Return a cell with the number `value`. Where it is None, `gap` says why."""
     task = task_of(*kind)
     row = {
         "model": model,

@@ -168,7 +168,7 @@ class Unpaired:
     @property
     @in_data("difference")
     def difference(self) -> float | None:
-        """The accuracy of a less that of b; None: one of them was asked nothing."""
+        """The accuracy of a minus that of b, or None if one of them was asked nothing."""
         if not (self.trials_a and self.trials_b):
             return None
         return self.correct_a / self.trials_a - self.correct_b / self.trials_b
@@ -176,7 +176,7 @@ class Unpaired:
     @property
     @in_data("p")
     def p(self) -> float | None:
-        """The p value of the pooled z test that both are equally good; None: one was asked nothing."""
+        """The p value of the pooled z test that both are equally good, or None if one was asked nothing."""
         if not (self.trials_a and self.trials_b):
             return None
         return pooled_z(self.correct_a, self.trials_a, self.correct_b, self.trials_b)
@@ -244,7 +244,7 @@ class Compared:
     @property
     @in_data("problems_needed")
     def needed(self) -> int | None:
-        """The number of problems that would show this difference in four of five cases; None: it is 0."""
+        """The number of problems that show this difference in four of five cases, or None if it is 0."""
         shared = self.whole.found
         return problems_needed(shared.difference, shared.discordant_share) if shared.trials else None
 

@@ -155,7 +155,7 @@ _ALONE: Final = pa.schema([("model", pa.string()), ("model_id", pa.string())])
 
 
 def bound_of(sent: Sent) -> float | None:
-    """Return the most that a call without an end may cost, USD; None: unknown."""
+    """Return the most USD that a call without an end may cost, or None if that is unknown."""
     return sent.most_usd if sent.reserved_usd is None else sent.reserved_usd
 
 
@@ -251,7 +251,7 @@ class CallCosts:
     @property
     @in_data("usd")
     def known_usd(self) -> float | None:
-        """The dollars of all calls; None: no call has a known cost."""
+        """The dollars of all calls, or None if no call has a known cost."""
         return known_cost(self.usd, unknown=self.unknown)
 
     @property

@@ -72,7 +72,7 @@ class ForecastReview:
     @property
     @in_data("within")
     def within(self) -> bool | None:
-        """True if `actual` is in the range; None: it is unknown, or trials are open or were added."""
+        """True if `actual` is in the range, or None if it is unknown, or trials are open or were added."""
         if self.actual is None or self.partial or self.trials != self.planned:
             return None
         return self.p5 <= self.actual <= self.p95
@@ -227,7 +227,7 @@ class Group:
     @property
     @in_data("usd_a_correct")
     def usd_a_correct(self) -> float | None:
-        """Dollars for each right answer, every call counted; None: none is right or no cost is known."""
+        """Dollars for each right answer, every call counted, or None if none is right or no cost is known."""
         return per_correct(self.spent.known_usd, self.correct)
 
 

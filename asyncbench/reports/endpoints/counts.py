@@ -190,7 +190,7 @@ class EndpointFigures:
     @property
     @in_data("timed_step")
     def timed_step(self) -> str | None:
-        """The name of the step that times are of; None: times are of all calls."""
+        """The step whose times are shown, or None if times are of all calls."""
         return None if self.step is None else self.step.step
 
 

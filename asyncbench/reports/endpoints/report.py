@@ -241,7 +241,7 @@ class ProviderLine:
 
     @property
     def hours(self) -> tuple[HourFigures, HourFigures] | None:
-        """The fastest and the slowest hour by median latency; None: fewer than two hours have a median."""
+        """The fastest and the slowest hour by median latency, or None if fewer than two hours have one."""
         timed_hours = [hour for hour in self.figures.hours if hour.latency.percentile("p50") is not None]
         medians = {id(hour): hour.latency.percentile("p50") or () for hour in timed_hours}
         ordered = sorted(timed_hours, key=lambda hour: medians[id(hour)])

@@ -86,7 +86,7 @@ class BesideLightest:
 
     @property
     def detectable(self) -> float | None:
-        """The smallest difference that so many problems show in four of five cases; None: no difference."""
+        """The smallest difference that so many problems show in four of five cases, or None."""
         return smallest_detectable(self.moves.problems, self.moves.square)
 
 

@@ -116,7 +116,7 @@ class CallTimes:
     short: int = field(default=0, metadata=HIDDEN)  # calls whose answer is too short for such a time
 
     def percentile(self, name: str) -> Percentile | None:
-        """Return the percentile `p50`, `p95` or `p99`; None: `why` gives the reason."""
+        """Return the percentile `p50`, `p95` or `p99`, or None, and `why` gives the reason."""
         return percentile(self.told_s, PERCENTILES[name], endless=self.endless) if self.told_s else None
 
     @property
@@ -142,7 +142,7 @@ class CallTimes:
     @property
     @in_data(None)
     def percentiles(self) -> Mapping[str, object]:
-        """All percentiles with their intervals; None: there is no percentile, or it is infinite."""
+        """All percentiles with their intervals, with None for one that is unknown or infinite."""
         percentiles = dict[str, object]()
         for name in PERCENTILES:
             ends = self.percentile(name) or (inf, inf, inf)
@@ -262,12 +262,12 @@ class StepFigures:
     @property
     @in_data("latency_mean_s")
     def latency_mean_s(self) -> float | None:
-        """The mean latency; None: some calls have no answer."""
+        """The mean latency, or None if some calls have no answer."""
         times = self.times["latency"]
         return fsum(times.told_s) / len(times.told_s) if times.told_s and not times.endless else None
 
     def itl_s(self, name: str) -> float | None:
-        """Return a percentile of the gaps between the pieces of all answers; None: too few are known."""
+        """Return a percentile of the gaps between the pieces of all answers, or None if too few are told."""
         return histogram_percentile(self.gaps, PERCENTILES[name])
 
     @property

@@ -185,7 +185,7 @@ class Reconciled(Report):
         return together(self.days, model="all")
 
     def gap_share(self, measure: str) -> float | None:
-        """Return the largest gap in dollars or tokens, as a share of the larger side; None: not in the bill.
+        """Return the largest gap in dollars or tokens, as a share of the larger side, or None without a bill.
 
         It is the largest of the gap of all models and that of each model, all as shares of the whole. So gaps
         of two models do not cancel out. Gaps of two days do: a call near midnight may be billed on either.

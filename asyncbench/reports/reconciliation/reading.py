@@ -440,7 +440,7 @@ DUST: Final = 1e-9  # a smaller gap is an error of adding floats, and counts as 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillSide:
-    """The figures of some calls in a bill; None: the bill does not have the figure."""
+    """The figures of some calls in a bill, with None for those that the bill lacks."""
 
     usd: float | None = None
     input_tokens: int | None = None
@@ -460,7 +460,7 @@ class BillPair:
     ours: Ours
 
     def gap(self, measure: str) -> float | None:
-        """Return the bill's figure minus the folder's; None: the bill does not have it."""
+        """Return the bill's figure minus the folder's, or None if the bill lacks it."""
         theirs = getattr(self.theirs, measure)
         if theirs is None:
             return None

@@ -242,7 +242,7 @@ def rankings_by_kind(views: FolderViews, rankings: Sequence[Ranking]) -> Iterato
 
 
 def _kind_ranking(ranking: Ranking, kind: KindKey, lengths: Lengths, trials: Marked) -> KindRanking | None:
-    """Return a ranking on the problems of a kind; None: not every entrant was asked some."""
+    """Return a ranking on the problems of a kind, or None if an entrant was asked none of them."""
     entrants = {line.name: (line.run, line.model, line.condition) for line in ranking.lines}
     kind_problems = reduce(or_, lengths.values())
     marks = {name: trials.marks[entrant].restrict(kind_problems) for name, entrant in entrants.items()}

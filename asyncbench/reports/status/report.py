@@ -74,7 +74,7 @@ class BatchesStatus:
         return counted
 
     def reserved_usd(self, aliases: Collection[str] | None) -> float:
-        """Return the dollars that are set aside for the batches of these models; None: of all.
+        """Return the dollars that are set aside for the batches of these models. None means all models.
 
         Batches that were given up while their state was unknown still count: they may have been billed.
         """
@@ -523,7 +523,7 @@ def _model(name: str, counts: ModelCounts, planned: int | None, holds: Container
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    """Return the sum of values; None: a value is unknown."""
+    """Return the sum of values, or None if a value is unknown."""
     numbers = list(values)
     return None if None in numbers else sum(value or 0 for value in numbers)
 

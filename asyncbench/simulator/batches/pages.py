@@ -90,7 +90,7 @@ Anything = TypeVar("Anything")
 
 
 def handler_of(routes: Routes, request: web.BaseRequest) -> tuple[Handler, Sequence[str]] | None:
-    """Return who answers a request, and the ids in its path; None: nobody."""
+    """Return the handler of a request, and the ids in its path, or None."""
     path = request.path.removeprefix("/v1")
     for method, pattern, handler in routes:
         if request.method == method and (match := re.fullmatch(pattern, path)):
@@ -226,7 +226,7 @@ class ServedBatchApi:
         *,
         with_length: bool,
     ) -> web.StreamResponse:
-        """Send a file of a batch's results; None: a file that was uploaded."""
+        """Send a file of a batch's results, or an uploaded file where the batch is None."""
         return await send_file(request, path, headers, with_length=with_length)
 
 
@@ -281,7 +281,7 @@ def check_file(path: Path, endpoint: str, *, max_requests: int, knows: Callable[
 def _line_error(
     raw: bytes, endpoint: str, handed: BatchInput, ids: set[str], knows: Callable[[str], object]
 ) -> tuple[str, str] | None:
-    """Return code and message of what is wrong with a line, and count it; None: nothing is."""
+    """Return code and message of a line's fault, and count it, or None for a good line."""
     line = _parsed(raw)
     if not isinstance(line, dict):
         return "invalid_json_line", "This line is not parseable as valid JSON."
@@ -369,7 +369,7 @@ async def split_requests(pieces: AsyncIterator[bytes], path: Path) -> BatchInput
 
 
 def _parsed(raw: bytes) -> object:
-    """Return the JSON of a line; None: it is none, such as a line that begins with a byte order mark."""
+    """Return the JSON of a line, or None for others, such as one that begins with a byte order mark."""
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:

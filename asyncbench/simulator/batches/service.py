@@ -132,7 +132,7 @@ class BatchService:
         return RefusedError(Why.RATE_LIMITED, message, retry_after_s=60 / draft.settings.speedup)
 
     def validation_errors(self, batch: ServedBatch) -> tuple[Mapping[str, object], ...] | None:
-        """Return why a batch will fail validation, as OpenAI tells it; None: it passes."""
+        """Return why a batch will fail validation, in OpenAI's words, or None if it passes."""
         if batch.errors is not None or batch.vendor != "openai":
             return batch.errors
         if (code := batch.met.get(Kind.FAILED)) is not None:

@@ -185,7 +185,7 @@ class BatchSettings:
         dealt(self.faults)
 
     def but(self, request: object) -> "BatchSettings":
-        """Return the settings with what a request says; None: it says nothing.
+        """Return the settings that a request asks for, or None if it says nothing.
 
         Raises:
             ConfigError: an unknown key, or a value that its key refuses.

@@ -390,7 +390,7 @@ def _mark_of(folder: Path) -> Path:
 
 
 def _read_mark(folder: Path, address: str) -> _Mark | None:
-    """Return the mark of a local folder; None: it has none.
+    """Return the mark of a local folder, or None if it has no mark.
 
     Raises:
         ConfigError: the folder is copied to another address.

@@ -112,7 +112,7 @@ def read_bucket_manifest(objects: BucketObjects, number: int) -> BucketManifest:
 
 
 def newest_manifest(objects: BucketObjects) -> BucketManifest | None:
-    """Return the manifest that counts; None: there is none, so nobody has written there.
+    """Return the manifest that counts, or None if nobody has written there yet.
 
     Raises:
         ConfigError, StoreError: the bucket cannot be read.
@@ -196,7 +196,7 @@ def display_name(path: PathLike[str] | str) -> str:
 
 
 def written_elsewhere(path: Path) -> str | None:
-    """Return what to say of a folder whose writer had not ended when it was fetched; None: nothing."""
+    """Return a note on a folder whose writer had not ended when it was fetched, or None."""
     if (fetched := _FETCHED.get(path)) is None or fetched[1].ended:
         return None
     return f"{fetched[1].writer}, has not ended; it uploaded this at {utc_text(fetched[1].written_at)}"
@@ -242,7 +242,7 @@ def read_manifests(objects: BucketObjects) -> Manifests:
 
 
 def bring_folder(address: str, folder: Path) -> BucketManifest | None:
-    """Make a local folder of what an address holds now, and return its manifest; None: it holds nothing.
+    """Make a local folder of what an address holds now, and return its manifest, or None if it is empty.
 
     Raises:
         ConfigError, StoreError: as `local_folder`; or the folder is there.

@@ -167,7 +167,7 @@ class BucketObjects:
         raise StoreError(f"{self.address / name} does not hold what was sent. Run again.")
 
     def _created(self, name: str, data: bytes | Path) -> str | None:
-        """Write a new object and return its tag; None: it is there already."""
+        """Write a new object and return its tag, or None if it is there already."""
         import obstore
         from obstore.exceptions import AlreadyExistsError
 

@@ -91,7 +91,7 @@ class Nearness(NamedTuple):
 
 
 def nearness(answer: str | None, truth: str, answer_type: str) -> Nearness:
-    """Compare what was read with the truth; None: nothing was read, and every digit is missing.
+    """Compare an answer with the truth. Where nothing was read (None), every digit is missing.
 
     Missing digits are wrong; surplus ones show in the lengths alone.
 

@@ -228,7 +228,7 @@ def rule_prompt(question: str, *, task: str, representation: str) -> str:
 
 
 def question_of_rule(text: str) -> str | None:
-    """Return the question that a `rule_prompt` asks; None: the text is none."""
+    """Return the question that a `rule_prompt` asks, or None if the text is no such prompt."""
     _, separator, question = text.removesuffix(_HEADING).rpartition(_QUESTION)
     return question + _EQUALS if separator and text.endswith(_HEADING) else None
 

@@ -370,7 +370,7 @@ class PassedLengths:
 
 
 def range_of(length: int, length_class: int) -> str | None:
-    """Return the range of a length in the class of tasks with this longest one; None: it is in none."""
+    """Return the range of a length among tasks with this longest length, or None if no range has it."""
     return next((name for name, lengths in RANGES[length_class].items() if length in lengths), None)
 
 

@@ -110,7 +110,7 @@ def model_named(row: Row) -> str:
 
 
 def usage_of(row: Row) -> Json | None:
-    """Return the tokens of the reply as a `ModelUsage`; None: they are not known.
+    """Return the tokens of the reply as a `ModelUsage`, or None if they are unknown.
 
     Their `input_tokens` are those billed in full; ours are all.
     """
@@ -233,7 +233,7 @@ class LogCounts:
 
     @property
     def cost_usd(self) -> float | None:
-        """The cost of all calls; None: that of some trial is not known."""
+        """The cost of all calls, or None if that of a trial is unknown."""
         return None if self._cost_untold else fsum(self._costs)
 
     def epoch_of(self, row: Row) -> int:

@@ -156,7 +156,7 @@ def _grades(trial: ToldTrial) -> Iterator[Grade]:
 
 
 def usage_in(fields: Mapping[str, Any], **names: str) -> Usage | None:
-    """Return the tokens that a log tells, by the names of fields of `Usage`; None: none of them."""
+    """Return the tokens in a log by the names of fields of `Usage`, or None if the log tells none."""
     counts: dict[str, Any] = {name: fields.get(key) for name, key in names.items()}  # Any: JSON
     tokens = {name: count for name, count in counts.items() if is_whole(count) and count >= 0}
     return Usage(**tokens) if tokens else None
@@ -169,7 +169,7 @@ def seconds(value: object) -> float | None:
 
 
 def moment(text: object) -> float | None:
-    """Return a moment of ISO 8601 as UTC, seconds since 1970; None: it is none."""
+    """Return a moment of ISO 8601 as seconds since 1970, UTC without a zone, or None for other texts."""
     try:
         at = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
