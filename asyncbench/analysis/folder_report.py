@@ -34,14 +34,14 @@ class FolderReport(Report):
         """The sentence that replaces all others where there is nothing to show, or None."""
         return None
 
-    def _data(self) -> dict[str, Any]:  # Any: JSON
+    def data(self) -> dict[str, Any]:  # Any: JSON
         return {"folder": self.folder, "simulated": self.simulated, **data_of(self)}
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         yield from self._simulated()
-        yield from [self.nothing] if self.nothing else self._remarks()
+        yield from [self.nothing] if self.nothing else self.remarks()
 
-    def _remarks(self) -> Iterator[str]:
+    def remarks(self) -> Iterator[str]:
         """Yield what to know of the figures that are shown."""
         return iter(())
 
@@ -59,24 +59,24 @@ class ReportOfChosen(Report):
     whole: Report
     choice: Chosen
 
-    def _text(self, width: int | None, height: int | None) -> str:
+    def screen_text(self, width: int | None, height: int | None) -> str:
         notes = "\n".join(safe_notes(self.choice.notes(), width=width))
         remaining = None if height is None else height - notes.count("\n") - 1
         return f"{notes}\n{self.whole.as_text(width=width, height=remaining)}"
 
-    def _parts(self) -> Iterator[Any]:
+    def content(self) -> Iterator[Any]:
         yield from self.choice.notes()
-        yield from self.whole._parts()
+        yield from self.whole.content()
 
-    def _latex_parts(self) -> Iterator[Any]:
+    def latex_content(self) -> Iterator[Any]:
         yield from self.choice.notes()
-        yield from self.whole._latex_parts()
+        yield from self.whole.latex_content()
 
-    def _data(self) -> dict[str, object]:
+    def data(self) -> dict[str, object]:
         # `counted` reads again where parts are replaced meanwhile.
         names = counted(self.choice, lambda views: views.names) if self.choice.several else {}
         folders = {name: folder for (folder, _), name in names.items()}
-        return {"chosen": [*self.choice.notes()], **_add_folders(self.whole._data(), folders)}
+        return {"chosen": [*self.choice.notes()], **_add_folders(self.whole.data(), folders)}
 
 
 def tell_choice(whole: Report, folder: Folders) -> Report:
@@ -112,7 +112,7 @@ class Nothing(Report):
     folder: str
     nothing: str
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         yield self.nothing
 
 

@@ -335,7 +335,7 @@ def _report_values(report: Report, shown_note: str) -> Values:
     notes: list[str] = []
     below: list[str] = []
     sheets: list[Values] = []
-    for item in report._parts():
+    for item in report.content():
         if isinstance(item, Sheet):
             sheets.append(
                 {

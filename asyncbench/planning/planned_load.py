@@ -66,7 +66,7 @@ class LoadPlan(Report):
             by_model[step.model] = by_model.get(step.model, 0.0) + step.seconds
         return max(by_model.values(), default=0.0)
 
-    def _data(self) -> dict[str, object]:
+    def data(self) -> dict[str, object]:
         together = {
             "calls": sum(step.calls for step in self.steps),
             "cost_usd": total(step.cost_usd for step in self.steps),
@@ -75,7 +75,7 @@ class LoadPlan(Report):
         }
         return asdict(self) | {"together": together}
 
-    def _parts(self) -> Iterator[str | Sheet]:
+    def content(self) -> Iterator[str | Sheet]:
         if self.simulated:
             yield "This sweep has SIMULATED models: asyncbench's own server answers for them."
         yield f"Plan of {self.sweep}. Results go to {self.out}. Nothing was asked or written."

@@ -63,7 +63,7 @@ class Plan(Report):
             lanes[lane] = lanes.get(lane, 0.0) + model.seconds  # of a group, models take turns
         return max(lanes.values(), default=0.0)
 
-    def _data(self) -> dict[str, object]:
+    def data(self) -> dict[str, object]:
         together = {
             "left": sum(model.left for model in self.models),
             "cost_usd": self.cost_usd,
@@ -74,7 +74,7 @@ class Plan(Report):
         }
         return asdict(self) | {"together": together}
 
-    def _parts(self) -> Iterator[str | Sheet]:
+    def content(self) -> Iterator[str | Sheet]:
         # what is planned
         if self.simulated:
             yield "This sweep has SIMULATED models: asyncbench's own server answers for them."

@@ -235,12 +235,12 @@ class PublishedPicture(Report):
         panels = rows_by(self.rows, itemgetter(self.panel)).values() if self.panel else ()
         return self.panel, max(1, MOST_CELLS // max(map(len, panels), default=1))
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         yield from self.notes
         if self.shading:
             yield self.shading
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         head = list(dict.fromkeys(column for row in self.rows for column in row))
         labels = sum(any(isinstance(row.get(column), str) for row in self.rows) for column in head)
         sheet = Sheet(
@@ -251,12 +251,12 @@ class PublishedPicture(Report):
         )
         yield filled(sheet)
 
-    def _latex_parts(self) -> Iterator[Any]:
+    def latex_content(self) -> Iterator[Any]:
         """Yield a map of models as papers print it: a column a model, its notes and signs in the caption."""
         if self.kind == "map" and "model" in (self.x, self.y, self.panel):
             yield self.paper_sheet()
         else:
-            yield from self._parts()
+            yield from self.content()
 
     def paper_sheet(self) -> Sheet:
         """Return a map of models as a table: a column a model, a row whatever else the map tells apart."""
@@ -333,13 +333,13 @@ class PublishedReport(FolderReport):
     left_out: dict[str, int]  # run → entries of its file that could not be imported
     published: tuple[pa.Table, ...] = ()  # tables of its document, to stand beside the folder's figures
 
-    def _remarks(self) -> Iterator[str]:
+    def remarks(self) -> Iterator[str]:
         yield graded_by(self.graders)
-        yield from self._outcomes()
+        yield from self.outcomes()
         if self.left_out:
             runs = ", ".join(f"{run} {count:,}" for run, count in self.left_out.items())
             yield f"Entries that the import could not use, by run: {runs}."
-        yield from self._meaning()
+        yield from self.meaning()
         if self.published:
             yield sources_note(self.published)
 
@@ -351,11 +351,11 @@ class PublishedReport(FolderReport):
         """Yield the pictures of the benchmark's document, drawn from the folder's results."""
         return iter(())
 
-    def _outcomes(self) -> Iterator[str]:
+    def outcomes(self) -> Iterator[str]:
         """Yield what became of the trials."""
         return iter(())
 
-    def _meaning(self) -> Iterator[str]:
+    def meaning(self) -> Iterator[str]:
         """Yield what the tables mean, after all other notes."""
         return iter(())
 

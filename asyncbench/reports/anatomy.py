@@ -217,7 +217,7 @@ class AnatomyReport(FolderReport):
         """The number of answers that are wrong or could not be read."""
         return sum(findings.wrong + findings.unread for findings in self.findings)
 
-    def _data(self) -> dict[str, object]:
+    def data(self) -> dict[str, object]:
         groups = [
             {
                 **dict(zip(GROUP, finding.group, strict=True)),
@@ -257,7 +257,7 @@ class AnatomyReport(FolderReport):
             }
             for worth in self.by_asked
         ]
-        return FolderReport._data(self) | {"kinds": KINDS, "groups": groups, "models": models}
+        return FolderReport.data(self) | {"kinds": KINDS, "groups": groups, "models": models}
 
     @property
     @in_data("nothing")
@@ -265,7 +265,7 @@ class AnatomyReport(FolderReport):
         """The sentence that a folder without trials gets instead of tables."""
         return None if self.by_asked else no_trials(self.folder)
 
-    def _remarks(self) -> Iterator[str]:
+    def remarks(self) -> Iterator[str]:
         if self.graders:
             yield graded_by(self.graders)
 
@@ -290,7 +290,7 @@ class AnatomyReport(FolderReport):
             yield UNLIKE
         yield MEANING
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         names = names_of(self.order)
         who: Columns[ErrorFindings] = {
             "model": lambda findings: names[entrant_of(findings.group)],

@@ -110,13 +110,13 @@ class Card(FolderReport):
         """The sentence that a folder without trials gets instead of tables."""
         return None if self.suites else no_trials(self.folder)
 
-    def _remarks(self) -> Iterator[str]:
+    def remarks(self) -> Iterator[str]:
         yield f"Card of {self.name}."
-        yield from self.overview._remarks()
+        yield from self.overview.remarks()
         if self.peers:
             yield PEERS
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         lines = [
             line
             for suite in self.suites

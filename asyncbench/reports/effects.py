@@ -52,12 +52,12 @@ class Effects(FolderReport):
     outcomes: Mapping[str, Mapping[str, int]]  # by name of the model, with the value
     skipped: int  # trials that `stop_when` leaves out
 
-    def _remarks(self) -> Iterator[str]:
+    def remarks(self) -> Iterator[str]:
         yield PAIRED
         yield from counted_note(self.skipped, SKIPPED)
         yield from lost_notes(self.outcomes)
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         yield filled(Sheet.of(f"By {self.by}", EFFECT_COLUMNS, self.lines, labels=2))
 
 

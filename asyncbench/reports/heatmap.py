@@ -87,8 +87,8 @@ class AccuracyMaps(FolderReport):
     tasks: tuple[Square, ...] = field(metadata=HIDDEN)
     lengths: tuple[Square, ...] = field(metadata=HIDDEN)  # of known length
 
-    def _data(self) -> dict[str, object]:
-        return FolderReport._data(self) | {
+    def data(self) -> dict[str, object]:
+        return FolderReport.data(self) | {
             "tasks": list(map(self._mapping, self.tasks)),
             "lengths": list(map(self._mapping, self.lengths)),
             **({} if self.metric == "accuracy" else {"metric": self.metric}),
@@ -114,7 +114,7 @@ class AccuracyMaps(FolderReport):
         """The sentence that a folder without trials gets instead of tables."""
         return None if self.tasks else no_trials(self.folder)
 
-    def _remarks(self) -> Iterator[str]:
+    def remarks(self) -> Iterator[str]:
         yield graded_by(self.graders)
         yield from lost_notes(self.outcomes)
         yield from counted_note(self.skipped, SKIPPED)
@@ -132,7 +132,7 @@ class AccuracyMaps(FolderReport):
         )
         yield f"{meaning} {MARKED}" if few else meaning
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         if self.tasks:  # models × tasks, the more numerous of them down the page
             title = METRICS[self.metric].title
             models = self._best_first(self.tasks)

@@ -102,8 +102,8 @@ class Overview(FolderReport):
         """The sentence that a folder without trials gets instead of tables."""
         return None if self.suites else no_trials(self.folder)
 
-    def _remarks(self) -> Iterator[str]:
-        yield from self.by_model._remarks() if self.by_model else ()
+    def remarks(self) -> Iterator[str]:
+        yield from self.by_model.remarks() if self.by_model else ()
         yield graded_by(self.graders)
         yield from self.outgraded
         by_name: dict[str, Counter[str]] = {}
@@ -138,8 +138,8 @@ class Overview(FolderReport):
         """True if a model has several conditions or runs."""
         return len({line.name for line in self.suites}) > len({line.model for line in self.suites})
 
-    def _sheets(self) -> Iterator[Sheet]:
-        yield from self.by_model._sheets() if self.by_model else ()
+    def sheets(self) -> Iterator[Sheet]:
+        yield from self.by_model.sheets() if self.by_model else ()
         yield self._accuracy("Accuracy by suite", self.suites)
         yield self._accuracy("Accuracy by task", [line for line in self.tasks if line.task != line.suite])
         yield stopped_sheet(self.stopped)

@@ -66,10 +66,10 @@ class Positions(FolderReport):
             "`columns: {choices: …}` and `grader: choice`."
         )
 
-    def _remarks(self) -> Iterator[str]:
+    def remarks(self) -> Iterator[str]:
         yield MEANING
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         if self.rows:
             yield Sheet.of("Position of the choices", COLUMNS, self.rows, labels=2)
 

@@ -90,7 +90,7 @@ class ProblemFile(Report):
     sweep: str  # the lines of a sweep file
     examples: tuple[AskedProblem, ...]
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         yield f"{self.file}: {number_of(self.problems, 'problem')}."
         for ours, theirs in self.columns.items():
             guess = " (guessed from its name)" if ours in self.guessed else ""
@@ -161,7 +161,7 @@ class ProblemFile(Report):
             readings.append(reading)
         return "; ".join(readings)
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         counts = [
             (suite, task, f"{count:,}")
             for suite, tasks in self.tasks.items()

@@ -144,7 +144,7 @@ class QuotaReport(FolderReport):
     workers: Sequence[Row]
     worker_latencies: Sequence[Row]  # empty without a cluster
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         yield from self._simulated()
         yield self.nothing or MEANING
         yield from batch_notes(self.batches, LEFT_OUT)
@@ -162,7 +162,7 @@ class QuotaReport(FolderReport):
             "Wait for the run, run its sweep first, or name another folder."
         )
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         limits = [name for name in LIMITS if any(name in use.allowed for use in self.lanes)]
         causes = [name for name in waits.REASONS if any(use.waited_s[name] for use in self.lanes)]
         yield _lane_sheet("By lane", self.lanes, limits, causes, time_format=None)

@@ -27,7 +27,7 @@ class RegradeReport(Report):
     regraded: Regraded = field(metadata=INSIDE)  # its moves and examples are of these graders only
     simulated_note: str = field(metadata=HIDDEN)  # empty: no results are simulated
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         regraded = self.regraded
         if self.simulated_note:
             yield self.simulated_note
@@ -58,7 +58,7 @@ class RegradeReport(Report):
         else:
             yield "The stored grades are up to date. There is nothing to write."
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         by_model: dict[tuple[str, str, str], list[Move]] = {}
         for move in self.regraded.moves:
             by_model.setdefault((move.model, move.suite, move.grader), []).append(move)

@@ -175,7 +175,7 @@ class SweepList(Report):
     sweeps: tuple[SweepRow, ...]
     progress: bool = field(default=False, metadata=HIDDEN)  # whether what is planned and in flight is shown
 
-    def _parts(self) -> Iterator[str | Sheet]:
+    def content(self) -> Iterator[str | Sheet]:
         running = sum(row.running for row in self.sweeps)
         yield f"{self.folder}: {number_of(len(self.sweeps), 'sweep')}" + f", {running:,} running" * bool(
             running

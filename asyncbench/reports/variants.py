@@ -90,11 +90,11 @@ class ByModel(FolderReport):
         else:
             yield f"{right}, {rounded(-100 * second.difference, 1)} points ahead of {second.model}."
 
-    def _remarks(self) -> Iterator[str]:
+    def remarks(self) -> Iterator[str]:
         yield from self.finding()
         yield MEANING
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         yield filled(Sheet.of(MODELS, MODEL_COLUMNS, self.models))
         yield filled(Sheet.of(ADDED, SETTING_COLUMNS, self.settings, labels=3))
 

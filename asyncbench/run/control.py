@@ -245,7 +245,7 @@ class Controlled(Report):
     notes: tuple[str, ...]
     lanes: tuple[Mapping[str, object], ...]  # how each stands now
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         yield from self.notes
 
 

@@ -78,13 +78,13 @@ class DoctorReport(Report):
     models: Sequence[Checkup]
     noise: Sequence[Noise] = ()
 
-    def _data(self) -> dict[str, object]:
+    def data(self) -> dict[str, object]:
         models = [
             {"fine": checkup.fine, **asdict(checkup), "cost_usd": checkup.cost_usd} for checkup in self.models
         ]
         return {"models": models, "noise": list(map(asdict, self.noise))}
 
-    def _parts(self) -> Iterator[str | Sheet]:
+    def content(self) -> Iterator[str | Sheet]:
         # Models that one fault of their provider stops are in one group.
         groups: dict[object, list[Checkup]] = {}
         for checkup in self.models:

@@ -136,7 +136,7 @@ class Cancelled(Report):
             return Exit.INTERRUPTED
         return Exit.UNFINISHED if self.still_open else Exit.COMPLETE
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         for batch_part in self.abandoned:
             yield (
                 f"part {batch_part.key} is given up: its {batch_part.requests:,} trials stay unanswered, and "
@@ -160,7 +160,7 @@ class Cancelled(Report):
         if self.still_open:
             yield "what they have done is billed. To go on, cancel or run again"
 
-    def _data(self) -> Mapping[str, object]:
+    def data(self) -> Mapping[str, object]:
         return {
             "out": str(self.out),
             "batches": self.batches,

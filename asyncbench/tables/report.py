@@ -149,11 +149,50 @@ def html_of(parts: Iterable[str | Sheet]) -> str:
 class Report:
     """Report: notes and tables for people, data for programs.
 
-    A style says what is in it; every form it can be had in is written here.
+    A style is a subclass. It says what is in the report, and this class writes that in each form:
+
+        notes_above     the notes above the tables
+        sheets          the tables; one without rows is left out
+        content         all that is shown, from top to bottom: by default `notes_above`, then `sheets`
+        latex_content   the same for LaTeX, where a paper prints something else
+        screen_text     the text, for a style that fits a screen
+        data            what `--json` has: by default the fields and marked properties of the report
     """
 
     __slots__ = ()
     apart: ClassVar[str] = "\n\n"  # what stands in text between notes and tables
+
+    def notes_above(self) -> Iterator[str]:
+        """Yield the notes above the tables."""
+        return iter(())
+
+    def sheets(self) -> Iterator[Sheet]:
+        """Yield the tables."""
+        return iter(())
+
+    def content(self) -> Iterator[Any]:
+        """Yield what is shown, from top to bottom: a `str` is a note, anything else a `Sheet` with rows."""
+        yield from self.notes_above()
+        yield from (sheet for sheet in self.sheets() if sheet.rows)
+
+    def latex_content(self) -> Iterator[Any]:
+        """Yield what LaTeX has; by default the same."""
+        return self.content()
+
+    def data(self) -> Mapping[str, object]:
+        """Return what `--json` has; by default what the fields and properties of the report are."""
+        entries: Mapping[str, object] = data_of(self)
+        return entries
+
+    def screen_text(self, width: int | None, height: int | None) -> str:  # noqa: ARG002  of a style that fits a screen
+        """Return the text of the content; a style that fits a screen has its own."""
+        texts: list[str] = []
+        for of_notes, items in groupby(self.content(), key=lambda item: isinstance(item, str)):
+            if of_notes:
+                texts.append("\n".join(safe_notes(items, width=width)))
+            else:
+                texts.extend(sheet.as_text(width=width) for sheet in items)
+        return self.apart.join(texts)
 
     def as_text(self, *, width: int | None = None, height: int | None = None) -> str:
         """Return it for a terminal.
@@ -162,55 +201,26 @@ class Report:
             width: in characters; None: as wide as the terminal.
             height: in lines, for a style that fits a screen; None: as that style likes.
         """
-        return self._text(width, height)
+        return self.screen_text(width, height)
 
     def as_markdown(self) -> str:
         """Return the same in Markdown."""
         return "\n".join(
             f"**{safe_note_markdown(item)}**\n" if isinstance(item, str) else item.as_markdown()
-            for item in self._parts()
+            for item in self.content()
         )
 
     def as_latex(self) -> str:
         """Return the same in LaTeX."""
         return latex.document(
             item.as_latex() if isinstance(item, Sheet) else latex.paragraph(safe_note(item))
-            for item in self._latex_parts()
+            for item in self.latex_content()
         )
 
     def _repr_html_(self) -> str:
         """Return the same for a notebook, which shows it as the value of a cell."""
-        return html_of(self._parts())
+        return html_of(self.content())
 
     def as_json(self, *, indent: int | None = 2) -> str:
         """Return all data as JSON; `indent` None: on one line."""
-        return json.dumps(self._data(), indent=indent, default=str)
-
-    def _text(self, width: int | None, height: int | None) -> str:  # noqa: ARG002  of a style that fits a screen
-        shown: list[str] = []
-        for of_notes, parts in groupby(self._parts(), key=lambda item: isinstance(item, str)):
-            if of_notes:
-                shown.append("\n".join(safe_notes(parts, width=width)))
-            else:
-                shown.extend(sheet.as_text(width=width) for sheet in parts)
-        return self.apart.join(shown)
-
-    def _parts(self) -> Iterator[Any]:
-        """Yield what is shown, from top to bottom: a `str` is a note, anything else a `Sheet` with rows."""
-        yield from self._notes()
-        yield from (sheet for sheet in self._sheets() if sheet.rows)
-
-    def _latex_parts(self) -> Iterator[Any]:
-        """Yield what LaTeX has; by default the same."""
-        return self._parts()
-
-    def _notes(self) -> Iterator[str]:
-        return iter(())
-
-    def _sheets(self) -> Iterator[Sheet]:
-        return iter(())
-
-    def _data(self) -> Mapping[str, object]:
-        """Return what `--json` has; by default what the fields and properties of the report are."""
-        entries: Mapping[str, object] = data_of(self)
-        return entries
+        return json.dumps(self.data(), indent=indent, default=str)

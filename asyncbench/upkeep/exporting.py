@@ -76,7 +76,7 @@ class Exported(Report):
     files: tuple[ExportedFile, ...]
     summaries: tuple[str, ...] = ()  # paths of files with a line for each of the others
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         for file in self.files:
             yield "; ".join([f"{file.path}: {file.trials:,} trials", *file.notes])
         for path in self.summaries:
@@ -90,7 +90,7 @@ class ExportedTable(Report):
     path: str
     rows: int
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         yield f"{self.path}: {self.rows:,} rows"
 
 
@@ -262,7 +262,7 @@ class ExportedBatches(Report):
 
     models: tuple[RequestFiles, ...]
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         for model in self.models:
             files = f"{model.files:,} file{'s' * (model.files != 1)}"
             yield f"{model.folder}: {model.requests:,} requests in {files}, and {MAP}"

@@ -248,7 +248,7 @@ class Imported(Report):
         """The exit code of a command that did only this."""
         return Exit.UNFINISHED if self.left_out else Exit.COMPLETE
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         for run in self.runs:
             before = f", {run.there_before:,} were there already" if run.there_before else ""
             left_out = f", {len(run.left_out):,} could not be used" if run.left_out else ""

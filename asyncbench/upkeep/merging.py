@@ -291,7 +291,7 @@ class Merged(Report):
     folders: tuple[str, ...]
     joined: JoinedFolders
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         joined = self.joined
         yield f"{len(self.folders)} folders: {joined.trials:,} trials, {joined.attempts:,} calls"
         if joined.trials_twice or joined.attempts_twice:
@@ -302,7 +302,7 @@ class Merged(Report):
             yield f"{joined.damaged:,} damaged lines of their journals are in quarantine/"
         yield f"results in {self.out}; `asyncbench report {quoted(self.out)}`"
 
-    def _data(self) -> Mapping[str, object]:
+    def data(self) -> Mapping[str, object]:
         return {"out": self.out, "folders": self.folders, **asdict(self.joined)}
 
 

@@ -156,7 +156,10 @@ def _is_ours(one: type) -> bool:
 
 
 def _class(found: type) -> Iterator[str]:
-    """Yield a class with its members, or with its fields and what else of it has a public name."""
+    """Yield a class with its members, or with its fields and what else of it has a public name.
+
+    What a class redefines of its bases stands with them.
+    """
     bases = ", ".join(base.__name__ for base in found.__bases__ if base is not object)
     yield f"class {found.__name__}({bases})"
     if issubclass(found, Enum):
@@ -167,6 +170,7 @@ def _class(found: type) -> Iterator[str]:
     elif "__init__" in vars(found):
         yield f"  __init__{_signature(found.__init__)}"
     named = {one.name for one in fields(found)} if is_dataclass(found) else set[str]()
+    named |= {name for base in found.__bases__ for name in dir(base)}
     for name, value in sorted(vars(found).items()):
         if not name.startswith("_") and name not in named:
             yield f"  {name}{_member(value)}"

@@ -75,7 +75,7 @@ def test_the_matrix_is_shown_with_what_each_combination_would_cost():
     assert [each.varied for each in found.models] == [*[{"effort": "low"}, {"effort": "high"}] * 2, {}]
     assert len(costs) == 2 * 2 * 2 + 1
     assert sum(filter(None, costs.values())) == pytest.approx(found.cost_usd)
-    (sheet,) = (part for part in found._parts() if not isinstance(part, str) and "Matrix" in part.title)
+    (sheet,) = (part for part in found.content() if not isinstance(part, str) and "Matrix" in part.title)
     assert sheet.title == "Matrix: 9 entrants"
     assert [row[:5] for row in sheet.rows] == [
         ("low", "plain", "2", "14", "14"),

@@ -216,7 +216,7 @@ EARLIER = {  # runs of the table of 2025-05-12 → what our aliases call them
 def earlier(recorded):
     """The tables of all depths by the grader of that time, by title."""
     found = llm_arithmetic_report_on(recorded, min_depth=2, grader="legacy")
-    parts = {part.title: part for part in found._parts() if isinstance(part, Sheet)}
+    parts = {part.title: part for part in found.content() if isinstance(part, Sheet)}
     return {row.run: row for row in found.rows}, parts
 
 
@@ -285,7 +285,7 @@ def test_format_adherence_is_the_share_of_replies_that_are_the_number_alone(gold
             run = as_run(row["source_file"])
             replies[run] += 1
             bare[run] += bool(re.fullmatch(r"\s*[-+]?\d+(\.\d+)?\s*", row["raw_response"]))
-    (sheet,) = (part for part in report._parts() if isinstance(part, Sheet) and "Format %" in part.title)
+    (sheet,) = (part for part in report.content() if isinstance(part, Sheet) and "Format %" in part.title)
     for row, line in zip(report.rows, sheet.rows, strict=True):
         assert line[1] == f"{replies[row.run]:,}"
         assert float(str(line[2])) == pytest.approx(100 * bare[row.run] / replies[row.run], abs=0.051)

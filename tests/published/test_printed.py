@@ -72,7 +72,7 @@ def test_every_task_of_the_papers_tables_is_one_of_ours():
 
 
 def sheets_of(found) -> dict[str, Sheet]:
-    return {part.title: part for part in found._parts() if isinstance(part, Sheet)}
+    return {part.title: part for part in found.content() if isinstance(part, Sheet)}
 
 
 @pytest.fixture

@@ -117,6 +117,6 @@ def test_the_command_shows_the_table(night):
     done = succeeded(asyncbench_here("report", night, "--by", "effort"))
     assert "By effort" in done.stdout
     assert "all together" in done.stdout
-    sheet = ab.report(night, "standings", by="effort")._parts()
+    sheet = ab.report(night, "standings", by="effort").content()
     head = next(part.head for part in sheet if not isinstance(part, str))
     assert set(head) <= HEADINGS.keys()

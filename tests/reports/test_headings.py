@@ -47,7 +47,7 @@ def sheets(tmp_path_factory):
     reports.append(ab.report(loaded, "load"))
     going = replace(ab.status(night), workers=(asdict(WORKER),))
     reports += [ab.compare("a", "b", night, unpaired=True), going, regrade_report(night)]
-    return [part for report in reports for part in report._parts() if isinstance(part, Sheet)]
+    return [part for report in reports for part in report.content() if isinstance(part, Sheet)]
 
 
 @pytest.mark.long

@@ -23,7 +23,7 @@ def sheets(report):
     """The tables of a report: title → rows as mappings."""
     return {
         part.title.rpartition(": ")[2]: [dict(zip(part.head, row, strict=True)) for row in part.rows]
-        for part in report._parts()
+        for part in report.content()
         if isinstance(part, Sheet)
     }
 

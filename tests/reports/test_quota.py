@@ -71,7 +71,7 @@ def test_a_lane_is_bound_by_what_it_waited_for_most_but_for_work(tmp_path):
 def test_no_lane_is_bound_by_a_limit_that_nobody_set(tmp_path, limits, cause, word):
     waited = replace(minute(), limits=limits, waited_s={cause: 30.0})
     report = counted(folder_of(tmp_path / "night", waited), quota_of)
-    sheet = next(part for part in report._parts() if isinstance(part, Sheet))
+    sheet = next(part for part in report.content() if isinstance(part, Sheet))
     assert dict(zip(sheet.head, sheet.rows[0], strict=True))["limited by"] == word
 
 

@@ -70,7 +70,7 @@ def test_each_setting_is_compared_on_the_variants_that_differ_in_nothing_else(ma
 
 def test_report_and_page_of_a_matrix_open_with_its_models(matrix, tmp_path):
     report = ab.report(matrix)
-    titles = [sheet.title for sheet in report._sheets()]
+    titles = [sheet.title for sheet in report.sheets()]
     assert titles[:2] == ["Models: the mean over their variants", "What each setting adds"]
     assert json.loads(report.as_json())["by_model"]["models"] == data_of(matrix)["models"]
     assert "lab/alpha is right in 60.0% over its 4 variants" in report.as_text()

@@ -37,10 +37,10 @@ class Seen(HTMLParser):
 
 
 class Said(Report):
-    def _notes(self):
+    def notes_above(self):
         yield from HOSTILE
 
-    def _sheets(self):
+    def sheets(self):
         rows = [[one, one] for one in HOSTILE]
         yield Sheet(title=HOSTILE[0], head=["name", HOSTILE[1]], rows=rows)
         yield Sheet(title="without rows", head=["name"], rows=[])

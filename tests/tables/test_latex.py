@@ -179,11 +179,11 @@ def test_pdflatex_sets_hostile_names_and_wide_and_long_tables_within_the_line(tm
 
 
 class Made(Report):
-    def _notes(self):
+    def notes_above(self):
         yield SIMULATED
         yield "A \\note of 100 %."
 
-    def _sheets(self):
+    def sheets(self):
         yield sheet("m")
 
 

@@ -29,7 +29,7 @@ class IntegerAdditionReport(PublishedReport):
     batches: Sequence[BatchUse]
     lines: tuple[RunLine, ...]  # by suite, then as the manifest has runs, models and conditions
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         """Yield the tables from top to bottom."""
         names = names_of([line.asked for line in self.lines])
         model: Columns[RunLine] = {"model": lambda line: names[line.asked]}
@@ -63,7 +63,7 @@ class IntegerAdditionReport(PublishedReport):
         title = f"{ADDITION}: success rate by longest run of carries"
         yield from _bins(title, model, added, attrgetter("by_chain"))
 
-    def _outcomes(self) -> Iterator[str]:
+    def outcomes(self) -> Iterator[str]:
         lines = self.lines
         trials, results = sum(line.trials for line in lines), sum(line.results for line in lines)
         empty, cut = sum(line.reasons["empty"] for line in lines), sum(line.truncated for line in lines)
@@ -74,7 +74,7 @@ class IntegerAdditionReport(PublishedReport):
             f"replies, {cut:,} truncated.{more}"
         )
 
-    def _meaning(self) -> Iterator[str]:
+    def meaning(self) -> Iterator[str]:
         yield from batch_notes(self.batches, "Durations are those of the calls in real time.")
         if count := self.without_operands:
             yield (

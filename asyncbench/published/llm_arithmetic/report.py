@@ -69,7 +69,7 @@ class LlmArithmeticReport(PublishedReport):
         over_all = Proportion(successes=correct, trials=self.tally["trials"])
         return over_all.share, Proportion(successes=correct, trials=answered).share
 
-    def _data(self) -> dict[str, object]:
+    def data(self) -> dict[str, object]:
         """Return all figures, exact: shares are fractions, infinity is the string "inf"."""
         (graded,), (cells, others) = self.graders, merged(self.rows)
         data = {
@@ -116,8 +116,8 @@ class LlmArithmeticReport(PublishedReport):
             "cells": _cell_records(row.cells),
         }
 
-    def _parts(self) -> Iterator[str | Sheet]:
-        yield from self._notes()
+    def content(self) -> Iterator[str | Sheet]:
+        yield from self.notes_above()
         yield from self.published_parts()
         yield verification(self.rows)
         yield formats(self.rows, self.depths)
@@ -147,12 +147,12 @@ class LlmArithmeticReport(PublishedReport):
         if equal := equal_to_printed(sheets[-1]):
             yield f"{equal} of the {len(printed)} published rows equal a row of yours in every column."
 
-    def _meaning(self) -> Iterator[str]:
+    def meaning(self) -> Iterator[str]:
         (graded,) = self.graders
         if self.published and graded.grader != "legacy":
             yield "The published figures are by the grader `legacy`. For yours, add --grader legacy."
 
-    def _outcomes(self) -> Iterator[str]:
+    def outcomes(self) -> Iterator[str]:
         tally, (graded,) = self.tally, self.graders
         all_trials, answered = ("-" if share is None else f"{share:.2%}" for share in self.accuracies)
         yield (

@@ -59,7 +59,7 @@ class NupaReport(PublishedReport):
     planned: Mapping[Entrant, int]
     lines: tuple[TaskLine, ...]  # as the manifest has who was asked, then as the table of tasks
 
-    def _data(self) -> dict[str, object]:
+    def data(self) -> dict[str, object]:
         models = list[dict[str, object]]()
         for entrant, lines in entrant_lines(self.lines).items():
             run, model, condition = entrant
@@ -95,14 +95,14 @@ class NupaReport(PublishedReport):
         }
         return self._add_published(data)
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         yield from _tables(self.lines)
         if self.published:
             yield from compare_with_printed(self.lines, self.published)
 
-    def _latex_parts(self) -> Iterator[str | Sheet]:
+    def latex_content(self) -> Iterator[str | Sheet]:
         """Yield notes, means over tasks, and the paper's Tables 1, 7 to 10 and 18, a column a model."""
-        yield from self._notes()
+        yield from self.notes_above()
         yield next(_tables(self.lines))
         sheets = [table.paper_sheet() for table in paper_tables(self.lines, printed=bool(self.published))]
         yield from (sheet for sheet in sheets if sheet.rows)
@@ -111,7 +111,7 @@ class NupaReport(PublishedReport):
         """Yield the pictures of the paper, and those that its tables ask for."""
         return pictures_of(self.lines, self.source, printed=bool(self.published))
 
-    def _outcomes(self) -> Iterator[str]:
+    def outcomes(self) -> Iterator[str]:
         trials, failed = sum(line.trials for line in self.lines), sum(line.failed for line in self.lines)
         yield f"{trials:,} trials: {failed:,} failed, {self.empty:,} empty replies."
         groups = entrant_lines(self.lines)
@@ -127,7 +127,7 @@ class NupaReport(PublishedReport):
         if count := sum(line.ungraded for line in self.lines):
             yield f"{count:,} replies could not be graded and are left out. `asyncbench regrade` tries again."
 
-    def _meaning(self) -> Iterator[str]:
+    def meaning(self) -> Iterator[str]:
         if any(line.other_form for line in self.lines):
             yield (
                 f"{MARK}: `search` and `strict` differ by more than a point. Replies did not follow the "
@@ -143,15 +143,15 @@ class PaperFigures(Report):
     lines: tuple[TaskLine, ...]
     published: tuple[pa.Table, ...]
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         yield MEANING
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         yield next(_tables(self.lines))
         yield from compare_with_printed(self.lines, self.published)
 
-    def _parts(self) -> Iterator[str | Sheet]:
-        yield from Report._parts(self)
+    def content(self) -> Iterator[str | Sheet]:
+        yield from Report.content(self)
         yield sources_note(self.published)
 
 

@@ -47,7 +47,7 @@ class Comparison(Report):
             (f"{a.name} in {a.folder}", f"{b.name} in {b.folder}") if a.name == b.name else (a.name, b.name)
         )
 
-    def _data(self) -> dict[str, object]:
+    def data(self) -> dict[str, object]:
         rows = [
             {
                 "suite": row.suite,
@@ -68,7 +68,7 @@ class Comparison(Report):
             "rows": rows,
         }
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         compared = self.found
         yield from self.said
         yield from compared.simulated_notes
@@ -88,7 +88,7 @@ class Comparison(Report):
             yield HOLM.format(len(compared.rows) - 1)
         yield from lost_notes(dict(zip(self.names, (compared.outcomes_a, compared.outcomes_b), strict=True)))
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         compared, (a, b) = self.found, self.names
 
         # A task is named alone where there is only one suite.

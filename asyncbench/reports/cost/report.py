@@ -272,13 +272,13 @@ class CostReport(FolderReport):
             f"sweep first. `asyncbench status {quoted(self.folder)}` shows how far it is."
         )
 
-    def _data(self) -> dict[str, object]:
+    def data(self) -> dict[str, object]:
         cells = [{"name": list(key)} | data_of(costs) for key, costs in self.cells.items()]
-        return FolderReport._data(self) | {"cells": cells}
+        return FolderReport.data(self) | {"cells": cells}
 
     # ── as tables ────────────────────────────────────────────────────────────────────────────
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         yield from self._simulated()
         yield from [self.nothing] if self.nothing else self._cost_notes()
         if self.several:
@@ -326,7 +326,7 @@ class CostReport(FolderReport):
         if self.price_sources:
             yield f"Prices from: {', '.join(self.price_sources)}."
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         if self.whole.spent.calls:
             whole = self.whole.spent
             several = [self.whole] if len(self.models) > 1 else []

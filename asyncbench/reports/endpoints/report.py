@@ -257,7 +257,7 @@ class Providers(FolderReport):
     absent: tuple[str, ...]  # models of which no call counts
     providers: tuple[ProviderLine, ...]
 
-    def _remarks(self) -> Iterator[str]:
+    def remarks(self) -> Iterator[str]:
         yield MEANING
         yield from self.fairness.notes
         yield from self.mixtures
@@ -270,7 +270,7 @@ class Providers(FolderReport):
                     "bottleneck, or it was stopped early."
                 )
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         for title, columns in _SHEETS.items():
             names: Columns[ProviderLine] = {"model": lambda line: line.figures.model}
             sheet = filled(Sheet.of(title, {**names, **columns}, self.providers))

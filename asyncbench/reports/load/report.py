@@ -110,7 +110,7 @@ class LoadReport(FolderReport):
         """The warnings about the figures, and how they are computed."""
         return {"notes": [*self._warnings()], "formulas": [text for text, _ in FORMULAS]}
 
-    def _parts(self) -> Iterator[str | Sheet]:
+    def content(self) -> Iterator[str | Sheet]:
         yield from self._simulated()
         yield from (rate.text for rate in self.highest)
         yield from notes_under_load(self.answers)

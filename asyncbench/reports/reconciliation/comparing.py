@@ -204,7 +204,7 @@ class Reconciled(Report):
         shares = [self.gap_share(measure) for measure in MEASURES]
         return all(share is None or share <= self.tolerance for share in shares)
 
-    def _data(self) -> Mapping[str, object]:
+    def data(self) -> Mapping[str, object]:
         return {
             **data_of(self),
             "simulated": bool(self.simulated_note),
@@ -214,7 +214,7 @@ class Reconciled(Report):
             "days": [*map(_pair_data, self.days)],
         }
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         if self.simulated_note:
             yield self.simulated_note
         export = self.export
@@ -248,7 +248,7 @@ class Reconciled(Report):
             + (f" {_shown('usd', uncompared)} of the file is not compared." if uncompared else "")
         )
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         several = [self.whole] if len(self.models) > 1 else []
         yield _pairs("By model", [*self.models, *several], by_day=False)
         if any(pair.day for pair in self.days):

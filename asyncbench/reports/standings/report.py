@@ -78,7 +78,7 @@ class Standings(FolderReport):
         """The sentence that a folder without trials gets instead of tables."""
         return None if self.rankings else no_trials(self.folder)
 
-    def _remarks(self) -> Iterator[str]:
+    def remarks(self) -> Iterator[str]:
         yield from self.outgraded
         lines = [line for ranking in self.rankings for line in ranking.lines]
         if not any(line.share for line in lines) and any(line.score and line.score.value for line in lines):
@@ -89,7 +89,7 @@ class Standings(FolderReport):
         if any(line.at_k for line in lines):
             yield REPEATED
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         for ranking in self.rankings:
             if not ranking.alone:
                 yield from _sheets(ranking_title(ranking), ranking.lines, ranked=True)

@@ -281,7 +281,7 @@ class Status(FolderReport):
             steps=sum((Counter(model.steps) for model in self.models), Counter()),
         )
 
-    def _parts(self) -> Iterator[str | Sheet]:
+    def content(self) -> Iterator[str | Sheet]:
         yield from self._simulated()
         writer = f"; process {self.files.writer or 'unknown'} is writing to it" if self.running else ""
         yield f"{self.sweep} in {self.folder}, last written {self.written_at or 'never'}{writer}"
@@ -332,8 +332,8 @@ class Status(FolderReport):
             models.append(", ".join(texts))
         return safe_note(f"{self.written_at or 'never'} {'; '.join(models)}")
 
-    def _data(self) -> dict[str, Any]:  # Any: JSON
-        return FolderReport._data(self) | {"batches": [] if self.batches is None else self.batches.data()}
+    def data(self) -> dict[str, Any]:  # Any: JSON
+        return FolderReport.data(self) | {"batches": [] if self.batches is None else self.batches.data()}
 
     def _health(self) -> Iterator[str]:
         """Yield the size and the state of the folder's files."""

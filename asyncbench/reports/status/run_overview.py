@@ -77,7 +77,7 @@ class RunOverview(FolderReport):
     chosen: Chosen
     after_run: bool = False  # the run has just said which models stopped, what is open and what failed
 
-    def _data(self) -> dict[str, object]:
+    def data(self) -> dict[str, object]:
         title, lines = self._listed()
         return {
             "folder": self.folder,
@@ -95,7 +95,7 @@ class RunOverview(FolderReport):
             "nothing": self._nothing,
         }
 
-    def _text(self, width: int | None, height: int | None) -> str:
+    def screen_text(self, width: int | None, height: int | None) -> str:
         """Return the text for a screen of 60 characters and 16 lines or more, at most 100 wide by default."""
         height = height or HIGHEST
         nothing = [] if self._nothing is None else safe_notes([self._nothing], width=width)
@@ -114,13 +114,13 @@ class RunOverview(FolderReport):
         lines = [*head, *nothing, *table, *below]
         return "\n".join(lines if len(lines) <= height else filter(None, lines))
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         nothing = [] if self._nothing is None else [self._nothing]
         ranking = self._ranking
         yield from (*self._opening(), *nothing, *_leader(ranking), *_legend(ranking), *self._attention())
         yield from (f"{what}: `{' '.join(words)}`" for what, words in self._commands())
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         title, lines = self._listed()
         figures = _columns(self.standings.rankings)
         head = ["rank", "model", *(" ".join(name.split("\n")) for name in figures)]

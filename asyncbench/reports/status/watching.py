@@ -33,7 +33,7 @@ class Health(Report):
     sound: bool
     verified: Verified = field(metadata=INSIDE)
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         for finding in self.verified.findings:
             yield f"{finding.place}: {finding.what}"
         yield from counted_note(

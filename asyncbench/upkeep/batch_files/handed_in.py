@@ -57,7 +57,7 @@ class HandedIn(Report):
         short = any(handed.results < handed.requests for handed in self.parts)
         return Exit.UNFINISHED if self.left_out or short else Exit.COMPLETE
 
-    def _notes(self) -> Iterator[str]:
+    def notes_above(self) -> Iterator[str]:
         for handed in self.parts:
             yield f"{handed.batch_id}: {handed.results:,} of {handed.requests:,} results are in place"
             if lacking := handed.requests - handed.results:
