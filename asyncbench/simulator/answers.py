@@ -21,6 +21,7 @@ from asyncbench.records import Outcome, says_cut
 from asyncbench.simulator.asked import reasoning_of, story_of
 from asyncbench.simulator.questions import KnownAnswer, Questions, digest, rows
 from asyncbench.simulator.wire import RefusedError, Why, WireAnswer, WireRequest, answer_of, tokens
+from asyncbench.suites.numbers import rewritten
 from asyncbench.suites.thinking import split_thinking
 
 # ── what was recorded, and its names ─────────────────────────────────────────────────────────
@@ -287,7 +288,8 @@ class MadeUp:
         space = " " if request.without_roles and request.question.endswith("=") else ""
         spoilt = worse and (draw := random.Random(f"{seed}/worse")).random() < worse
         text = mistaken(right.expected, draw) if spoilt else self._answerer(right, seed)
-        return Taken(answer=answer_of(request, space + text, reasoning))
+        # Mistakes are made in plain digits: in another form, a slip might change no digit.
+        return Taken(answer=answer_of(request, space + rewritten(text, request.digits), reasoning))
 
 
 class Replay:

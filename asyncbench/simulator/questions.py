@@ -56,7 +56,7 @@ class Questions:
     def find(self, question: str, digits: tuple[str, ...] = ()) -> KnownAnswer | None:
         """Return what the problem sets tell of a question, or None if it is in none of them.
 
-        With `digits` its numbers are in these forms, and so are those of the answer.
+        With `digits` the numbers of the question are in these forms; those of the answer are plain.
         """
         answer = self._index(digits).answers.get(digest(question))
         if answer is None and question == DOCTORS_QUESTION:
@@ -87,7 +87,7 @@ class Questions:
                 form = partial(rewritten, digits=digits, numbers=row.get("operands") or ())
                 question = map_contents(row["question"], form)
                 expected, length = row["expected"], row.get("length")
-                answer = KnownAnswer(rewritten(expected, digits), len(expected) if length is None else length)
+                answer = KnownAnswer(expected, len(expected) if length is None else length)
                 answers.setdefault(digest(question), answer)
                 lengths.setdefault(question[:OPENING], set()).add(len(question))
         return FormIndex(answers, lengths)

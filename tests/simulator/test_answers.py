@@ -9,6 +9,7 @@ from hypothesis import assume, given, strategies as st
 
 from asyncbench.simulator.answers import answerer, mistaken, noisy, oracle
 from asyncbench.simulator.questions import KnownAnswer
+from asyncbench.suites.numbers import DIGIT_FORMS, plain, rewritten
 
 seeds = st.integers().map(random.Random)
 numbers = st.one_of(
@@ -43,6 +44,12 @@ def test_a_mistaken_number_looks_like_the_right_one(expected, draw):
     wrong = mistaken(expected, draw)
     assume(len(wrong) == len(expected))
     assert 1 <= sum(a != b for a, b in zip(wrong, expected, strict=True)) <= 2
+
+
+@given(numbers, seeds, st.sampled_from(DIGIT_FORMS))
+def test_a_mistake_is_still_one_when_its_answer_is_written_in_another_form(expected, draw, form):
+    written = rewritten(mistaken(expected, draw), (form,))
+    assert Fraction(plain(written, (form,))) != Fraction(expected)
 
 
 def test_all_ways_of_getting_a_number_wrong_occur():
