@@ -5,15 +5,18 @@ VENV ?= .venv
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Folders, files or tests; nothing: all
 T ?=
+# Where the package is published: its README then has links that work anywhere
+REPOSITORY ?=
 BIN := $(VENV)/bin
 INSPECT := $(VENV)-inspect
 TRACKERS := $(VENV)-trackers
 SLOW := $(VENV)-slow
 AUDIT := $(VENV)-audit
+DIST := $(VENV)-dist
 QUIET_PIP := -m pip --disable-pip-version-check --quiet --quiet
 PIP := $(BIN)/python $(QUIET_PIP)
 
-.PHONY: help demo test test-rest test-all check docs bench soak slow inspect trackers audit
+.PHONY: help demo test test-rest test-all check docs bench soak slow inspect trackers audit dist repository
 
 help:
 	@echo "make demo     replay recorded answers of published models and rank them (no key needed)"
@@ -25,6 +28,7 @@ help:
 	@echo "make soak     run the long tests"
 	@echo "make slow     run the tests with real servers of S3 and with Ray (downloads them once)"
 	@echo "make audit    look for known holes in what is installed, and list it in dist/sbom.json (needs the network)"
+	@echo "make dist     build the package for an index: make dist REPOSITORY=https://github.com/OWNER/NAME"
 	@echo "make trackers send figures to an MLflow server, W&B and a collector (downloads them once)"
 	@echo "make inspect  have inspect-ai read the logs of export inspect (downloads it once)"
 
@@ -120,3 +124,19 @@ audit: $(VENV)/ready $(AUDIT)/ready
 	@mkdir -p dist
 	$(AUDIT)/bin/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml --output-reproducible -o dist/sbom.json
 	$(AUDIT)/bin/pip-audit --requirement requirements.lock --disable-pip --require-hashes
+
+$(DIST)/ready: tests/dist-requirements.txt
+	$(PYTHON) -m venv $(DIST)
+	$(DIST)/bin/python $(QUIET_PIP) install --require-hashes --requirement $<
+	@touch $@
+
+repository:
+	@case "$(REPOSITORY)" in https://?*/?*) ;; *) \
+	  echo "make dist: the README's links need an address to work on an index, not '$(REPOSITORY)'." \
+	    "Name the repository: make dist REPOSITORY=https://github.com/OWNER/NAME" >&2; exit 2;; esac
+
+# `repository` is first: nothing is prepared for a build that will be refused.
+dist: repository $(VENV)/ready $(DIST)/ready
+	@rm -f dist/*.whl dist/*.tar.gz
+	ASYNCBENCH_REPOSITORY=$(REPOSITORY) $(BIN)/python -m hatchling build --directory dist
+	$(DIST)/bin/twine check --strict dist/*.whl dist/*.tar.gz

@@ -1,13 +1,18 @@
 """What is no module of ours goes into the wheel, too: the page, its script, endpoints, small talk, rules."""
 
 import html
+import os
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
+import zipfile
 from hashlib import sha256
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -18,6 +23,7 @@ from tests.store.made import add, answered
 ROOT = Path(__file__).resolve().parent.parent
 WHEEL = ("tool", "hatch", "build", "targets", "wheel")
 MADE = {".pyc", ".pyo"}
+README = (ROOT / "README.md").read_text("utf-8")
 NOTICES = (ROOT / "asyncbench" / "THIRD_PARTY.md").read_text("utf-8")
 
 
@@ -117,3 +123,53 @@ def test_two_builds_of_one_checkout_give_the_same_wheel(tmp_path):
         (wheel,) = (tmp_path / name).iterdir()
         digests.add(sha256(wheel.read_bytes()).hexdigest())
     assert len(digests) == 1
+
+
+@pytest.mark.long
+def test_a_published_readme_has_no_link_that_needs_a_checkout(tmp_path):
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", tmp_path]
+    env = os.environ | {"ASYNCBENCH_REPOSITORY": "https://github.com/owner/name"}
+    subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=True)
+    (wheel,), (source,) = tmp_path.glob("*.whl"), tmp_path.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as files:
+        (name,) = (name for name in files.namelist() if name.endswith("/METADATA"))
+        metadata = files.read(name).decode()
+    with tarfile.open(source) as files:
+        (name,) = (name for name in files.getnames() if name.endswith("/PKG-INFO"))
+        packed = files.extractfile(name)
+        assert packed is not None
+        of_source = packed.read().decode()
+
+    at_tag = f"https://github.com/owner/name/{{}}/v{version('asyncbench')}/"
+    for text in (metadata, of_source):
+        links = re.findall(r"\]\(([^)]+)\)", text)
+        assert len(links) == len(re.findall(r"\]\(", README)) > 20
+        assert [link for link in links if not link.startswith("https://")] == []
+        assert f"]({at_tag.format('raw')}docs/images/page.png)" in text
+        assert f"[Tutorial]({at_tag.format('blob')}docs/tutorial.md)" in text
+        assert f"[Notebooks]({at_tag.format('tree')}examples)" in text
+        assert "pip install 'asyncbench[report]'" in text
+        assert "Project-URL: Repository, https://github.com/owner/name\n" in text
+
+
+@pytest.mark.long
+def test_a_build_without_an_address_has_the_readme_of_the_checkout(tmp_path):
+    env = {name: value for name, value in os.environ.items() if name != "ASYNCBENCH_REPOSITORY"}
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path]
+    subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=True)
+    (wheel,) = tmp_path.iterdir()
+    with zipfile.ZipFile(wheel) as files:
+        (name,) = (name for name in files.namelist() if name.endswith("/METADATA"))
+        assert files.read(name).decode().endswith(f"\n\n{README}")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("typed", ["", "github.com/owner/name", "https://github.com"])
+def test_a_build_for_an_index_is_refused_without_an_address(typed):
+    command = [which("make") or "make", "dist", f"REPOSITORY={typed}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert (
+        f"need an address to work on an index, not '{typed}'. Name the repository: make dist" in done.stderr
+    )
+    assert done.stdout == ""
