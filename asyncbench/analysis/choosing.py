@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from asyncbench.errors import ConfigError
 from asyncbench.store.bucket.fetching import display_name
-from asyncbench.store.manifest import IMPORTED, RECORDED, Manifest
+from asyncbench.store.manifest import IMPORTED, LOADS, RECORDED, Manifest
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.snapshot import Paths, labels_of, paths_of
 
@@ -399,6 +399,11 @@ def joined_manifests(manifests: Sequence[tuple[Manifest, Callable[[str], str]]],
             for entry in manifest.get(RECORDED, [])
             if entry["alias"] in (choice.models or (entry["alias"],))
         ],
+        LOADS: {
+            called(alias): load
+            for manifest, called in manifests
+            for alias, load in manifest.get(LOADS, {}).items()
+        },
         "runs": runs,
     }
 

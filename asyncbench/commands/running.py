@@ -450,22 +450,21 @@ def load(
         typed=True,
     )
     summary = run_shown(sweep, options, env=env, quiet=quiet or as_json)
-    if "tokens" in steps_typed(context):
+    figures, text = dict[str, object](), ""
+    if "tokens" in steps_typed(context) or (sweep.load is not None and sweep.load.gpus is not None):
         from asyncbench.analysis.choosing import chosen
         from asyncbench.analysis.counting import counted
-        from asyncbench.reports.load.lengths import asked_lengths
-        from asyncbench.reports.load.steps import steps_in
+        from asyncbench.reports.load.closing import closing_figures
         from asyncbench.tables.data import data_of
 
-        lengths = counted(chosen(sweep.out, loaded=True), lambda views: asked_lengths(views, steps_in(views)))
-        texts = [summary.as_text(), *(length.text for length in lengths)]
-        typer.echo(summary.as_json(lengths=data_of(lengths)) if as_json else "\n".join(texts))
-    else:
-        typer.echo(summary.as_json() if as_json else summary.as_text())
+        closing = counted(chosen(sweep.out, loaded=True), closing_figures)
+        figures, text = data_of(closing), closing.text
+    lines = filter(None, [summary.as_text(), text])
+    typer.echo(summary.as_json(**figures) if as_json else "\n".join(lines))
     raise typer.Exit(summary.exit)
 
 
-def _load_keys(typed: Mapping[str, str | bool]) -> dict[str, object]:
+def _load_keys(typed: Mapping[str, str | int]) -> dict[str, object]:
     """Return the keys of `load` in a sweep file that typed options stand for."""
     keys: dict[str, object] = dict(typed)
     if keys.pop("tokens", None) is not None:

@@ -200,6 +200,10 @@ def _of_load(
             metavar="N,…", help="Let so many callers ask in turn, step by step: --arrivals closed --rates N,…"
         ),
     ] = None,
+    gpus: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="The server has N GPUs: show tokens a second for each of them."),
+    ] = None,
 ) -> None: ...
 
 
@@ -368,9 +372,9 @@ def is_own_file(context: typer.Context) -> bool:
     return bool(context.meta[_OWN_FILE])
 
 
-def steps_typed(context: typer.Context) -> Mapping[str, str | bool]:
+def steps_typed(context: typer.Context) -> Mapping[str, str | int]:
     """Return the options of a load's steps that were typed, by their keys in a sweep file."""
-    typed: Mapping[str, str | bool] = context.meta[_STEPS]
+    typed: Mapping[str, str | int] = context.meta[_STEPS]
     return typed
 
 

@@ -56,6 +56,7 @@ class Load:
     same_problems: bool
     max_in_flight: int
     max_lag: float | None  # None: the usual one
+    gpus: int | None  # of the server; None: not told
     past_limits: bool
     seed: int
 
@@ -169,6 +170,10 @@ class LoadEntry(Entry):
         description="How late this computer's event loop may be, at the 99th percentile, before a step is "
         "`client_bound`. Default: 0.02 s. Calls may be sent a quarter of it late, or 5 % of the gap between "
         "them. Raise it on a busy machine, for instance to `0.1`: times are then only as exact as that.",
+    )
+    gpus: PositiveInt | None = Field(
+        default=None,
+        description="On how many GPUs each model's server runs. Reports then show tokens a second and GPU.",
     )
     past_limits: bool = Field(
         default=False,

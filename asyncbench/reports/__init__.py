@@ -10,7 +10,7 @@ PUBLIC = (
     "gates",
     "heatmap",
     "load.accuracy",
-    "load.lengths",
+    "load.closing",
     "load.report",
     "load.steps",
     "outgraded",

@@ -56,6 +56,7 @@ LOAD_METRICS: Final[Mapping[str, Callable[[StepFigures], Number]]] = {  # of a m
     "goodput_per_s": lambda step: step.goodput_per_s,
     "tokens_per_s": lambda step: step.tokens_per_s,
     "tokens_per_s_per_user": lambda step: step.tokens_per_s_per_user,
+    "tokens_per_s_per_gpu": lambda step: step.tokens_per_s_per_gpu,
     "kept_share": lambda step: step.kept_share,
 }
 _ALL_METRICS: Final = tuple(dict.fromkeys([*METRICS, TOTAL, *LOAD_METRICS]))

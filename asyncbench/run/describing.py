@@ -8,13 +8,14 @@ from typing import Final
 
 import yaml
 
+from asyncbench.config.entry import drop_unset
 from asyncbench.config.sweep import as_mapping
 from asyncbench.planning.budget_bounds import ASKED, named, named_before
 from asyncbench.planning.preflight import HUB, recorded_by
 from asyncbench.planning.trials import planned_tasks
 from asyncbench.providers.endpoints import added_providers
 from asyncbench.run.state import Run
-from asyncbench.store.manifest import RECORDED, joined_recordings, planned_aliases
+from asyncbench.store.manifest import LOADS, RECORDED, joined_recordings, planned_aliases
 from asyncbench.suites.custom import ADDED_GRADERS
 from asyncbench.suites.table import SUITES
 
@@ -39,6 +40,12 @@ def describe(run: Run, renamed: Collection[str]) -> None:
                 **{name: {**before.get(name, {}), **suites} for name, suites in added.items()},
             }
 
+    # What is told of a load as a whole. Models that are not loaded this time keep what they had.
+    loads: dict[str, object] = dict(store.manifest.get(LOADS, {}))
+    if sweep.load is not None and run.options.load is not None:
+        told = {"max_lag": sweep.load.max_lag, "gpus": sweep.load.gpus}
+        loads |= {model.alias: drop_unset(told) for model in run.models}
+
     copies = {source.problems.path.name: source.problems for sources in sets.values() for source in sources}
     recorded_before = (planned_aliases(store.manifest), store.manifest.get(RECORDED, []))
     recorded = ({*sets}, recorded_by(sweep, run.models))
@@ -52,6 +59,7 @@ def describe(run: Run, renamed: Collection[str]) -> None:
             ASKED: named(named_before(store.folder, store.manifest), run.models),
             RECORDED: joined_recordings([recorded_before, recorded]),
             "budget": None if run.money.ledger is None else run.money.ledger.described(),
+            **({LOADS: loads} if loads else {}),
             **_added_entries(run),
             "problem_sets": {
                 name: {

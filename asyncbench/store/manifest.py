@@ -29,6 +29,7 @@ WORKERS = "workers"  # in a results folder: those of the workers of its run, unt
 WORKER = "worker"  # the key of who writes such a folder, and where
 DIGEST = "digest"  # the key of the digest of all else in it
 RECORDED = "recorded"  # the key of whose recorded answers were replayed: see `joined_recordings`
+LOADS = "loads"  # the key of what is told of each model's load as a whole, by alias
 IMPORTED = "imported"  # the key of a folder that holds what others recorded
 JOINED = "joined"  # in what it holds, the key of the folders of workers whose rows it holds
 Manifest = dict[str, Any]  # Any: JSON, which its readers know

@@ -235,6 +235,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     "dropped": "calls that were never sent, for too many were in flight",
     "tokens per s": "output tokens of the answers, a second",
     "tokens per s per user": "the same for each caller; at a rate, for each call in flight",
+    "tokens per s per GPU": "the same for each GPU of the server, where `gpus` of the load tells them",
     PER_1000_ANSWERS: "USD of all calls, for a thousand answers",
     **{
         f"{name} {percentile}": f"{meaning}; {words} of the calls took no longer"

@@ -47,6 +47,7 @@ from asyncbench.store.joining import JoinedFolders, join_folders
 from asyncbench.store.lock import LOCK, locked
 from asyncbench.store.manifest import (
     IMPORTED,
+    LOADS,
     RECORDED,
     SWEEP_FILE,
     WORKERS,
@@ -452,6 +453,7 @@ def _describe(folders: Sequence[Source], sweep: Sweep, manifest: Manifest, draft
         for alias, names in named_before(source.folder, source.manifest).items():
             names_by_alias[alias] = list(dict.fromkeys([*names_by_alias.get(alias, []), *names]))
     sets = {name: each for source in manifests for name, each in source.get("problem_sets", {}).items()}
+    loads = dict(ChainMap(*(each.get(LOADS, {}) for each in manifests)))
 
     # On which machines workers were, by name; one name may stand for a worker of each folder.
     hosts: dict[str, set[str]] = {}
@@ -476,5 +478,6 @@ def _describe(folders: Sequence[Source], sweep: Sweep, manifest: Manifest, draft
             ),
             "merged": [source.folder.resolve().name for source in folders],
         }
-        | ({WORKERS: joined_hosts} if joined_hosts else {}),
+        | ({WORKERS: joined_hosts} if joined_hosts else {})
+        | ({LOADS: loads} if loads else {}),
     )

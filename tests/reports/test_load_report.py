@@ -123,12 +123,38 @@ def test_a_step_of_this_computer_has_no_verdict_and_late_calls_are_told(tmp_path
     late = folder_of(
         tmp_path / "late",
         step(40, [0.02] * 100),
-        step(80, FEW, first=1000, verdict="client_bound", late_p99_s=0.265),
+        step(80, FEW, first=1000, verdict="client_bound", client_bound=True, late_p99_s=0.265),
     )
     text = ab.report(late, "load").as_text(width=200)
     assert "This computer was late by more than 1 % of the latency at small 40/s: by 4.8%." in text
     assert "bottleneck at small 80/s (late p99 0.265 s is more than 0.005 s): the figures are its own" in text
     assert "80/s has no verdict: this computer was the bottleneck." in text
+
+
+def test_the_bottleneck_is_judged_by_the_max_lag_of_its_load(tmp_path):
+    steps = [
+        *step(40, SLOW, verdict="missed", late_p99_s=0.02),  # which the usual limit would not allow
+        *step(80, FEW, first=1000, verdict="client_bound", client_bound=True, late_p99_s=0.265),
+    ]
+    loose = folder_of(tmp_path / "loose", steps, loads={"small": {"max_lag": 0.1}})
+    text = ab.report(loose, "load").as_text(width=200)
+    assert "bottleneck at small 80/s (late p99 0.265 s is more than 0.025 s)" in text
+    assert "was late, too" not in text
+
+    # A later load may have loosened the limit: the step stays what it was called, with its figures.
+    looser = folder_of(tmp_path / "looser", steps, loads={"small": {"max_lag": 2.0}})
+    text = ab.report(looser, "load").as_text(width=200)
+    assert "small 80/s (late p99 0.265 s, the event loop's lag" in text
+
+
+def test_tokens_per_gpu_stand_where_the_load_tells_its_gpus(folder, tmp_path):
+    told = folder_of(tmp_path / "gpus", step(40, GOOD), loads={"small": {"gpus": 8}})
+    report = ab.report(told, "load")
+    (calm,) = sheets(report)["steps (times in seconds)"]
+    assert (calm["tokens per s"], calm["tokens per s per GPU"]) == ("415", "51.8")
+    (figures,) = json.loads(report.as_json())["steps"]
+    assert (figures["gpus"], figures["tokens_per_s_per_gpu"]) == (8, pytest.approx(414.7 / 8))
+    assert "tokens per s per GPU" not in ab.report(folder, "load").as_text(width=200)
 
 
 def test_repeats_are_one_row_and_their_spread_another(tmp_path):

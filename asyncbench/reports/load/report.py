@@ -335,6 +335,7 @@ def _steps_sheet(steps: Sequence[StepFigures]) -> Sheet:
         "in flight": lambda step: figure(step.in_flight_mean),
         "tokens per s": lambda step: figure(step.tokens_per_s),
         "tokens per s per user": lambda step: figure(step.tokens_per_s_per_user),
+        "tokens per s per GPU": lambda step: figure(step.tokens_per_s_per_gpu),
         PER_1000_ANSWERS: lambda step: (
             MISSING if step.usd_per_1000 is None else at_least(fine(step.usd_per_1000), partial=step.unpriced)
         ),

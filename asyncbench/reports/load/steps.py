@@ -15,7 +15,7 @@ import orjson
 
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.config.loading import CLOSED
-from asyncbench.lanes.load.measuring import MEASURED, why_client_bound
+from asyncbench.lanes.load.measuring import LAG_S, MEASURED, why_client_bound
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, MET, MISSED, UNRESOLVED, base_in
 from asyncbench.stats.always_valid import Interval, always_valid_interval
 from asyncbench.stats.percentiles import (
@@ -26,6 +26,7 @@ from asyncbench.stats.percentiles import (
     percentile,
     rank_of,
 )
+from asyncbench.store.manifest import LOADS
 from asyncbench.tables.data import HIDDEN, INSIDE, in_data
 from asyncbench.tables.numbers import percent, rounded
 
@@ -159,6 +160,7 @@ class StepFigures:
     model: str
     step: str  # such as `poisson 8/s`
     loads: tuple[str, ...] = field(metadata=HIDDEN)  # the steps that count, such as `poisson 8/s #2`
+    gpus: int | None  # of the server; None: nobody told
     arrivals: str
     rate: float  # calls per second; in a closed loop: the number of callers
     slo: Mapping[str, float] | None
@@ -234,6 +236,12 @@ class StepFigures:
         return self.output_tokens / latency_s if self.output_tokens is not None and latency_s else None
 
     @property
+    @in_data("tokens_per_s_per_gpu")
+    def tokens_per_s_per_gpu(self) -> float | None:
+        """Output tokens per second and GPU of the server; None: nobody told how many these are."""
+        return None if self.tokens_per_s is None or self.gpus is None else self.tokens_per_s / self.gpus
+
+    @property
     @in_data("goodput_per_s")
     def goodput_per_s(self) -> float | None:
         """Answers per second that came within the step and kept the SLO."""
@@ -294,10 +302,10 @@ def steps_in(views: FolderViews) -> tuple[StepFigures, ...]:
     calls, ended = (
         {(row["model"], row["load"]): row for row in views.rows(query)} for query in (_CALLS, _ENDED)
     )
-    figures = []
+    loads, figures = views.manifest.get(LOADS, {}), []
     for row in views.table("FROM steps ORDER BY began_at").to_pylist():
-        key = (row["model"], row["load"])
-        figures.append(_figures(row, calls.get(key, {}), ended.get(key, _NONE_ENDED)))
+        key, load = (row["model"], row["load"]), loads.get(row["model"], {})
+        figures.append(_figures(row, calls.get(key, {}), ended.get(key, _NONE_ENDED), load))
     # The SLO of a killed step is unknown. Once its rate was measured, the step is not shown.
     whole = {(step.model, step.step) for step in figures if step.verdict != INCOMPLETE}
     figures.sort(key=_pool_key)
@@ -313,9 +321,9 @@ def _pool_key(step: StepFigures) -> tuple[str, str, float, str]:
 
 
 def _figures(
-    step: Mapping[str, Any], calls: Mapping[str, Any], ended: Mapping[str, Any]
-) -> StepFigures:  # Any: of the views
-    """Return the figures of one step."""
+    step: Mapping[str, Any], calls: Mapping[str, Any], ended: Mapping[str, Any], load: Mapping[str, Any]
+) -> StepFigures:  # Any: of the views, and of the manifest
+    """Return the figures of one step; `load`: what the manifest tells of its load as a whole."""
     times_s = {kind: calls.get(kind) or [] for kind in TIME_KINDS}
     answered = step["answered"]
     # A reply without a first token counts as endless; a reply of a single token has no time per token.
@@ -330,6 +338,7 @@ def _figures(
         **{name: step[name] for name in ("in_flight_mean", "in_flight_max", "met", "saturated", "verdict")},
         step=base_in(step["load"]),
         loads=(step["load"],),
+        gpus=load.get("gpus"),
         slo=None if step["slo"] is None else orjson.loads(step["slo"]),
         times={
             kind: CallTimes(
@@ -342,11 +351,7 @@ def _figures(
         },
         late_s=calls.get("late") or (),
         refused_with=tuple(calls.get("refused_with") or ()),
-        bound_by=why_client_bound(
-            None if step["arrivals"] == CLOSED else step["rate"],
-            late_p99_s=step["late_p99_s"],
-            lag_p99_s=step["loop_lag_p99_s"],
-        ),
+        bound_by=_bound_by(step, load.get("max_lag", LAG_S)) if step["client_bound"] else None,
         late_share=calls["late_s"] / latency_s if latency_s else None,
         ended=ended["ended"],
         ended_tokens=ended["ended_tokens"],
@@ -360,6 +365,14 @@ def _figures(
         lost=calls.get("lost", 0),
         gaps=added_histograms(calls.get("gap_counts") or ()),
     )
+
+
+def _bound_by(step: Mapping[str, Any], max_lag_s: float) -> str:  # Any: of the views
+    """Return why this computer was the bottleneck of a step; its limit may be another by now."""
+    late_p99_s, lag_p99_s = step["late_p99_s"], step["loop_lag_p99_s"]
+    rate = None if step["arrivals"] == CLOSED else step["rate"]
+    why = why_client_bound(rate, late_p99_s=late_p99_s, lag_p99_s=lag_p99_s, max_lag_s=max_lag_s)
+    return why or f"late p99 {late_p99_s or 0:.3g} s, the event loop's lag p99 {lag_p99_s or 0:.3g} s"
 
 
 def _pooled(steps: Sequence[StepFigures]) -> StepFigures:

@@ -15,6 +15,14 @@ from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.snapshot import Snapshot
 
 
+class MadeViews(FolderViews):
+    """Views of no folder, whose manifest says nothing."""
+
+    @property
+    def manifest(self):
+        return {}
+
+
 @contextmanager
 def views_of(**tables):
     """Views whose tables hold these rows (Arrow tables); the others are empty."""
@@ -23,7 +31,7 @@ def views_of(**tables):
             connection.register(name, tables.get(name, schema.empty_table()))
         connection.execute(MACROS)
         seen = Snapshot(files={}, journalled={}, unfinished=Unfinished(), damaged=())
-        yield FolderViews(
+        yield MadeViews(
             connector=Connector(lambda: connection),
             sources=Sources(),
             snapshots=(seen,),

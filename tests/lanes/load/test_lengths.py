@@ -26,6 +26,7 @@ def test_a_load_of_lengths_asks_new_questions_and_says_what_the_server_counted(t
         f"0 of {len(measured):,} shorter."
     )
     assert told.stdout.splitlines()[-1] == line
+    assert "GPU" not in told.stdout
     assert line in asyncbench_here("report", out, "--style", "load").stdout.splitlines()
     (lengths,) = json.loads(asyncbench_here("report", out, "--style", "load", "--json").stdout)["lengths"]
     assert (lengths["text"], lengths["answers"], lengths["tokens"]) == (line, len(measured), 128)
@@ -34,9 +35,14 @@ def test_a_load_of_lengths_asks_new_questions_and_says_what_the_server_counted(t
     assert len({call["trial_id"] for call in calls}) == len(calls)  # the second step asks others
 
     # The same command goes on; other lengths in the folder, or a second maker of questions, are refused.
-    again = asyncbench_here(*words, "--tokens", "128/32", "--json")
+    # Told of GPUs, a load ends with the tokens of each.
+    again = asyncbench_here(*words, "--tokens", "128/32", "--gpus", "8", "--json")
     assert again.returncode in (0, 3), again.stderr
-    assert json.loads(again.stdout)["lengths"][0]["tokens"] == 128
+    found = json.loads(again.stdout)
+    assert found["lengths"][0]["tokens"] == 128
+    assert [gpu["step"] for gpu in found["gpus"]] == ["closed 1", "closed 2"]
+    assert found["gpus"][0]["tokens_per_s_per_gpu"] == found["gpus"][0]["tokens_per_s"] / 8
+    assert "tokens per GPU second" in found["gpus"][0]["text"]
     other = asyncbench_here(*words, "--tokens", "64/32")
     assert (other.returncode, "holds other questions than those of 64 tokens" in other.stderr) == (2, True)
     for wrong, said in (
