@@ -104,12 +104,12 @@ def unpacked_name(path: PathLike[str] | str) -> Path:
 
 
 def set_name(path: PathLike[str] | str) -> str:
-    """Return what results call the problems of a file: questions of questions.csv.gz."""
+    """Return the name of a file's problems in results: questions of questions.csv.gz."""
     return unpacked_name(path).stem
 
 
 def content_of(path: Path, *, refuse: type[AsyncbenchError] = ConfigError) -> Content:
-    """Return what a file holds.
+    """Return the content of a file.
 
     Raises:
         ConfigError, or what `refuse` says: it is empty, is packed badly, or holds something else; names what
@@ -164,7 +164,7 @@ def _begins(head: bytes, magic: bytes) -> bool:
 
 
 def _signed(head: bytes) -> tuple[str, str] | None:
-    """Return what the first bytes say that a file is, and the way out, if asyncbench does not read it."""
+    """Return the form that a file's first bytes tell, and the way out if asyncbench does not read it."""
     for magic, description in _SIGNATURES.items():
         if _begins(head, magic):
             return description
@@ -180,7 +180,7 @@ def _signed(head: bytes) -> tuple[str, str] | None:
 
 
 def _foreign(path: Path, head: bytes, packing: str | None) -> tuple[str, str]:
-    """Return what a file is that asyncbench does not read, and the way out."""
+    """Return the form of a file that asyncbench does not read, and the way out."""
     if any(_begins(head, magic) for magic in _COLUMNS):
         return f"a Parquet or Arrow file within {packing}", "Unpack it: such files are packed by themselves"
     if _packing(head) is not None:

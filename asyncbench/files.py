@@ -195,7 +195,7 @@ def write_durably(path: Path, data: bytes, *, temporary: Path) -> None:
 
 
 def refused(path: Path, why: OSError | str) -> StoreError:
-    """Return what it comes to that `path` of a results folder cannot be written; `why`: or words for it."""
+    """Return the error for a `path` of a results folder that cannot be written; `why`: or words for it."""
     cause, way_out = (why, _EITHER) if isinstance(why, str) else (_words(why), _way_out(why))
     return StoreError(
         f"{path} could not be written: {cause}. All results saved before are safe. To continue, {way_out} "
@@ -228,7 +228,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def unwritten(path: Path, error: OSError) -> AsyncbenchError:
-    """Return what it comes to that a file which somebody named cannot be written."""
+    """Return the error for a file that a user named and that cannot be written."""
     message = f"{path}: cannot be written: {_words(error)}. Choose another path"
     if error.errno in _NO_PLACE:
         return ConfigError(f"{message}.")

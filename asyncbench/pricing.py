@@ -81,7 +81,7 @@ def rates_for(
     moment: datetime,
     tier: str | None = None,
 ) -> Rates | None:
-    """Return what a model costs; None when that is unknown.
+    """Return the prices of a model, or None if they are unknown.
 
     Args:
         model_id: the model, as its vendor calls it.
@@ -149,7 +149,7 @@ def _looked_up(
 
 
 def charge(reply: Reply, rates: RatesAt, *, at_s: float, provider: str) -> Charge:
-    """Return what the call that got a reply cost.
+    """Return the cost of the call that got a reply.
 
     Args:
         reply: its usage, how it was served, and what the vendor says it cost.
@@ -189,7 +189,7 @@ def tier_of(service_tier: str | None, raw_usage: Mapping[str, object] | None) ->
 
 
 def cost_usd(usage: Usage | None, rates: Rates | None) -> float | None:
-    """Return what one request costs in USD; None when its usage or its rates are unknown.
+    """Return the cost of a request in USD, or None if its usage or its rates are unknown.
 
     Reasoning tokens are a part of the output and are not added to it. Usage whose parts exceed their
     whole tells no cost. The sum is exact; only the result is rounded, once, to float64.

@@ -13,7 +13,7 @@ BatchUse = Mapping[str, Any]  # Any: a model, its requests in batches, and its c
 
 
 def batch_uses(views: FolderViews) -> list[dict[str, Any]]:
-    """Return which models were asked in batches of their providers, by name."""
+    """Return the models that were asked in batches of their providers, by name."""
     return views.rows(
         f"SELECT model, count(*) FILTER (mode = '{BATCH}') AS requests, count(*) AS calls FROM attempts "  # noqa: S608  a word of ours
         "GROUP BY model HAVING requests > 0 ORDER BY model"

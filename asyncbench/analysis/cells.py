@@ -354,7 +354,7 @@ class Skips:
 
 
 def keep_skips(views: FolderViews) -> Skips:
-    """Return what is skipped by the rule in force, that of each folder's latest run.
+    """Return the trials that the rule in force skips: the rule of each folder's latest run.
 
     Later queries find the rows of `skipped` that it skips still as the table `held_skips`.
 
@@ -397,7 +397,7 @@ def stopped_cells_in(views: FolderViews, skips: Skips) -> tuple[Sums, ...]:
 
 
 def lapsed_notes(lapsed: int) -> list[str]:
-    """Return what a reader has to know of recorded skips that no longer hold; nothing without any."""
+    """Return notes on recorded skips that no longer hold, if there are any."""
     note = (
         f"Earlier runs skipped {lapsed:,} trials that the present `stop_when` does not skip. They count as "
         "open; the next run asks them."
@@ -406,7 +406,7 @@ def lapsed_notes(lapsed: int) -> list[str]:
 
 
 def stopped_note(cells: Sequence[Sums]) -> str:
-    """Return what a reader of accuracies has to know of stopped cells."""
+    """Return a note on stopped cells for a reader of accuracies."""
     skipped = sum(cell["skipped"] for cell in cells)
     return (
         f"`stop_when` skipped {skipped:,} trials of {len(cells):,} cells. Numbers marked {STOPPED_MARK} "

@@ -156,7 +156,7 @@ def chosen(
     where: str | None = None,
     loaded: bool = False,
 ) -> Chosen:
-    """Return which folders and which of their trials are meant; `loaded`: those of a load, too.
+    """Return the chosen folders and trials of them; `loaded` adds those of a load.
 
     Raises:
         ConfigError: no folder is named, or one twice.
@@ -218,7 +218,7 @@ def add_chosen(
 
 
 def _row_filters(choice: Chosen, models: Collection[str]) -> dict[str, str]:
-    """Return which rows of each table are wanted, as SQL; that of `where` comes on top."""
+    """Return the condition for the rows of each table as SQL; that of `where` comes on top."""
     filters = {"suite": choice.suite, "task": choice.task}
     alike = [f"{name} = {quoted(value)}" for name, value in filters.items() if value is not None]
     kinds, listed = " AND ".join(alike) or "true", ", ".join(map(quoted, choice.models))
@@ -256,7 +256,7 @@ def _view(
 
 
 def _replace_clause(choice: Chosen, names: Names, label: str, columns: Collection[str]) -> str:
-    """Return what becomes of columns whose values several folders may have."""
+    """Return the SQL that replaces columns whose values several folders may have."""
     if not choice.several:
         return ""
     replacements = {"trial_id": "folder || '/' || trial_id"} if "trial_id" in columns else {}
@@ -298,7 +298,7 @@ def _named_in(
 
 
 def _distinct_names(by_folder: Mapping[str, Collection[str]]) -> Names:
-    """Return what to call each: with its folder where several folders have it."""
+    """Return a name for each, with its folder where several folders have it."""
     times = Counter(name for names in by_folder.values() for name in names)
     distinct: dict[tuple[str, str], str] = {}
     for label, names in by_folder.items():
@@ -372,7 +372,7 @@ def explaining_where(where: str | None) -> Iterator[None]:
 
 
 def joined_manifests(manifests: Sequence[tuple[Manifest, Callable[[str], str]]], choice: Chosen) -> Manifest:
-    """Return what the manifests of folders say together of what is chosen.
+    """Return one manifest that joins those of folders, as far as they are chosen.
 
     Args:
         manifests: each with a function that returns what its models are called among all.

@@ -92,7 +92,7 @@ class FolderViews(NamedTables):
         return _listed_trials(self.chosen.paths)
 
     def called(self, label: str, model: str) -> str:
-        """Return what the views call a model of a folder."""
+        """Return the name of a folder's model in the views."""
         return self.names.get((label, model), model)
 
     @property
@@ -164,7 +164,7 @@ class FolderViews(NamedTables):
             yield from iter_problems(path, columns, wanted)
 
     def made_of_rows(self, name: str, kind: Any, make: Callable[[], T]) -> T:
-        """Return what Python makes of rows, which takes seconds, or what the folder keeps of it.
+        """Return a value that Python makes of rows, which takes seconds, or the one that the folder keeps.
 
         Args:
             name: what it is.
@@ -200,7 +200,7 @@ def once(make: Callable[Concatenate[FolderViews, P], T]) -> Callable[Concatenate
 
 
 def counted(folder: Folders, count: Callable[[FolderViews], T]) -> T:
-    """Return what `count` makes of views; it begins again where parts were replaced meanwhile.
+    """Return the result of `count` on views; it counts again where parts were replaced meanwhile.
 
     Args:
         folder: one results folder, several, or what is chosen of them.
@@ -284,6 +284,6 @@ def _listed_trials(folders: Sequence[Path]) -> int:
 
 
 def manifest_of(folder: Folders) -> Manifest:
-    """Return what the manifests of folders say together; raises as `counted` does."""
+    """Return one manifest that joins those of folders; raises as `counted` does."""
     choice = chosen(folder)
     return read_manifest(choice.paths[0]) if choice.plain else counted(choice, lambda views: views.manifest)

@@ -171,7 +171,7 @@ class Curve:
     # ── curves without a steepest fit ────────────────────────────────────────────────────────────
 
     def _share_at_step(self, length: float) -> At:
-        """Return what the step says, with the limits that a likelihood-ratio test does not refuse."""
+        """Return the share at a step, with the limits that a likelihood-ratio test does not refuse."""
         # 1 before the step, 0 behind it, what was seen at it; None between two lengths.
         last_right = max((x for x, right, _ in self.points if right), default=None)
         first_wrong = min((x for x, right, trials in self.points if right < trials), default=None)
@@ -234,7 +234,7 @@ class Curve:
 
 @lru_cache(_HELD)
 def _length_at(curve: Curve, share: float, limits: bool) -> Length:
-    """Return what several ask of the same curve: tables, charts and sentences."""
+    """Return the length at a share of a curve, as tables, charts and sentences need it."""
     return curve._length_at(share, limits)
 
 
@@ -268,7 +268,7 @@ def fit(points: Iterable[Point]) -> Curve | None:
 
 
 def _state(points: Sequence[Point]) -> CurveState:
-    """Return what the counts allow: a fit exists where right and wrong lengths overlap both ways."""
+    """Return the state of a curve: a fit exists where right and wrong lengths overlap both ways."""
     right = [x for x, correct, _ in points if correct]
     wrong = [x for x, correct, trials in points if correct < trials]
     if len(points) == 1:

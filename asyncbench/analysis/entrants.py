@@ -48,7 +48,7 @@ def sort_entrants(entrants: Iterable[Entrant], manifest: Manifest) -> list[Entra
 
 
 def names_of(entrants: Collection[Entrant]) -> dict[Entrant, str]:
-    """Return what to call each, in tables, pages, charts and figures alike: its model, and what differs.
+    """Return a name for each in tables, pages, charts and figures alike: its model, and its differences.
 
     A condition is named where a model has several, and a run where these do not tell: `m (steps)`, or
     `m, run r`. Where lists of a sweep made several entries of a model, all that differs stands behind it:
@@ -225,7 +225,7 @@ def shortened(name: str, *, longest: int = LONGEST_NAME) -> str:
 
 
 def shared_beginning(names: Sequence[str]) -> str:
-    """Return what all names begin with, up to a separator behind which each begins with a letter.
+    """Return the common beginning of names, up to a separator behind which each begins with a letter.
 
     `groq/llama-3`, `groq/qwen-3` → `groq/`. Nobody is called `3`.
     """
@@ -247,7 +247,7 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def tasks_shown(tasks: Iterable[Task]) -> dict[Task, str]:
-    """Return what to call tasks: with the suite where several suites have one of that name."""
+    """Return a name for each task, with its suite where several suites have a task of that name."""
     different = set(tasks)
     suites = Counter(task for _, task in different)
     whole = {(suite, task): f"{suite}/{task}" if suites[task] > 1 else task for suite, task in different}
@@ -256,7 +256,7 @@ def tasks_shown(tasks: Iterable[Task]) -> dict[Task, str]:
 
 
 def finest(kinds: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
-    """Return what to call task, variant and representation: all three where a task has several of these.
+    """Return a name for each task, variant and representation, with all three where a task has several.
 
     So no curve is through unlike numbers.
     """
@@ -354,7 +354,7 @@ class Asked:
 
 @once
 def asked_in(views: FolderViews, *, answers: str = "trials") -> Asked:
-    """Return who was asked what in a folder; entrants as they were planned.
+    """Return the questions of each entrant in a folder, with entrants in the order of the plan.
 
     Args:
         views: of the folders.

@@ -42,7 +42,7 @@ class FolderReport(Report):
         yield from [self.nothing] if self.nothing else self.remarks()
 
     def remarks(self) -> Iterator[str]:
-        """Yield what to know of the figures that are shown."""
+        """Yield remarks on the figures that are shown."""
         return iter(())
 
     def _simulated(self) -> list[str]:
@@ -86,7 +86,7 @@ def tell_choice(whole: Report, folder: Folders) -> Report:
 
 
 def _add_folders(value: Any, folders: Mapping[str, str]) -> Any:
-    """Return what JSON has, with `folder` beside each model and lane that has one."""
+    """Return the data for JSON, with `folder` beside each model and lane that has one."""
     if isinstance(value, list | tuple):
         return [_add_folders(item, folders) for item in value]
     if not isinstance(value, Mapping):
@@ -100,7 +100,7 @@ def _add_folders(value: Any, folders: Mapping[str, str]) -> Any:
 
 
 def no_trials(folder: object) -> str:
-    """Return what to say of a folder without trials."""
+    """Return the sentence for a folder without trials."""
     status = f"asyncbench status {quoted(folder)}"
     return f"{folder} has no trials yet. Run its sweep first. `{status}` shows how far it is."
 

@@ -16,7 +16,7 @@ class Graded:
 
 
 def graders_of(views: FolderViews, grades: str) -> tuple[Graded, ...]:
-    """Return who gave some grades, by suite.
+    """Return the graders of some grades, by suite.
 
     Args:
         views: of the folder.
@@ -30,7 +30,7 @@ def graders_of(views: FolderViews, grades: str) -> tuple[Graded, ...]:
 
 
 def headline_graders(views: FolderViews) -> tuple[Graded, ...]:
-    """Return who gave the grades that count."""
+    """Return the graders whose grades count."""
     grades = "headline_grades" if "headline_grades" in views.definitions else "(FROM grades WHERE headline)"
     return graders_of(views, grades)
 

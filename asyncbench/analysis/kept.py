@@ -49,7 +49,7 @@ class KeptCounts:
     state: str | None  # None: it keeps none
 
     def get(self, name: str) -> bytes | None:
-        """Return what is kept under a name, or None if there is nothing that can be trusted."""
+        """Return the bytes kept under a name, or None if there are none that can be trusted."""
         if self.state is None:
             return None
         try:

@@ -13,7 +13,7 @@ Outcomes = Mapping[str, int]  # outcome → trials
 
 
 def lost_notes(outcomes: Mapping[str, Outcomes]) -> list[str]:
-    """Return whose accuracy says less than it seems to, because trials were truncated or failed.
+    """Return notes on models whose accuracy says less, because trials were truncated or failed.
 
     It is one sentence, or none where no more than 1 % of anybody's trials was lost.
 
@@ -37,7 +37,7 @@ def lost_notes(outcomes: Mapping[str, Outcomes]) -> list[str]:
 
 
 def lost_briefly(outcomes: Outcomes) -> str:
-    """Return which trials were lost: `2,100 truncated, 12 failed, 4.2%`."""
+    """Return the lost trials in short: `2,100 truncated, 12 failed, 4.2%`."""
     kinds = (Outcome.TRUNCATED, Outcome.FAILED)
     counts = ", ".join(f"{count:,} {kind}" for kind in kinds if (count := outcomes.get(kind, 0)))
     return f"{counts}, {percent(Accuracy.of(outcomes).lost_share or 0)}"

@@ -69,7 +69,7 @@ class NamedTables:
     # ── queries ──────────────────────────────────────────────────────────────────────────────────
 
     def table(self, query: str, values: Mapping[str, object] | None = None) -> pa.Table:
-        """Return what a SELECT gives; `$name` in it stands for one of the values.
+        """Return the table of a SELECT; `$name` in it stands for one of the values.
 
         Raises:
             StoreError: a part of the folder cannot be read.
@@ -77,20 +77,20 @@ class NamedTables:
         return self._result(query, values, TABLE)
 
     def rows(self, query: str, values: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
-        """Return what a SELECT gives as rows, column → value; raises as `table` does.
+        """Return the rows of a SELECT, column → value; raises as `table` does.
 
         Times come from `table(…).to_pylist()`: for rows with them DuckDB needs a package more, pytz.
         """
         return self._result(query, values, ROWS)
 
     def batches(self, query: str, *, rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield what a SELECT gives, `rows` at a time; raises as `table` does."""
+        """Yield the batches of a SELECT, `rows` at a time; raises as `table` does."""
         self._do_steps()
         with self.sources.telling():
             yield from self.connection.sql(query).to_arrow_reader(rows)
 
     def _result(self, query: str, values: Mapping[str, object] | None, form: ResultForm[T]) -> T:
-        """Return what a query gives, or what the folder keeps of it."""
+        """Return the result of a query, or the one that the folder keeps."""
         origin = self._origin(query, values)
         name = name_of(form.name, origin)
         if origin is not None and (content := self.counts.get(name)) is not None:

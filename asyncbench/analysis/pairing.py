@@ -213,7 +213,7 @@ def _counted(turns: Iterable[Bits]) -> list[Bits]:
 
 
 def _split(planes: Sequence[Bits], problems: Bits) -> dict[int, Bits]:
-    """Return which of the problems have which count."""
+    """Return the problems with each count."""
     by_count = {0: problems}
     for n, plane in enumerate(planes):
         halves = [

@@ -35,7 +35,7 @@ def simulated_note_of(folder: Folders, *, simulated: bool) -> str:
 
 
 def note_of_simulated(views: FolderViews, *, table: str = "trials", simulated: bool = False) -> str:
-    """Return what to say of the simulated results; empty: there are none.
+    """Return a note on simulated results, or an empty text without any.
 
     Args:
         views: of the folders; where they differ, the note names them.

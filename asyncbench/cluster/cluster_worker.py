@@ -137,7 +137,7 @@ class TrialBuffer(TrialFeed):
         return trials
 
     def history_of(self, trial: Trial) -> History:
-        """Return what the coordinator knows of a trial."""
+        """Return the history of a trial, as the coordinator knows it."""
         return self.dealt[trial.trial_id].history
 
 
@@ -287,7 +287,7 @@ class WorkerLane:
             self.lane.stop()
 
     def report(self) -> LaneReport:
-        """Return what is new since the report before, and the state of the lane."""
+        """Return the news since the report before, and the state of the lane."""
         closed, self._closed = self._closed, {}
         skipped, self._skipped = self._skipped, []
         begun = None

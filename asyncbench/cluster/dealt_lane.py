@@ -184,7 +184,7 @@ class DealtLane:
         )
 
     def orders(self, room: Mapping[str, int]) -> LaneOrders | None:
-        """Return what the worker of the lane does not know yet, or None if it knows everything."""
+        """Return the orders that the worker of the lane does not know yet, or None if it knows all."""
         view, paused = self._view, any(client.counters.paused for client in self.clients)
         start, self._start = self._start, None
         if start is not None:

@@ -41,7 +41,7 @@ class AsyncbenchWorker:
         self._program: Program | None = None
 
     async def hello(self) -> tuple[str, str, int]:
-        """Return which version of asyncbench is here, the name of the machine and the process's number."""
+        """Return the version of asyncbench here, the name of the machine and the number of the process."""
         return version(OURS), socket.gethostname(), os.getpid()
 
     async def begin(self, name: str, program: bytes) -> None:

@@ -125,7 +125,7 @@ def problems(
 
 
 def columns_typed(typed: str) -> dict[str, str | Sequence[str]]:
-    """Return what `question=prompt,expected=final` stands for: our name of a column → a file's.
+    """Return the columns of `question=prompt,expected=final`: our name of a column → a file's.
 
     `expected=a+b`: each of these holds an accepted answer. `choices=A+B+C`: each holds a choice.
 

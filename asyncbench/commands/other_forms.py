@@ -52,7 +52,7 @@ def refuse_others(typed: Iterable[str], options: Collection[str]) -> None:
 
 
 def model_in(env_file: Path) -> str:
-    """Return which model the `.env` of a program names, as a hint; nothing where there is none."""
+    """Return a hint at the model that the `.env` of a program names, or an empty text."""
     from asyncbench.planning.env_files import read_env_file
     from asyncbench.providers.endpoints import known_endpoints
 

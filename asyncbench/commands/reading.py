@@ -219,7 +219,7 @@ def _parse_thresholds(typed: list[str] | None) -> "list[ReportThreshold]":
 
 
 def _end_with(results: "list[GateResult]", junit: Path | None, notes: Sequence[str]) -> None:
-    """Say what the gates answered, write it to a file if one is named, and exit unless all passed."""
+    """Print the answers of the gates, write them to a file if one is named, and exit unless all passed."""
     from asyncbench.reports.gates import exit_code, write_junit
 
     if junit is not None:

@@ -248,7 +248,7 @@ def _choose_columns(row: Mapping[str, str], guesses: Mapping[str, str]) -> dict[
 
 
 def _ask_for_budget(first: "FirstSweep") -> float | None:
-    """Return what a sweep may cost, once a person has seen what it probably will."""
+    """Return the budget of a sweep that a person types, who has seen its probable cost."""
     from asyncbench.config.sweep import load_sweep
     from asyncbench.planning.sweep_plan import plan
 
@@ -270,7 +270,7 @@ def _ask_for_budget(first: "FirstSweep") -> float | None:
 
 
 def _prompt(question: str, usual: object, read: Callable[[str], object]) -> Any:  # Any: what `read` returns
-    """Return what a person types, once `read` takes it; Enter: what is usual.
+    """Return the value that a person types, once `read` takes it. Enter takes the usual one.
 
     Raises:
         KeyboardInterrupt: Ctrl-C, or the terminal is closed.
@@ -290,7 +290,7 @@ def _choose(
     several: bool = True,
     free: bool = False,
 ) -> list[str]:
-    """Return what a person chooses, by number or name; `free`: names that are not listed, too."""
+    """Return the choice of a person, by number or name; `free` allows names that are not listed."""
     _list(question, options)
     if not several:
         return [_pick_one("Number or name", options, usual[0])]
@@ -315,7 +315,7 @@ def _pick_one(how: str, options: Mapping[str, str], usual: str | None) -> str:
 
 
 def _pick_all(how: str, options: Mapping[str, str], usual: Sequence[str], *, free: bool = False) -> list[str]:
-    """Return which of the options that are shown a person picks, by number or name."""
+    """Return the options that a person picks of those shown, by number or name."""
     names = {str(number): name for number, name in enumerate(options, 1)}
     numbers = {name: number for number, name in names.items()}
     default = ",".join(name if name == "-" else numbers[name] for name in usual) or None

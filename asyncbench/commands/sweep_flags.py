@@ -139,7 +139,7 @@ def _sweep_typed(flags: Flags, read: "Callable[[Sweep], Sweep]", env_file: Path)
 
 
 def _sweep_mapping(flags: Flags) -> dict[str, object]:
-    """Return what the sweep file holds that flags stand for."""
+    """Return the mapping of a sweep file that says the same as flags."""
     out, models = flags["out"], flags["model"]
     if twice := [model for model in models if models.count(model) > 1]:
         raise ConfigError(
@@ -256,7 +256,7 @@ def _problem_sets(flags: Flags) -> Iterator[object]:
 
 
 def way_to_budget(sweep: "Sweep", context: typer.Context) -> str:
-    """Return what to type, or which sweep file to write, so that a budget can hold all models of a sweep."""
+    """Return a command or a sweep file with which a budget can hold all models of a sweep."""
     from asyncbench.planning.budget_bounds import priced
 
     if all(priced(sweep, model) for model in sweep.models):

@@ -152,7 +152,7 @@ Journal = Annotated[
 
 
 def awaited(work: Coroutine[Any, Any, T]) -> T:
-    """Return what async work comes to; `--help` does not wait for asyncio."""
+    """Return the result of async work; `--help` does not wait for asyncio."""
     import asyncio
 
     return asyncio.run(work)

@@ -21,7 +21,7 @@ def contradictions(
     conditions: Sequence[Condition],
     place: Place,
 ) -> Iterator[str]:
-    """Yield what cannot be together; `own_aliases`: of models with problems of their own."""
+    """Yield entries that contradict each other; `own_aliases` are models with problems of their own."""
     if not entry.problems and len(own_aliases) < len(models):
         yield f"{place}: no problems. List problem sets under `problems:`"
     aliases, names = [model.alias for model in models], [condition.name for condition in conditions]
@@ -90,7 +90,7 @@ def _unequal_limits(
 
 
 def _differences(first: Limits, second: Limits) -> str:
-    """Return what two limits set differently: `rpm 60; rpm 30`."""
+    """Return the differences of two limits: `rpm 60; rpm 30`."""
     both = asdict(first), asdict(second)
     texts: list[str] = []
     for values in both:

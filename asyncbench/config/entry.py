@@ -36,7 +36,7 @@ _LONGEST: Final = 60  # characters of a name or a value in a message
 
 
 def shortened(text: str, longest: int = _LONGEST) -> str:
-    """Return what a message shows of a text that somebody wrote: no API key, and not pages of it."""
+    """Return somebody's text as a message may show it: without an API key, and not pages of it."""
     text = withhold_pasted_key(text)
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
@@ -122,7 +122,7 @@ _LONGEST_FAULT: Final = 200  # characters of what the library says; it quotes wh
 
 
 def yaml_of(path: Path) -> tuple[object, Place]:
-    """Return what a YAML file holds, and the place that knows the line of each value.
+    """Return the content of a YAML file, and the place that knows the line of each value.
 
     Raises:
         ConfigError: it cannot be read, is not YAML, says a key twice, or is too deep or too large.
@@ -283,7 +283,7 @@ E = TypeVar("E", bound=Entry)
 
 
 def drop_unset(mapping: Mapping[str, object]) -> dict[str, object]:
-    """Return what an entry has to say: of its keys those that are set."""
+    """Return the keys of an entry that are set."""
     return {name: value for name, value in mapping.items() if value not in (None, {}, [])}
 
 
@@ -319,7 +319,7 @@ def suggestion(name: str, choices: Collection[str], *, what: str = "") -> str:
 
 
 def _complaints(kind: type[Entry], raw: object, faults: list[ErrorDetails], place: Place) -> list[str]:
-    """Return what is wrong with an entry, one line a value, in the order of the file."""
+    """Return complaints about an entry, one line a value, in the order of the file."""
     by_keys: dict[tuple[str | int, ...], list[ErrorDetails]] = {}
     for fault in faults:
         by_keys.setdefault(_keys_of(fault, raw), []).append(fault)
@@ -423,7 +423,7 @@ _SEVERAL: Final = "For several, list the model once per value, each with its own
 
 
 def rule_of(fault: ErrorDetails) -> str:
-    """Return what a value must be: `at least 1`; the message of a fault that has no words here."""
+    """Return the rule for a value, such as `at least 1`, or the fault's own message if we have no words."""
     rule = _RULES.get(fault["type"])
     return fault["msg"] if rule is None else rule(fault.get("ctx", {}))
 

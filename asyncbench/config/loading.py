@@ -231,7 +231,7 @@ def load_mapping(load: Load) -> dict[str, object]:
 
 
 def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
-    """Yield what of a load does not go together."""
+    """Yield contradictions within a load."""
     if (entry.rates is None) == (entry.find is None):
         message = "Both `rates` and `find` are set" if entry.rates else "Neither `rates` nor `find` is set"
         yield f"{place}: {message}. Set one: `rates: [1, 2, 4]` lists the steps"
@@ -287,7 +287,7 @@ def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
 def load_complaints(
     load: Load, models: Sequence[Model], stop_when: StopWhen | None, *, place: Place
 ) -> Iterator[str]:
-    """Yield what of a sweep does not go together with its load."""
+    """Yield contradictions between a sweep and its load."""
     if stop_when is not None:
         yield f"{place}: the sweep has `stop_when`, but each step has its length. Remove `stop_when`"
     for model in models:

@@ -127,7 +127,7 @@ def _plain(entry: object, values: Mapping[Keys, tuple[int, object]]) -> object:
 
 
 def _words(name: str, value: object) -> Iterator[str]:
-    """Yield what an alias says of a value: `effort=high`, of a mapping `reasoning.effort=high`."""
+    """Yield the words of an alias for a value: `effort=high`, or of a mapping `reasoning.effort=high`."""
     if isinstance(value, Mapping) and value:
         for key, inner in value.items():
             yield from _words(f"{name}.{key}", inner)
@@ -176,7 +176,7 @@ def _wrapped(value: object) -> bool:
 
 
 def sent_whole(models: object, kept: object, *, place: Place) -> Iterator[str]:
-    """Yield what is wrong with lists that a results folder has sent as they are; they would be asked again.
+    """Yield complaints about lists that a results folder has sent unchanged, and would be asked again.
 
     Args:
         models: of a sweep, as they are written.

@@ -145,7 +145,7 @@ def price_from(entry: PriceEntry | None) -> Price | None:
 
 
 def price_mapping(price: Price | None) -> dict[str, object] | None:
-    """Return what `price_from` reads back."""
+    """Return the mapping that `price_from` reads back."""
     if price is None:
         return None
     batch = price_mapping(price.batch) if isinstance(price.batch, Price) else price.batch

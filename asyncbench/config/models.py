@@ -311,7 +311,7 @@ def expand_model(raw: object) -> object:
 
 
 def known_provider(provider: str, *, place: Place) -> KnownEndpoint:
-    """Return what is known of a provider.
+    """Return the known facts of a provider.
 
     Raises:
         ConfigError: nothing is.

@@ -28,7 +28,7 @@ Row = Mapping[str, Any]  # Any: whatever a table holds
 
 
 def plain_sweep(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a sweep file would hold instead of a dict that was written in Python.
+    """Return the mapping of a sweep file that says the same as a dict written in Python.
 
     Raises:
         ConfigError: it holds an object that is neither rows, nor a function.

@@ -148,7 +148,7 @@ class NotifyEntry(Entry):
 
 
 def notify_from(entry: NotifyEntry, *, place: Place) -> Notify:
-    """Return whom to tell as written in a sweep file.
+    """Return the receivers of messages that a sweep file names.
 
     Raises:
         ConfigError: it names nobody, or cannot be understood. No address or command is repeated.

@@ -114,7 +114,7 @@ class FirstSweep:
         return tuple(dict.fromkeys(filter(None, named)))
 
     def mapping(self) -> dict[str, Any]:
-        """Return what the sweep file holds."""
+        """Return the mapping of the sweep file."""
         if self.file is not None:
             problems = self.file.entry()
         else:
@@ -172,7 +172,7 @@ def starter_limits(provider: str) -> dict[str, int]:
 
 
 def starters() -> Mapping[str, Starter]:
-    """Return what a first sweep asks of each provider that it can ask by a key alone."""
+    """Return the first sweep of each provider that needs nothing but a key."""
     endpoints = usable_endpoints().items()
     return {name: endpoint.starter for name, endpoint in endpoints if endpoint.starter is not None}
 

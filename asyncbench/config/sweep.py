@@ -94,7 +94,7 @@ class Sweep:
         return self.copied_to or str(self.out)
 
     def problems_of(self, model: Model) -> tuple[ProblemSource, ...]:
-        """Return what a model is asked: its own problems where it names some, else the sweep's."""
+        """Return the problems of a model: its own where it names some, else the sweep's."""
         return self.own_problems.get(model.alias, self.problems)
 
     def conditions_of(self, alias: str) -> tuple[Condition, ...]:
@@ -166,7 +166,7 @@ def _sweep_read(sweep: Mapping[str, object] | Path | str, load: Mapping[str, obj
 
 
 def _loaded(raw: object, load: Mapping[str, object]) -> object:
-    """Return what a sweep file holds with other keys of `load`; what is no load is left to be refused."""
+    """Return a sweep file's content with other keys of `load`. Anything else stays, to be refused."""
     if not load or not isinstance(raw, Mapping) or not isinstance(raw.get("load") or {}, Mapping):
         return raw
     return {**raw, "load": keys_over(raw.get("load") or {}, load)}
@@ -204,7 +204,7 @@ def priced_models(path: Path) -> tuple[Model, ...]:
 
 
 def set_names_in(path: Path) -> set[str]:
-    """Return what the problem sets of a sweep file are called, those of single models, too.
+    """Return the names of the problem sets of a sweep file, those of single models too.
 
     Raises:
         ConfigError: the file is missing, or is not YAML.
@@ -235,7 +235,7 @@ def stop_rule_in(path: Path) -> StopWhen | None:
 
 
 def _value_in(path: Path, key: str) -> tuple[object, Place]:
-    """Return what a sweep file has under a key, and where."""
+    """Return the value of a key in a sweep file, and its place."""
     raw, place = yaml_of(path)
     return raw.get(key) if isinstance(raw, Mapping) else None, place / key
 
@@ -326,7 +326,7 @@ def results_place(out: PathLike[str] | str) -> tuple[Path, str | None]:
 
 
 def _lists_sent_whole(raw: Any, out: Path, place: Place) -> list[str]:  # Any: as was checked
-    """Return what is wrong with lists of a sweep that its results folder has sent as they are."""
+    """Return complaints about lists of a sweep that its results folder has sent unchanged."""
     try:
         kept, _ = _value_in(out / SWEEP_FILE, "models")
     except ConfigError:  # it has none, or none that can be read

@@ -252,7 +252,7 @@ class Admission:
         return min(DEEPEST, max(SHALLOWEST, 2 * self.slots.ceiling(limited=self.limited, share=1.0)))
 
     def obstacle(self, model: LaneModel, pending: PendingTrial) -> Wait | None:
-        """Return what keeps a call from starting now, and for how long at most, or None."""
+        """Return the limit that keeps a call from starting now, and for how long at most, or None."""
         at_s = self.now_s()
         if model.counters.paused:
             return Wait(math.inf, waits.RESUME)

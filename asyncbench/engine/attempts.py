@@ -85,7 +85,7 @@ class Money:
             self._account.settle(pending.hold, cost_usd)
 
     def cost(self, pending: PendingTrial, ended: Reply | ProviderError | None) -> float | None:
-        """Return what an attempt cost, USD; 0 when it was refused before any work, None when unknown."""
+        """Return the USD that an attempt cost; 0 if it was refused before any work, None if it is unknown."""
         if isinstance(ended, Reply):
             bill = self.charge_for(ended, self._client.epoch_s + pending.sent_s)
             pending.price_source = bill.source
@@ -99,7 +99,7 @@ class Money:
         return pending.price_source if pending.tries else self.charge_for(reply, at_s).source
 
     def charge_for(self, reply: Reply, at_s: float) -> Charge:
-        """Return what a reply to a call costs that was sent then, UTC."""
+        """Return the cost of a reply to a call that was sent then, UTC."""
         return charge(reply, self._client.calls.rates, at_s=at_s, provider=self._client.model.provider)
 
     def message(self) -> str | None:
@@ -236,7 +236,7 @@ class Attempts:
         return attempt
 
     def failure(self, pending: PendingTrial, error: Exception) -> ProviderError:
-        """Return what a call raised as a failure of that call; raise what is no matter of one call."""
+        """Return a call's exception as a failure of that call. One that is no matter of a call is raised."""
         if isinstance(error, TimeoutError):
             message = f"no reply within timeouts.total and {GRACE_S:.0f} s more"
             error = ProviderError(ErrorKind.TIMEOUT, message)

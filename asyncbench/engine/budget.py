@@ -257,7 +257,7 @@ class Account:
     _runner: _Runner | None = None  # None: it is not asked in this run
 
     def hold(self, request: Request, sent_at: float) -> Hold:
-        """Return what has to be set aside for a call that is sent at `sent_at`, UTC."""
+        """Return the hold for a call that is sent at `sent_at`, UTC."""
         bound = self.most(request, sent_at)
         hold = Hold(bound, (bound if self.ratio == AS_BOUND else ceil(bound * self.ratio)) or self.least)
         self.latest = hold.amount
@@ -392,14 +392,14 @@ class Account:
         return ModelProgress(begun, counters.planned, cost, room=room)
 
     def _cost_in_flight(self) -> float:
-        """Return what calls in flight will probably cost, picodollars."""
+        """Return the probable cost of calls in flight, picodollars."""
         if self._runner is None or not out_of(self._runner.counters):
             return 0.0
         counters = self._runner.counters
         return min(float(self.reserved), out_of(counters) * self._trial_cost(counters))
 
     def _trial_cost(self, counters: Counters) -> float:
-        """Return what a trial costs, picodollars: as those of this run did, and before some did, at most.
+        """Return the cost of a trial, picodollars: as in this run, and before its first ones ended, at most.
 
         The fewer there were, the more is added for what their mean may be wrong by.
         """

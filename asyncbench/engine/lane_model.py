@@ -85,7 +85,7 @@ class LaneModel:
         yield from self.new_notes()
 
     def new_notes(self) -> Iterator[str]:
-        """Return what of replies was not believed or passed over, at the first reply of each kind."""
+        """Yield notes on what replies said and was not believed or passed over, at the first of each kind."""
         for note in self.counters.notes:
             kind = next((kind for kind in TOLD_NOTES if note.startswith(kind)), note)
             if kind not in self._told_notes:

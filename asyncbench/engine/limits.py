@@ -206,7 +206,7 @@ def _name(allowance: Allowance) -> str:
 
 
 def words(what: str) -> str:
-    """Return what a limit counts, for a person."""
+    """Return the unit that a limit counts, in words."""
     return what.replace("_", " ")
 
 
@@ -384,7 +384,7 @@ def demanded(characters: int, max_tokens: int | None) -> float:
 
 
 def counted(usage: Usage | None, reserved: Amounts, counting: Counting) -> Amounts:
-    """Return what a provider counted for a call that it answered; what is unknown counts as reserved."""
+    """Return the amounts that a provider counted for an answered call; unknown ones count as reserved."""
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return reserved
     taken = float(usage.input_tokens)

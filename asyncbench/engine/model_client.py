@@ -41,7 +41,7 @@ class TrialFeed:
         """Do, on the event loop, what is to be done when trials were read."""
 
     def history_of(self, trial: Trial) -> History | None:
-        """Return what earlier runs know of a trial, or None if it need not be asked."""
+        """Return a trial's history in earlier runs, or None if it need not be asked."""
         return self.histories.get(trial.trial_id, UNKNOWN)
 
 
@@ -52,7 +52,7 @@ class ModelCalls(Protocol):
     timed_here: bool
 
     def request_for(self, trial: Trial, /) -> Request:
-        """Return what a trial asks."""
+        """Return the request of a trial."""
 
     def characters(self, request: Request, /) -> int:
         """Return how many characters are sent, for token estimates."""

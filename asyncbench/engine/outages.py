@@ -81,7 +81,7 @@ class Outages:
         return failing_s if ends_run and self._has_broken else None
 
     def known_before(self, failing_s: float, at_s: float) -> Known | None:
-        """Return what was known before an outage, of which the first call to fail was sent at `failing_s`.
+        """Return the knowledge before an outage whose first failing call was sent at `failing_s`, or None.
 
         None: this outage followed soon after another. Then the server may break down whenever it is asked so
         much, and what its failures taught counts.

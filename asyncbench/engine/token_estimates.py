@@ -39,7 +39,7 @@ class TokenEstimates:
         return not self.taught and pending.longest is None
 
     def amounts(self, pending: PendingTrial) -> Amounts:
-        """Return what to set aside for a call; before any reply was seen, the longest that is allowed."""
+        """Return the amounts to set aside for a call; before the first reply, for the longest one allowed."""
         lengths = self._kinds.get(_kind_of(pending), self._all)
         if lengths.count < LIKE_REPLIES:
             lengths = self._all
@@ -54,7 +54,7 @@ class TokenEstimates:
         return Amounts(1.0, input_tokens + output_tokens, input_tokens, output_tokens)
 
     def used(self, pending: PendingTrial, ended: Reply | ProviderError) -> Amounts:
-        """Return what a call was counted for, as far as that is known; learn from its usage."""
+        """Return the amounts of a call as far as they are known, and learn from its usage."""
         if not isinstance(ended, Reply):
             billed = ended.may_have_been_billed or ended.kind is ErrorKind.SERVER_ERROR
             return pending.reserved if billed else Amounts(pending.reserved.requests)

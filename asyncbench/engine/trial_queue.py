@@ -92,7 +92,7 @@ class TrialQueue:
         return True
 
     def _stop_of(self, pending: PendingTrial) -> Stop | None:
-        """Return what is known of a trial's cell, where the trial is neither begun nor answered."""
+        """Return the rule that stops a trial's cell, where the trial is neither begun nor answered."""
         if self._stopping is None or pending.tries or pending.answered:
             return None
         return self._stopping.stop_of(pending.request.trial)

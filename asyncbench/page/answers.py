@@ -187,7 +187,7 @@ def _error(row: Row) -> Error | None:
 
 
 def operands_text(task: str, operands: Sequence[str], question: str | None) -> str | None:
-    """Return what a question asks, in one line: `12 + 7`, `12, 7`; without operands the question itself."""
+    """Return a question in one line: `12 + 7`, `12, 7`; without operands the question itself."""
     if not operands:
         return question and " ".join(readable_question(question)[:_FIRST].split())
     sign = sign_of(task) if len(operands) > 1 else None

@@ -88,7 +88,7 @@ _OFFERED: Final = "SELECT coalesce(sum(offered), 0)::BIGINT AS calls FROM steps"
 
 
 def head_block(views: FolderViews) -> Values:
-    """Return what a page shows first; its other blocks name entrants and kinds by their places here."""
+    """Return the first block of a page; the other blocks name entrants and kinds by their index in it."""
     standings, roster = standings_in(views), asked_in(views)  # in this order trials are read once
     lengths = [cell["length"] for cell in cells_in(views) if cell["length"] is not None]
     return {
@@ -129,7 +129,7 @@ def head_block(views: FolderViews) -> Values:
 
 
 def _notes(views: FolderViews) -> Iterator[Values]:
-    """Yield what a reader has to know beside the finding; a grave note changes what figures mean."""
+    """Yield notes to read beside the finding; a grave note changes the meaning of figures."""
     standings, graders = standings_in(views), headline_graders(views)
     batches = batch_notes(standings.batches, f"{OTHER_LATENCY} {LEFT_OUT}")
     for words in [*outgraded_in(views), *lost_notes(outcomes_of(standings.rankings))]:
@@ -397,7 +397,7 @@ def time_block(views: FolderViews) -> Values:
 
 
 def cost_block(views: FolderViews) -> Values:
-    """Return what each entrant cost, and accuracy against cost and against reasoning tokens."""
+    """Return the cost of each entrant, and accuracy against cost and against reasoning tokens."""
     spent, cells, roster = spending_by_entrant(views), placed_cells(views), asked_in(views)
     rows = {"cost": frontier_cost(cells, roster), "reasoning_tokens": frontier_reasoning(cells, roster)}
     noted = {name: frontier_note(cells, roster, name) for name in rows}
@@ -451,7 +451,7 @@ def breaks_block(views: FolderViews) -> Values:
 
 
 def heat_block(views: FolderViews) -> Values:
-    """Return what each can do: every metric by entrant and kind, and accuracy by length."""
+    """Return every metric by entrant and kind, and accuracy by length."""
     return {"rows": heat_rows(views), "lengths": columnar(length_rows(views))}
 
 

@@ -61,7 +61,7 @@ class _RankingSentences:
     left_out: int  # entrants that are not in it
 
     def first(self) -> Iterator[str]:
-        """Yield who leads and by how much, or who shares the first place."""
+        """Yield the leader and its lead, or the entrants that share the first place."""
         lines, best = self.ranking.lines, self._ranked(1)
         if len(best) == 1:
             # The interval of the lead is paired where both were asked the same problems.
@@ -88,7 +88,7 @@ class _RankingSentences:
             )
 
     def others(self) -> Iterator[str]:
-        """Yield who comes next, and how many are not ranked."""
+        """Yield the next entrants, and the number of those without a rank."""
         clauses, best, second = [], self._ranked(1), self._ranked(2)
         if len(best) == 1 and len(second) > 1:
             clauses.append(f"the next {_number(len(second))} are statistically tied")
@@ -109,7 +109,7 @@ class _RankingSentences:
             yield f"{words[0].upper() if begins in {'the', *_WORDS} else words[0]}{words[1:]}."
 
     def lost(self) -> Iterator[str]:
-        """Yield whose rank would be another if the trials that it lost had been right."""
+        """Yield entrants whose rank would change if their lost trials had been right."""
         least = {line.place: line.share for line in self.ranking.lines}
         changed = [
             line
@@ -172,7 +172,7 @@ def _entrant(line: RankingRow) -> Entrant:
 def _unranked(
     standings: Standings, names: dict[Entrant, str], curves: Sequence[KindCurve], roster: Asked
 ) -> Iterator[str]:
-    """Yield what the only model can do and where it breaks, or that no models can be compared."""
+    """Yield the abilities of the only model and where it breaks, or that no models can be compared."""
     if standings.asked > 1:
         models = count_models([entrant.key for entrant in roster.entrants])
         noun = VARIANTS if models < standings.asked else "models"

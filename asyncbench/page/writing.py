@@ -57,7 +57,7 @@ class ServedFile(NamedTuple):
 
 @cache
 def served_files() -> dict[str, ServedFile]:
-    """Return what a server of the page sends by path.
+    """Return the files that a server of the page sends, by path.
 
     `/` is the page of results. Of a folder above several sweeps it is their list, here `LISTED`, and each
     sweep has a page that leads back to it, here `BELOW`.

@@ -57,7 +57,7 @@ def assumptions_of(
 
 
 def _cache_assumptions(rest: Remainder) -> Iterator[str]:
-    """Yield what a plan takes for granted of caches: they are used where a sweep asks for it."""
+    """Yield a plan's assumptions about caches: they are used where a sweep asks for it."""
     read = False
     for model in rest.models:
         conditions = rest.conditions_of(model)
@@ -78,7 +78,7 @@ def _cache_assumptions(rest: Remainder) -> Iterator[str]:
 
 
 def _batch_assumptions(rest: Remainder, plans: Sequence[ModelPlan]) -> Iterator[str]:
-    """Yield what a plan takes for granted of batches, and which models leave them or never use them."""
+    """Yield a plan's assumptions about batches, and the models that leave them or never use them."""
     if any(plan.batch_usd is not None and plan.batches is None for plan in plans):
         yield "as a batch: the provider's batch price for the same calls; `mode: batch` asks them so"
     if batched := [plan.batches for plan in plans if plan.batches is not None]:
@@ -110,7 +110,7 @@ def _batch_assumptions(rest: Remainder, plans: Sequence[ModelPlan]) -> Iterator[
 
 
 def warnings_of(plans: Sequence[ModelPlan], batching: Batching) -> Iterator[str]:
-    """Yield what is unknown or too small in a plan, and what to do about it."""
+    """Yield warnings of what is unknown or too small in a plan, with the way out."""
     # limits of a batch that one request is larger than
     for plan in plans:
         if plan.batches is None or not plan.left:

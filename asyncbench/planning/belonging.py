@@ -49,7 +49,7 @@ from asyncbench.suites.table import SUITES
 
 
 def cautions_on_copy(sweep: Sweep, in_batches: int) -> Iterator[str]:
-    """Yield what to know of a folder that is a copy, or no longer the one that a bucket gets.
+    """Yield cautions on a folder that is a copy, or no longer the one that a bucket gets.
 
     Args:
         sweep: read from the folder's own sweep file.
@@ -427,7 +427,7 @@ def _other_seeds(sweep: Sweep) -> Iterator[str]:
 
 
 def _other_askings(sweep: Sweep) -> Iterator[str]:
-    """Yield whose answers have ids that this sweep would not give them."""
+    """Yield models whose answers have ids that this sweep would not give them."""
     askings = {
         (model.alias, condition.name): (model, condition)
         for model in sweep.models

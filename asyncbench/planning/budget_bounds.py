@@ -49,7 +49,7 @@ def check_budget(sweep: Sweep, models: Sequence[Model]) -> None:
 
 
 def _price_fault(name: str, sweep: Sweep, budgeted: Sequence[Model]) -> str:
-    """Return which models have no price, and the way out."""
+    """Return a complaint that names the models without a price, and the way out."""
     models = [model for model in budgeted if not priced(sweep, model)]
     aliases = ", ".join(model.alias for model in models)
     if all(model.mode == BATCH and _is_priced_in(REALTIME, sweep, model) for model in models):
@@ -160,11 +160,11 @@ def _listed(model: Model, condition: Condition, at_s: float) -> list[Rates]:
 
 
 def most_of(model: Model) -> CostBound:
-    """Return what a call of a model may cost at most, picodollars, as a function of its request and time."""
+    """Return the most that a call may cost in picodollars, as a function of its request and time."""
     prices: dict[tuple[str, int | None, str, int], Callable[[int], int]] = {}
 
     def price(trial: Trial, at_s: float) -> Callable[[int], int]:
-        """Return what a prompt of so many tokens may cost with its reply; for a quarter of an hour."""
+        """Return the most that a prompt of so many tokens and its reply cost, for a quarter of an hour."""
         key = trial.condition.name, trial.model.max_tokens, trial.model.mode, int(at_s // PERIOD_S)
         if key not in prices:
             sent = replace(model, budget_params=trial.model.budget_params, mode=trial.model.mode)
@@ -180,7 +180,7 @@ def most_of(model: Model) -> CostBound:
 
 
 def most_usd_of(sweep: Sweep, model: Model) -> MostUsd:
-    """Return what a call of a model that no budget holds may cost, USD; None where nothing bounds it.
+    """Return the most USD that a call without a budget may cost, or None where nothing bounds it.
 
     It is a function of the request and of when it is sent: what a budget would have set aside.
     """
@@ -201,7 +201,7 @@ def most_usd_of(sweep: Sweep, model: Model) -> MostUsd:
 
 
 def most_for(sweep: Sweep, model: Model, condition: Condition, at_s: float) -> Callable[[int], float | None]:
-    """Return what a call may cost under a budget, USD, as a function of the most tokens of its prompt.
+    """Return the most USD of a call under a budget, as a function of the most tokens of its prompt.
 
     None where nobody can say. It is what the ledger sets aside, for those who have no request to show it.
     """
@@ -362,7 +362,7 @@ Named = Mapping[str, Sequence[str]]  # by alias
 
 
 def named_before(folder: Path, manifest: Manifest) -> Named:
-    """Return what the aliases of a folder named in its runs so far.
+    """Return the names behind the aliases of a folder in its runs so far.
 
     Earlier versions did not write it down. Of their folders every alias with a call may have named anything,
     and whoever writes that into the manifest keeps it known when the same alias names something else.
@@ -377,7 +377,7 @@ def named_before(folder: Path, manifest: Manifest) -> Named:
 
 
 def named(before: Named, models: Sequence[Model]) -> dict[str, list[str]]:
-    """Return what aliases named before and name now, as the manifest of a folder holds it."""
+    """Return the earlier and present names behind aliases, as the manifest of a folder holds them."""
     merged = {alias: list(names) for alias, names in before.items()}
     for model in models:
         names = merged.setdefault(model.alias, [])

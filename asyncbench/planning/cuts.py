@@ -60,7 +60,7 @@ def shares(takes: Mapping[str, float], bounds: Sequence[Bound]) -> tuple[dict[st
 def cuts_of(
     rest: Remainder, plans: Sequence[ModelPlan]
 ) -> tuple[list[Cut], list[str], tuple[ModelPlan, ...]]:
-    """Return what budgets and deadline leave, as a run would find it that starts now; and what would stop it.
+    """Return the cuts by budgets and deadline of a run that starts now, and faults that would stop it.
 
     With them come the plans, as budgets stretch those of batches.
 
@@ -131,7 +131,7 @@ def _chained(ledger: Ledger, plan: ModelPlan, plans: Sequence[ModelPlan]) -> Mod
 
 
 def _budget_cuts(ledger: Ledger, rest: Remainder, plans: Sequence[ModelPlan]) -> Iterator[Cut]:
-    """Yield what the budgets leave; nothing where none holds what is asked."""
+    """Yield cuts by the budgets; nothing where no budget holds the questions."""
     aside = _set_aside(ledger, rest)
     under = {
         cap: [account.model for account in ledger.accounts if cap in account.caps] for cap in ledger.caps

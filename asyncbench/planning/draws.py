@@ -56,7 +56,7 @@ def draws_for(works: Sequence[int], *, quick: bool) -> list[int]:
 
 
 def draws_of(rest: RemainingTrials, *, draws: int, seed: str) -> list[Needs]:
-    """Return what a rest may take, `draws` times; the same seed gives the same."""
+    """Return `draws` drawings of a rest's needs; the same seed gives the same drawings."""
     rng = np.random.default_rng(list(seed.encode()))
     cells = rest.seen.cells
 
@@ -107,7 +107,7 @@ class PricedGroup(NamedTuple):
 
 
 def _priced_prompts(rest: RemainingTrials, line: StraightLine) -> dict[PricedGroup, npt.NDArray[np.float64]]:
-    """Return what is sent, by cell and by price: a longer prompt may make every token dearer.
+    """Return the sent tokens by cell and price: a longer prompt may make every token dearer.
 
     Of each group four sums: trials, tokens, USD, USD in a batch.
     """
@@ -148,7 +148,7 @@ def _add_replies(
 def _along(
     line: StraightLine | None, first: Figures, second: Figures, rng: np.random.Generator
 ) -> Figures | None:
-    """Return what so many pieces take, as unsure as the pieces seen leave it."""
+    """Return the figures of a line for so many pieces, as unsure as the pieces seen leave it."""
     if line is None:
         return None
     error = rng.lognormal(-(line.error**2) / 2, line.error, len(first))
@@ -235,7 +235,7 @@ def _ranges_of(draws: Sequence[Needs], spent: Needs = Needs()) -> TokensAndCost[
 
 
 def sum_of(drawings: Sequence[Drawing]) -> tuple[TokensAndCost[Range], TokensAndCost[Range], Range]:
-    """Return what several models take together: what is left, the whole sweep, and for how long (seconds)."""
+    """Return the needs of several models: of the rest, of the whole sweep, and for how long in seconds."""
     # some models are drawn more often than others: the draws that all have are added up
     needs = list(map(Needs.sum, zip(*(drawing.draws for drawing in drawings), strict=False)))
     spent = Needs.sum(drawing.spent for drawing in drawings)

@@ -137,7 +137,7 @@ class SeenUse:
 
 
 def seen_in(folder: Path, finished: Mapping[tuple[str, str], IdColumn]) -> Mapping[TrialGroup, SeenUse]:
-    """Return what finished trials of a results folder used, by how they were asked.
+    """Return the use of finished trials in a results folder, by the way they were asked.
 
     `finished`: the ids of the trials that count, by alias and condition. The folder may hold others of that
     model, of problems or parameters that the sweep had before.
@@ -160,7 +160,7 @@ def seen_in(folder: Path, finished: Mapping[tuple[str, str], IdColumn]) -> Mappi
 
 
 def _rows(seen: Snapshot, finished: Mapping[tuple[str, str], IdColumn]) -> tuple[pa.Table, Sequence[Cell]]:
-    """Return what finished trials used, with the numbers of their asking and of their cell, and the cells."""
+    """Return the use of finished trials, with the numbers of their group and cell, and the cells."""
     by_model, askings = dict[str, list[IdColumn]](), list[Any]()
     for number, ((alias, _), ids) in enumerate(finished.items()):  # one model's after the other's
         by_model.setdefault(alias, []).append(ids)
@@ -195,7 +195,7 @@ def _rows(seen: Snapshot, finished: Mapping[tuple[str, str], IdColumn]) -> tuple
 
 
 def _costs(seen: Snapshot, rows: pa.Table, wanted: IdSet) -> Any:  # a column
-    """Return what the call cost that gave each trial its answer: a single one cost what the trial says."""
+    """Return the cost of the call behind each answer; after a single call it is the trial's own cost."""
     several = rows.filter(pc.greater(rows["attempts"], 1))
     ids, calls = IdSet(wanted.column.take(several["trial_id"])), list[pa.Table]()
     for attempts in together(seen, "attempts", _OF_CALLS, len(ids)) if ids else ():
@@ -242,14 +242,14 @@ def cost_of_answers(trials: pa.Table, calls: pa.Table) -> pa.Table:
 
 
 def columns_of(trials: Iterable[Measured]) -> pa.Table:
-    """Return what trials used as the columns that `seen_of` takes."""
+    """Return the use of trials as the columns that `seen_of` takes."""
     kinds = (pa.bool_(), pa.int32(), pa.int32(), pa.float64(), pa.float64())
     columns = [pa.array(column, kind) for column, kind in zip(zip(*trials, strict=True), kinds, strict=True)]
     return pa.table(columns, names=[*Measured._fields])
 
 
 def seen_of(cells: Mapping[Cell, pa.Table]) -> SeenUse:
-    """Return what the trials of a group tell: for each cell the columns of `Measured`."""
+    """Return the use in the trials of a group: for each cell the columns of `Measured`."""
     trials = pa.concat_tables(cells.values())
     sample = trials
     if len(trials) > POINTS:

@@ -90,7 +90,7 @@ class Tokens(NamedTuple):
 def tokens_of(
     model: Model, condition: Condition, *, question: int, answer: int, seen: SeenUse | None
 ) -> Tokens:
-    """Return what a trial will use, whole tokens, rounded up.
+    """Return the tokens that a trial will use, whole and rounded up.
 
     `question`: its characters as the suite words it; `answer`: those that are expected; `seen`: what finished
     trials asked alike used.
@@ -178,7 +178,7 @@ def pace(limits: Limits, needs: Needs, *, longest_s: float) -> LanePace:
 
 
 def rates_asked(model: Model, condition: Condition, at_s: float) -> Rates | None:
-    """Return what a model costs in the tier that a sweep asks for; `at_s`: UTC, seconds since 1970."""
+    """Return a model's prices in the tier that a sweep asks for; `at_s`: UTC, seconds since 1970."""
     return rates_of(model)(tier_asked(model, condition), at_s)
 
 
@@ -190,7 +190,7 @@ def batch_rates_of(model: Model, at_s: float) -> Rates | None:
 
 
 def prices_of(rates: Iterable[Rates | None]) -> list[dict[str, float]]:
-    """Return what tokens cost, USD for a million, each bracket once; an unknown price is left out."""
+    """Return prices in USD for a million tokens, each bracket once; an unknown price is left out."""
     brackets = dict.fromkeys(
         bracket for model_rates in rates if model_rates is not None for bracket in model_rates.brackets
     )

@@ -68,7 +68,7 @@ StoredGrader = tuple[str, str, int]  # suite, name and version
 
 
 def outgraded_notes(folder: Path, stored: Collection[StoredGrader] | None = None) -> list[str]:
-    """Return what to say of trials without a grade, or with that of another grader or version than today's.
+    """Return notes on trials without a grade, or with a grade of another grader or version than today's.
 
     Args:
         folder: a results folder, on this machine.

@@ -113,7 +113,7 @@ STEP_COLUMNS: Final[Sequence[PlanColumn[PlannedStep, LoadPlan]]] = (
 
 
 def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
-    """Return what the load of a sweep would take; nothing is called and nothing is written.
+    """Return the needs of a sweep's load; nothing is called and nothing is written.
 
     Raises:
         ConfigError, ProblemSetError: it would not start.

@@ -174,7 +174,7 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
 
 
 def cautions_on(sets: Collection[ProblemSet], *, limit: int | None = None) -> Iterator[str]:
-    """Yield what to know of files before they are asked: guessed columns, repetitions, changed datasets.
+    """Yield cautions on files before they are asked: guessed columns, repetitions, changed datasets.
 
     Of a file that is sorted, also what a limit of problems leaves out; of several sets it takes a share each.
     """
@@ -342,7 +342,7 @@ def check_replays(sweep: Sweep, models: Iterable[Model]) -> None:
 
 
 def recorded_by(sweep: Sweep, models: Iterable[Model]) -> list[dict[str, str]]:
-    """Return whose answers models replay from files of recorded answers, and of which days.
+    """Return the models that replay files of recorded answers, and the days of the answers.
 
     Raises:
         ProblemSetError: a file can no longer be read.

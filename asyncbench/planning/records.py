@@ -69,7 +69,7 @@ class Needs(NamedTuple):
 
     @classmethod
     def sum(cls, needs: Iterable[Self]) -> Self:
-        """Return what several take together."""
+        """Return the needs of several together."""
         return cls._make(map(total, zip(cls(), *needs, strict=True)))
 
 
@@ -214,7 +214,7 @@ class ModelPlan:
         )
 
     def cost_at(self, outlook: Outlook) -> float | None:
-        """Return what is left costs: usually, or at the 95th percentile."""
+        """Return the cost of the rest: the usual one, or at the 95th percentile."""
         if self.forecast is None or self.forecast.left.cost_usd is None:
             return self.cost_usd
         return self.forecast.left.cost_usd.p95 if outlook is Outlook.CAREFUL else self.cost_usd

@@ -162,7 +162,7 @@ class Remainder:
         return sorted({TrialGroup(model.alias, shape.condition, shape.cell.suite) for shape in shapes})
 
     def uses_of(self, model: Model) -> list[SeenUse]:
-        """Return what finished trials of a model used, for each of its groups."""
+        """Return the use of a model's finished trials, for each of its groups."""
         return [use for group, use in self.seen.items() if group.model == model.alias]
 
     def can_forecast(self, group: TrialGroup) -> bool:
@@ -172,7 +172,7 @@ class Remainder:
 
 @contextmanager
 def planned_sets(sweep: Sweep, models: Sequence[Model]) -> Iterator[dict[str, tuple[TrialSource, ...]]]:
-    """Yield what each model is asked, by alias; sets that are not files yet last as long as the body.
+    """Yield the questions of each model by alias; sets that are not files yet last as long as the body.
 
     Raises:
         ConfigError, ProblemSetError: what would keep `run` from starting.
@@ -200,7 +200,7 @@ def remaining_by_model(
     finished: Collection[str],
     skipped: Collection[str] = (),
 ) -> dict[str, RemainingCounts]:
-    """Return what is left, by alias; where nothing is finished, equal problems are counted once.
+    """Return the rest by alias; where nothing is finished, equal problems are counted once.
 
     Trials that were skipped, for enough was known of their cells, are neither left nor finished. No id is
     made where nothing is finished or skipped.
@@ -236,7 +236,7 @@ def _closed_slots(
     finished: IdSet,
     skipped: IdSet,
 ) -> dict[str, dict[Slot, _ClosedSlot]]:
-    """Return what is finished or skipped, by alias; empty where nothing is."""
+    """Return finished and skipped slots by alias, if there are any."""
     if not finished and not skipped:
         return {}
     ids = {model.alias: ids_of(sweep, model, sets[model.alias], limit=limit) for model in models}
@@ -255,7 +255,7 @@ def _closed_slots(
 def _remaining_of(
     shaped: Mapping[Slot, ShapedProblems], closed: Mapping[Slot, _ClosedSlot]
 ) -> RemainingCounts:
-    """Return what is left of a model's trials, of which some are `closed`, or none."""
+    """Return the rest of a model's trials, of which some are `closed`, or none."""
     order: dict[Shape, tuple[object, ...]] = {}  # where the first trial of a shape stands among all
     firsts = dict[Shape, tuple[TrialSource, int]]()  # its problem: a set, and which of it
     shapes = Counter[Shape]()

@@ -272,7 +272,7 @@ CAREFUL_COLUMNS: Final[Sequence[PlanColumn[CutRow, None]]] = (
 
 
 def _cut_parts(cut: Cut) -> Iterator[str | Sheet]:
-    """Yield what budgets or a deadline leave: a line for each that binds, then a row a model."""
+    """Yield the cuts of budgets or a deadline: a line for each that binds, then a row a model."""
     amount = duration if cut.kind == "deadline" else dollars
     all_guessed = len(cut.guessed) == len(cut.usual)
     if cut.complete:

@@ -140,7 +140,7 @@ class Room:
 
 
 def max_tokens_of(params: str) -> int | None:
-    """Return what the column `params` of a trial says of the longest reply."""
+    """Return the longest reply that the column `params` of a trial allows, or None."""
     value = orjson.loads(params).get("max_tokens")
     return value if isinstance(value, int) else None
 

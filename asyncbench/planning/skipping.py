@@ -197,7 +197,7 @@ class SettledTrials:
         limit: int | None,
         per_cell: int | None,
     ) -> Iterator[list[Skipped]]:
-        """Yield what has to be written of one model, part by part; then put the counters of its run right."""
+        """Yield new skips of a model to be written, part by part; then put the counters of its run right."""
         skips, counters = list[Skipped](), Counters()
         stopping = stopping_of(run.when, self.before, skips.append, counters, run.now)
         needed = Needed(before=self.before, stopping=stopping)

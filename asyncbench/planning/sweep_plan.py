@@ -284,13 +284,13 @@ def _rates(rest: Remainder, model: Model) -> dict[str, Rates | None]:
 
 
 def _needs(guesses: Sequence[ShapeNeeds]) -> tuple[Needs, float]:
-    """Return what all shapes take together, and the seconds of their longest call."""
+    """Return the needs of all shapes together, and the seconds of their longest call."""
     longest_s = max((guess.call_s for guess in guesses), default=0.0)
     return Needs.sum(guess.needs for guess in guesses), longest_s
 
 
 def _guesses(rest: Remainder, model: Model, rates: Mapping[str, Rates | None]) -> Iterator[ShapeNeeds]:
-    """Yield what each shape takes; each call is priced by itself: long ones may have other prices."""
+    """Yield the needs of each shape; each call is priced by itself: long ones may have other prices."""
     conditions, batch_rates = rest.conditions_of(model), batch_rates_of(model, rest.at_s)
     realtime_rates = {
         name: rates_asked(replace(model, mode=REALTIME), condition, rest.at_s)

@@ -237,7 +237,7 @@ def _repeated_problems(later: ProblemSet, earlier: Sequence[TrialSource]) -> dic
 def sources_by_model(
     sweep: Sweep, models: Sequence[Model], placed: Mapping[str, ProblemSet]
 ) -> dict[str, tuple[TrialSource, ...]]:
-    """Return what each model is asked, by alias, of problem sets by their place in the sweep.
+    """Return the problem sets of each model by alias, from sets by their place in the sweep.
 
     Models with the same problems share one answer.
     """
@@ -471,7 +471,7 @@ def _ids(
 
 
 def membership_of(ids: Iterable[tuple[str, Slots]], members: IdSet) -> dict[str, dict[Slot, IdColumn]]:
-    """Return which trials are members of a set, by alias; `ids` are made model by model, and let go."""
+    """Return a mask of the trials in a set, by alias; `ids` are made model by model, and let go."""
     lengths = dict[str, dict[Slot, int]]()
 
     def columns() -> Iterator[tuple[str, IdColumn]]:
@@ -498,7 +498,7 @@ def closed_trials(
     finished: IdSet,
     failed: IdSet,
 ) -> dict[str, Closed]:
-    """Return which trials of each model are finished, by alias.
+    """Return the finished trials of each model, by alias.
 
     Args:
         sweep, models, sets: who is asked what; the sets by alias.

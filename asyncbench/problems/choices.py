@@ -176,7 +176,7 @@ def _strip_letters(choices: list[Choice]) -> list[Choice]:
 
 
 def _opened(value: Any) -> Any:  # Any: JSON, or what Arrow holds
-    """Return what a text lists, as JSON or as Python writes it; other values as they are."""
+    """Return the values that a text lists, as JSON or as Python writes it; other values unchanged."""
     if not (isinstance(value, str) and value.lstrip()[:1] in ("[", "{")):
         return value
     try:
@@ -303,7 +303,7 @@ def likely_columns(names: Sequence[str], taken: Collection[str]) -> str | list[s
 
 
 def _marks(columns: Sequence[str]) -> list[str]:
-    """Return what tells columns such as option_a and option_b apart: a, b; nothing if more does."""
+    """Return the endings that tell columns such as option_a and option_b apart: a, b, or nothing."""
     marked = [_MARKED.fullmatch(name) for name in columns]
     if not all(marked) or len({match[1].lower() for match in marked if match}) > 1:
         return []

@@ -279,7 +279,7 @@ def likely_choices(path: Path, custom: Custom, *, rows: int) -> ChoiceColumns:
 
 
 def answer_forms(path: Path, custom: Custom, *, rows: int) -> AnswerForms:
-    """Return which forms the answers of a file with choices have; rows that are broken do not count."""
+    """Return the forms of the answers in a file with choices; broken rows do not count."""
     forms = AnswerForms()
     rows_of = _text_rows if is_text_file(path) else _parquet_rows
     for place, row in rows_of(path, custom, rows):

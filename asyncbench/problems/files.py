@@ -29,7 +29,7 @@ _SHARED: Final = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY", "DELTA_BYTE_AR
 
 
 def content_in(path: Path) -> Content:
-    """Return what a problem file holds.
+    """Return the content of a problem file.
 
     Raises:
         ProblemSetError: it cannot be read, or holds what asyncbench does not read; with the way out.
@@ -71,7 +71,7 @@ def opened_columns(path: Path) -> Iterator["ParquetColumns | ArrowColumns"]:
 
 
 def refusal(path: Path, error: Exception) -> ProblemSetError:
-    """Return what it comes to that a file cannot be read, with the way out."""
+    """Return the error for a file that cannot be read, with the way out."""
     reason = str(error).partition("\n")[0]
     if isinstance(error, FileNotFoundError):
         problem = "no such file. Correct the path, or make the file with `asyncbench generate`."

@@ -148,7 +148,7 @@ def _resolved(hub: "HfApi", wanted: _Parts, address: str) -> _Parts:
 
 
 def _meaning(error: Exception) -> str:
-    """Return what an error of the Hub means, and the way out."""
+    """Return the meaning of an error of the Hub, and the way out."""
     from huggingface_hub import errors, get_token
 
     match error:

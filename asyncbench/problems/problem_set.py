@@ -141,7 +141,7 @@ FileState = tuple[int, ...]
 
 
 def state_of(path: Path) -> FileState:
-    """Return what is another once a file is written, or another has its name."""
+    """Return the state of a file, which changes once it is written or another takes its name."""
     stat = path.stat()
     return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
@@ -269,7 +269,7 @@ def contract_batches(
 
 
 def metadata_of(problems: ProblemSet) -> dict[str, str]:
-    """Return what to write into the file of a problem set."""
+    """Return the metadata for the file of a problem set."""
     facts = {
         "schema_version": SCHEMA_VERSION,
         "suite": ",".join(problems.suites),
@@ -294,7 +294,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {  # Any: of the fields of a set
 
 
 def metadata_in(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
-    """Return what the metadata of a file says of its problem set; what is not there is left out.
+    """Return a problem set's description from the metadata of its file, as far as it is there.
 
     Raises:
         ValueError: it makes no sense.

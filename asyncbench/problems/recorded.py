@@ -117,7 +117,7 @@ def run_called(path: Path, name: str) -> RunFacts | None:
 
 
 def runs_said(path: Path) -> str:
-    """Return which models a file holds, as a sentence; raises likewise."""
+    """Return a sentence on the models in a file; raises likewise."""
     return f"Its models: {', '.join(run.model for run in recorded_runs(path))}."
 
 

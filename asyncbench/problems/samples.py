@@ -40,7 +40,7 @@ class Sample:
         return f"{self.size:,}, seed {self.seed}{f', by {self.by}' if self.by else ''}"
 
     def text(self, rows: int) -> str:
-        """Return what it is of a set with so many rows, such as `200 of 14,042 problems, drawn at random`."""
+        """Return its part of a set with so many rows, such as `200 of 14,042 problems, drawn at random`."""
         if self.size >= rows:
             return f"all {rows:,} problems, which are no more than the sample of {self.size:,}"
         by = f", {self.by} by {self.by} in proportion" if self.by else ""

@@ -135,7 +135,7 @@ def was_run(line: Mapping[str, object]) -> bool:
 
 
 def fault_error(fault: Mapping[str, object]) -> ProviderError:
-    """Return what it means that a batch was refused for a fault: nothing of it was run."""
+    """Return the error for a batch that was refused for a fault, so that nothing of it was run."""
     response = Response(status=400, headers={}, body=orjson.dumps({"error": fault}))
     return refusal(response, key="")
 

@@ -100,7 +100,7 @@ class Call:
         return safe_line(header_id(self._headers) or self.body_id or "", key=self._key) or None
 
     def kept_connection(self, *, lost: bool = False) -> str | None:
-        """Return what came of a kept connection that the server had closed, or None if there was none."""
+        """Return the fate of a kept connection that the server had closed, or None if there was none."""
         if self.repeated:
             return RESENT
         return LOST_WITH_IT if lost and self.reused and self.handed_over and not self.answered else None

@@ -103,7 +103,7 @@ class CloudCredentials:
         return reply
 
     async def current(self) -> str:
-        """Return what calls bring now; waits where there is nothing, or nothing that has not ended.
+        """Return the token that calls bring now; waits where there is none that is still valid.
 
         Raises:
             ProviderError: none are found.

@@ -48,7 +48,7 @@ class Credentials:
 
 
 def credentials_of(model: Model, env: Mapping[str, str]) -> Credentials:
-    """Return what the variables of a model hold; nothing of those that are not set."""
+    """Return the values of a model's variables, as far as they are set."""
     values = {name: env.get(name, "").strip() for name in model.variables}
     no_key, pem = SIMULATED_KEY if model.simulated else "", None
     if (names := model.client_cert) is not None:

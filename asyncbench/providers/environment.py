@@ -93,7 +93,7 @@ def proxy_of(url: str) -> Proxy | None:
 
 
 def proxy_arguments(url: str) -> dict[str, Any]:
-    """Return what aiohttp is given with a request to an address: its proxy, if any; raises as `proxy_of`."""
+    """Return aiohttp's arguments for a request to an address: its proxy, if any; raises as `proxy_of`."""
     proxy = proxy_of(url)
     return {} if proxy is None else proxy.arguments
 
@@ -185,7 +185,7 @@ def token_certificates() -> str | None:
 
 
 def _fault(variable: str, value: str) -> str | None:
-    """Return what is wrong with a file or directory of certificates, or None if nothing is."""
+    """Return the fault of a file or directory of certificates, or None without one."""
     if variable == "SSL_CERT_DIR":
         return _fault_of_directories([Path(folder) for folder in value.split(os.pathsep) if folder])
     path = Path(value)

@@ -297,7 +297,7 @@ _WEB_PAGE: Final = (
 
 
 def refusal(response: Response, *, key: str) -> ProviderError:
-    """Say what a response with an error means. Never fails itself, whatever the response holds.
+    """Return the error that a response means. Never fails itself, whatever the response holds.
 
     Args:
         response: the status and headers are believed after the body.
@@ -308,7 +308,7 @@ def refusal(response: Response, *, key: str) -> ProviderError:
 
 
 def stream_error(event: Mapping[str, object], response: Response) -> ProviderError:
-    """Say what an error within an answer means: in the middle of a stream, or in place of one part.
+    """Return the error that an answer holds: in the middle of a stream, or in place of one part.
 
     The answer had begun: what it costs is unknown. The message is as the provider wrote it: for whoever knows
     the API key to `withhold`.

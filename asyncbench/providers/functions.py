@@ -56,7 +56,7 @@ class FunctionName:
 
     @classmethod
     def parse(cls, model: str) -> "FunctionName | None":
-        """Return what a model's name says, or None if it names no function."""
+        """Return the function that a model's name means, or None if it names no function."""
         if model.startswith(SESSION):
             model = f"{PYTHON}/{model.removeprefix(SESSION)}"
         match = _NAME.fullmatch(model)
@@ -204,14 +204,14 @@ def _signature(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 
 
 def _parameters(model: Model, condition: Condition) -> dict[str, Any]:
-    """Return what a sweep sets of a model, by name. The system prompt stands in what is asked."""
+    """Return the parameters that a sweep sets for a model. The system prompt is in the question."""
     parameters = {**sent_parameters(model.under(condition)), **condition.params}
     parameters.pop("system", None)
     return parameters
 
 
 async def _in_thread(function: Callable[..., Any], question: object, parameters: Mapping[str, Any]) -> Any:
-    """Return what a function returns that would hold up the event loop.
+    """Return the result of a function that would hold up the event loop.
 
     A daemon thread: one that never ends keeps no process from ending.
     """
@@ -240,7 +240,7 @@ async def _in_thread(function: Callable[..., Any], question: object, parameters:
 
 
 def _failure(error: Exception, name: str) -> ProviderError:
-    """Return what an exception of a function means: a server's status counts, where it tells one."""
+    """Return the error that a function's exception means; a server's status counts where it has one."""
     status = getattr(error, "status_code", None) or getattr(
         getattr(error, "response", None), "status_code", 0
     )
@@ -259,7 +259,7 @@ def _failure(error: Exception, name: str) -> ProviderError:
 
 
 def _reply(returned: object, *, sent_s: float, took_s: float) -> Reply:
-    """Return what a function returned as a reply.
+    """Return a function's result as a reply.
 
     Raises:
         TypeError: it is something else, and how it can be said.

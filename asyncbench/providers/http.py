@@ -87,7 +87,7 @@ def session(
 
 
 def tls_of(endpoint: Endpoint) -> ssl.SSLContext | bool:
-    """Return what connections trust and show; raises ConfigError for a certificate that cannot be used."""
+    """Return the certificates for connections; raises ConfigError for one that cannot be used."""
     check_certificates()
     if endpoint.pem is None:
         return True
@@ -228,7 +228,7 @@ class _Connector(aiohttp.TCPConnector):
         super()._release(key, protocol, should_close=should_close)
 
     def _server_of(self, key: "ConnectionKey") -> unasked.ServerRecord:
-        """Return what a connection goes to: a proxy, where that hands on requests of many."""
+        """Return the server of a connection: a proxy, where that passes on requests of many."""
         if (server := self._servers.get(key)) is None:
             if key.proxy is not None and not key.is_ssl:
                 name = str(key.proxy.origin())
@@ -323,7 +323,7 @@ class _Request(aiohttp.ClientRequest):
 
 
 def _news_of(transport: asyncio.Transport) -> News:
-    """Return what tells whether the other side has closed an idle connection, before the event loop sees it.
+    """Return a check for an idle connection that the other side closed, before the event loop sees it.
 
     The kernel is asked. Nothing is due on an idle connection, so that anything to be read is an end, a reset
     or a farewell: of TLS, or an answer to a request that nobody made (408).
@@ -361,7 +361,7 @@ KINDS: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
 
 
 def broken(error: BaseException, *, key: str, sent: bool = False, answered: bool = False) -> ProviderError:
-    """Say what an error without a whole response means.
+    """Return the error for a call without a whole response.
 
     Args:
         error: of a library; its causes are looked at.

@@ -39,7 +39,7 @@ def endpoint_rows(env: Mapping[str, str], *, moment: datetime) -> tuple[dict[str
 
 
 def _batch_ways(endpoint: KnownEndpoint) -> Mapping[str, object]:
-    """Return what is particular to the batches of an endpoint, which may have a form of their own."""
+    """Return the own ways of an endpoint's batches, which may have a form of their own."""
     if endpoint.batches:
         return endpoint.batch.departures
     return {"form": endpoint.own_batches} if endpoint.own_batches else {}

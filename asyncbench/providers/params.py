@@ -262,7 +262,7 @@ _BUDGETS_ALONE: Final = re.compile(r"gemini-[12]\b")  # its page on thinking, 20
 
 
 def wire_complaint(model: Model, quirks: Quirks) -> str | None:
-    """Return which of a model's parameters its wire format or its endpoint cannot take, and the way out.
+    """Return a complaint about parameters that a wire format or endpoint cannot take, and the way out.
 
     `params` are not looked at: they are sent as given.
     """

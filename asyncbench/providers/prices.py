@@ -139,7 +139,7 @@ _SET_ELSEWHERE: Final[Mapping[str, tuple[str, ...]]] = {"openai": ("priority", "
 
 
 def rates_of(model: Model) -> RatesAt:
-    """Return what a model costs, as a function of the tier that served a call and its time."""
+    """Return a model's prices, as a function of the tier that served a call and its time."""
     return rates_at(model.model_id, price=model.price, vendor=vendor_of(model))
 
 

@@ -88,7 +88,7 @@ def _vertex_anthropic(endpoint: Endpoint, wire: Wire) -> Provider:
 
 @contextmanager
 def needing(extra: str) -> Iterator[None]:
-    """Say which extra is missing where an SDK cannot be imported."""
+    """Name the missing extra where an SDK cannot be imported."""
     try:
         yield
     except ImportError as error:

@@ -149,7 +149,7 @@ class SdkProvider:
         return rehearsal.request
 
     async def _error_of(self, options: Any, refused: Response) -> Exception | None:
-        """Return what the SDK raises for a refusal."""
+        """Return the exception that the SDK raises for a refusal."""
         try:
             await self._rehearse(options, refused)
         except Exception as error:  # whatever it makes of it: the refusal is told all the same
@@ -292,7 +292,7 @@ class Transport(httpx2.AsyncBaseTransport):
         self._session: aiohttp.ClientSession | None = None
 
     def client(self) -> httpx2.AsyncClient:
-        """Return what an SDK is given as its `http_client`."""
+        """Return the `http_client` of an SDK."""
         timeout = httpx2.Timeout(None, connect=self._endpoint.timeouts.connect)
         return httpx2.AsyncClient(transport=self, timeout=timeout, trust_env=False, follow_redirects=False)
 
@@ -356,7 +356,7 @@ class AnswerBody(httpx2.AsyncByteStream):
 
 @cache
 def _trusted(pem: PemFiles | None, *_of_environment: str | None) -> ssl.SSLContext:
-    """Return what clients trust and show, read once: so many certificates take longer than all else."""
+    """Return the certificates of clients, read once: so many take longer than all else."""
     check_certificates()
     context = httpx2.create_ssl_context()
     if pem is not None:

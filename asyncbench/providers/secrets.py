@@ -60,7 +60,7 @@ def withhold_secret(text: str, *, key: str) -> str:
 
 
 def withhold_pasted_key(text: str) -> str:
-    """Return what somebody typed without what looks like an API key, put where it does not belong."""
+    """Return a typed text without what looks like an API key, pasted where it does not belong."""
     return _PASTED.sub(MARK, text)
 
 
@@ -102,7 +102,7 @@ def _withhold_parts(text: str, key: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _pattern(form: str) -> re.Pattern[str]:
-    """Return what finds a form of a key, in letters of any case, and cut by lines where it is long enough."""
+    """Return the pattern of a form of a key, in letters of any case, cut by lines where it is long enough."""
     between = r"(?:\s|\\[nrt])*" if len(form) >= TELLING else ""
     return re.compile(between.join(map(re.escape, form)), re.IGNORECASE)
 
@@ -128,7 +128,7 @@ def keyless_body(body: bytes, *, key: str) -> bytes:
 
 
 def keyless(reply: Reply, *, key: str) -> Mapping[str, Any]:
-    """Return what of a reply holds the key, by field and without it: of a stream, pieces may make it up."""
+    """Return the fields of a reply that hold the key, without it. Pieces of a stream may make it up."""
     texts = {name: value for name in _TEXTS if (value := getattr(reply, name))}
     whole = "\n".join((*texts.values(), str(reply.raw_usage)))
     if not may_hold(whole.encode("utf-8", "replace"), key=key):
@@ -176,7 +176,7 @@ def withhold_too(secrets: Iterable[str]) -> None:
 
 @lru_cache(maxsize=1)
 def _others() -> tuple[str, ...]:
-    """Return what is withheld beside the key of a call; of two, the one within the other comes last."""
+    """Return the secrets to withhold beside a call's key; of two, the one within the other comes last."""
     # A proxy may repeat what it is sent, its password too.
     matches = (re.search(r"//[^/@]*:([^/@]+)@", address) for address in getproxies().values())
     passwords = {unquote(match[1]) for match in matches if match}
@@ -185,7 +185,7 @@ def _others() -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _forms(*secrets: str) -> tuple[bytes, ...]:
-    """Return what of secrets `_withhold` looks for first; nothing of what is none."""
+    """Return the forms of secrets that `_withhold` looks for first."""
     sought = [_looked_for(secret) for secret in secrets if len(secret) >= SHORTEST_SECRET]
     beginnings = [secret[:TELLING].lower() for secret in secrets if len(secret) > TELLING]  # of what is cut
     return tuple(form.encode() for form in (*beginnings, *chain(*((word, *coded) for word, coded in sought))))

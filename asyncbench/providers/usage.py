@@ -206,7 +206,7 @@ def believed_cost_usd(raw: Mapping[str, object], usage: Usage | None) -> float |
 
 
 def stated_cost_usd(raw: Mapping[str, object]) -> float | None:
-    """Return what the provider itself says a call cost, USD; None where it does not say.
+    """Return the USD of a call by the provider's own word, or None where it does not say.
 
     OpenRouter's `cost` is in credits of a dollar each. With a key of one's own (`is_byok`) it is its fee
     alone, and the upstream vendor bills its part beside it. xAI counts in ticks.
@@ -233,7 +233,7 @@ def _dollars(value: object) -> Decimal | None:
 
 
 def doubts(raw: Mapping[str, object] | None) -> list[str]:
-    """Return what of an account cannot be, and so counts as not told."""
+    """Return the impossible figures of an account, which count as not told."""
     if raw is None:
         return []
     objects = (raw, *(value for value in raw.values() if isinstance(value, dict)))

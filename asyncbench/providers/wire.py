@@ -29,7 +29,7 @@ class UnreadableError(ValueError):
 
 
 def read(written: bytes, notes: list[str]) -> object:
-    """Return what JSON holds; what the standard forbids is mended, for a reply that holds it was paid for.
+    """Return the value in JSON. Forbidden forms are mended, for the reply that holds them was paid for.
 
     Bytes that are no text, and half a surrogate pair, become U+FFFD; NaN and numbers beyond floats null.
 
@@ -199,7 +199,7 @@ class Wire(Protocol):
     path: str  # after the base URL
 
     def body(self, request: Request) -> dict[str, object]:
-        """Return what is sent: the sweep's parameters where they are set, `params` last, nothing else."""
+        """Return the body of a request: the sweep's parameters where they are set, and `params` last."""
         ...
 
     def reply(self, payload: Json, response: Response) -> Reply:
@@ -237,7 +237,7 @@ def nest(path: str | None, value: object) -> dict[str, object]:
 
 
 def text_and_thinking(content: object) -> tuple[str, str | None]:
-    """Return what the model said, and what it thought before; parts of one kind are joined as they are."""
+    """Return the words of a model, and its thoughts before them; parts of one kind are joined as they are."""
     if isinstance(content, str):
         return content, None
     blocks = [mapping_in(block) for block in items(content)]

@@ -379,7 +379,7 @@ class FileFormat:
 
 
 def parts_of(folder: Path, manifest: Manifest, form: FileFormat) -> list[ExportedPart]:
-    """Return what the finished trials of a format's suites make files of: runs in order, then by name.
+    """Return the files to make of finished trials of a format's suites: runs in order, then by name.
 
     Answers to loads are left out: other projects know no steps, and would count a problem several times.
 

@@ -183,7 +183,7 @@ class PublishedPicture(Report):
         ]
 
     def signs(self) -> dict[str, str]:
-        """Return what each sign says that stands in the place of a figure, in the order of `GAPS`."""
+        """Return the meaning of each sign that stands in the place of a figure, in the order of `GAPS`."""
         lacking = {row.get("lacking") for row in self.drawn_rows()}
         return {
             sign: words
@@ -344,7 +344,7 @@ class PublishedReport(FolderReport):
             yield sources_note(self.published)
 
     def _add_published(self, data: dict[str, object]) -> dict[str, object]:
-        """Return what JSON has, with the published tables where they were asked for."""
+        """Return the data for JSON, with the published tables where they were asked for."""
         return data | ({"published": list(map(printed_mapping, self.published))} if self.published else {})
 
     def pictures(self) -> Iterator[PublishedPicture]:
@@ -352,16 +352,16 @@ class PublishedReport(FolderReport):
         return iter(())
 
     def outcomes(self) -> Iterator[str]:
-        """Yield what became of the trials."""
+        """Yield notes on the outcomes of trials."""
         return iter(())
 
     def meaning(self) -> Iterator[str]:
-        """Yield what the tables mean, after all other notes."""
+        """Yield notes on the meaning of the tables, after all other notes."""
         return iter(())
 
 
 def about(folder: Folders, manifest: Manifest, *, runs: Collection[str]) -> dict[str, Any]:
-    """Return what every published report tells of its folder beside what was counted."""
+    """Return the facts of a folder that every published report tells beside its counts."""
     # Entries of files that could not be used, never 0. A file that gave nothing is named with any runs: it
     # has no trials that would tell its suites.
     left_out = {
@@ -373,7 +373,7 @@ def about(folder: Folders, manifest: Manifest, *, runs: Collection[str]) -> dict
 
 
 def counted_of(folder: Folders, suites: Sequence[str], count: Callable[[FolderViews], T]) -> T:
-    """Return what `count` makes of a folder's views, where it holds any trial of these suites of ours.
+    """Return the result of `count` on a folder's views, where it holds any trial of these suites of ours.
 
     Raises:
         ConfigError: it is not a results folder, or (`NothingToShowError`) holds no trial of them.

@@ -464,7 +464,7 @@ def _cut(text: str) -> str:
 
 
 def _frequent_words(findings: Sequence[ErrorFindings], who: Columns[ErrorFindings]) -> Sheet:
-    """Return what was answered most often instead of the right words, by model and task."""
+    """Return the most frequent answers instead of the right words, by model and task."""
     rows = [
         [*(cell(group) for cell in who.values()), _cut(words), count(times), percent(times / group.examined)]
         for group in findings

@@ -10,7 +10,7 @@ from asyncbench.planning.outdated import outgraded_notes
 
 @once
 def outgraded_in(views: FolderViews) -> tuple[str, ...]:
-    """Return what to say of them, for all trials of the folders; empty: there are none."""
+    """Return notes on all such trials of the folders, if there are any."""
     stored = {(who.suite, who.grader, n) for who in headline_graders(views) for n in who.versions}
     notes = list[str]()
     for _, path in views.folders:

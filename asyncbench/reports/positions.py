@@ -86,7 +86,7 @@ COLUMNS: Final[Columns[LetterRow]] = {
 
 
 def positions_of(views: FolderViews) -> Positions:
-    """Return what each model chose and got right, by letter.
+    """Return the choices and hits of each model, by letter.
 
     Raises:
         StoreError: results cannot be read.

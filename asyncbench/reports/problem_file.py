@@ -123,7 +123,7 @@ class ProblemFile(Report):
         yield from self.warnings()
 
     def warnings(self) -> Iterator[str]:
-        """Yield what may be wrong with the columns or the grader, as sentences that begin with `!`."""
+        """Yield doubts about the columns or the grader, as sentences that begin with `!`."""
         # A pattern may look for words beside the answer, which a file does not hold.
         outcomes = [shown.outcome for shown in self.examples if shown.grader != "regex"]
         if wrong := sum(outcome != "correct" for outcome in outcomes):

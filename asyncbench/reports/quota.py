@@ -68,7 +68,7 @@ GROUP BY ALL ORDER BY ALL
 
 
 def workers_in(views: FolderViews) -> tuple[list[Row], list[Row]]:
-    """Return what each worker did, and how long models took by worker, where a cluster asked them.
+    """Return the work of each worker, and the times of models by worker, where a cluster asked them.
 
     Of several folders each has its own workers.
     """

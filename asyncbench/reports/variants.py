@@ -77,7 +77,7 @@ class ByModel(FolderReport):
     settings: tuple[EffectLine, ...]
 
     def finding(self) -> Iterator[str]:
-        """Yield which model is the best over all its variants; nothing where there is one model."""
+        """Yield the best model over all variants; nothing where there is one model."""
         if len(self.models) < 2:
             return
         first, second = self.models[:2]

@@ -77,7 +77,7 @@ class SessionFunctions:
 
 
 def session_functions(run: Run) -> SessionFunctions:
-    """Return what a run uses of this session alone, by name."""
+    """Return the functions that only this session has, and a run uses, by name."""
     graders = {name for problems in run.problems.values() for name in problems.graders}
     return SessionFunctions(
         models=[model.alias for model in run.models if is_of_session(model)],
@@ -91,7 +91,7 @@ def session_functions(run: Run) -> SessionFunctions:
 
 
 def _functions(run: Run) -> Iterator[str]:
-    """Yield which functions nobody can tell from others, and which worker processes do not call."""
+    """Yield functions that nobody can tell from others, and those that worker processes do not call."""
     of_session = session_functions(run)
     if of_session.models:
         yield (
@@ -116,7 +116,7 @@ def _functions(run: Run) -> Iterator[str]:
 
 
 def _batches(run: Run) -> Iterator[str]:
-    """Yield which batches were never tried, are not used, or hold trials that are asked in no other way."""
+    """Yield batches that were never tried, are not used, or hold trials that are asked in no other way."""
     in_batches = [model for model in run.models if model.mode == BATCH]
     untried = [m for m in in_batches if not known_endpoints()[m.provider].batches_proven_at(m.base_url)]
     for name in dict.fromkeys(model.provider for model in untried):
@@ -147,7 +147,7 @@ def _batches(run: Run) -> Iterator[str]:
 
 
 def _finished_trials(run: Run) -> Iterator[str]:
-    """Yield which finished trials would be graded differently now: they need new grades, not new answers."""
+    """Yield finished trials that today's graders would grade differently: they need no new answers."""
     sources = (source for sources in run.questions.sets.values() for source in sources)
     used = dict.fromkeys(source.problems.path for source in sources)
     if changed := corrected(run.store.folder, list(used)):

@@ -206,7 +206,7 @@ class Overheard:
         self.headers: Mapping[str, str] = {}
 
     def body(self, request: Request) -> dict[str, object]:
-        """Return what is sent, with every limit of the reply lowered to ours, whatever its name is."""
+        """Return the body of a request, with every limit of the reply lowered to ours, whatever its name."""
         body = self._wire.body(request)
         limits = {
             name: tokens for name in ANY_LONGEST_REPLY if (tokens := count_in(body.get(name))) is not None
@@ -232,7 +232,7 @@ def _checkup(
     trouble: Finding | None = None,
     batch_check: BatchCheck | None = None,
 ) -> Checkup:
-    """Return what is known of one model: by its calls, or by the trouble that prevented them."""
+    """Return the check-up of a model: from its calls, or from the trouble that prevented them."""
     findings = [] if trouble is None else [trouble]
     if plain is not None:
         findings += call_findings(model, plain, streamed)

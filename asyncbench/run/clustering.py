@@ -75,7 +75,7 @@ def read_journal(out: Path, worker: str) -> JournalSummary | None:
 
 
 def _summarize_journal(folder: Path) -> JournalSummary:
-    """Return what a worker's folder tells of its trials and its calls; raises AsyncbenchError."""
+    """Return the trials and calls of a worker's folder; raises AsyncbenchError."""
     rows = read_trials(folder, ["trial_id", "outcome"]).to_pylist()
     costs = {}
     for alias, spending in spending_of(folder).by_alias.items():
@@ -94,7 +94,7 @@ def _summarize_journal(folder: Path) -> JournalSummary:
 
 
 def spent_by_lost(folder: Path, copy: FolderCopy | None) -> dict[str, dict[str, int]]:
-    """Return what workers of earlier runs may have cost whose journals other machines have.
+    """Return the possible cost of earlier runs' workers whose journals other machines have.
 
     It is in picodollars by worker and alias, beyond what the folder has. `copy` is the folder's in a bucket.
     """

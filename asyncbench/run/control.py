@@ -155,7 +155,7 @@ class Peer:
 
 
 def peer_of(connection: socket.socket) -> Peer:
-    """Return who is at the other end, as the kernel says; on other systems the directory's rights must do."""
+    """Return the user at the other end, as the kernel says; on other systems the folder's rights must do."""
     if sys.platform == "linux":
         size = struct.calcsize(_UCRED)
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)

@@ -40,7 +40,7 @@ def costs_text(counters: Counters) -> str:
 
 
 def cap_text(cap: Cap) -> str:
-    """Return what was spent of a cap, what calls of unknown cost may have cost, and what is reserved."""
+    """Return a cap's spending, the possible cost of calls whose cost is unknown, and the reserve."""
     spent, reserved, limit = map(dollars_of, (cap.spent, cap.reserved, cap.limit))
     return spent_text(
         cap.label,

@@ -64,7 +64,7 @@ class BatchMessages:
             await asyncio.sleep(EVERY_S)
 
     def poll(self, *, last: bool = False) -> None:
-        """Tell what is new; `last`: the run ends, so what is in doubt is told at once."""
+        """Tell the news; `last`: the run ends, so what is in doubt is told at once."""
         now = self._now()
         parts = self._parts(now)
 

@@ -194,7 +194,7 @@ def rate_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def call_findings(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iterator[Finding]:
-    """Yield what the calls show; only the one that a sweep would make, whole or streamed, can be wrong."""
+    """Yield findings of calls; only the call that a sweep would make, whole or streamed, can be wrong."""
     credentials = known_endpoints()[model.provider].credentials
     lane = streamed if model.stream and streamed else plain
     answered = next((call for call in (lane, plain) if call.reply), lane)
@@ -236,7 +236,7 @@ class BatchCheck:
 
 
 def batch_findings(model: Model, endpoint: KnownEndpoint, check: BatchCheck | None) -> Iterator[Finding]:
-    """Yield what is known of the batches of a model that is asked in them; `check` is None: nobody looked."""
+    """Yield findings on a model's batches; `check` is None if nobody looked."""
     if model.mode != BATCH:
         return
     text = "the parameters were tried in one call of real time, which batches would tell a day later"
@@ -265,7 +265,7 @@ def batch_findings(model: Model, endpoint: KnownEndpoint, check: BatchCheck | No
 def settings_findings(
     model: Model, rates: Rates | None, quirks: Quirks, *, batch_part: float | None = None
 ) -> Iterator[Finding]:
-    """Yield what can be said of a model without asking it.
+    """Yield findings on a model that need no call.
 
     Args:
         model: as it is to be asked.
@@ -309,7 +309,7 @@ def _stream_finding(call: ProbeCall, *, wrong: bool) -> Finding:
 
 
 def _reply_findings(model: Model, reply: Reply, latency_s: float) -> Iterator[Finding]:
-    """Yield which model answered, what it answered, and how much it thought."""
+    """Yield the model that answered, its answer, and its amount of thinking."""
     served = reply.model_served
     if served is None:
         yield _note("model", f"the reply does not say which model answered for {model.model_id}")

@@ -42,7 +42,7 @@ def write_forecast(run: Run) -> None:
 
 
 def rest_usd_of(run: Run, use: BudgetUse) -> float | None:
-    """Return what the rest takes at the 95th percentile, USD, where the sweep's own budget stopped the run.
+    """Return the cost of the rest at the 95th percentile, USD, where the sweep's budget stopped the run.
 
     None where no budget stopped the run, too few replies tell it, or it would take too long to work out.
     """

@@ -65,7 +65,7 @@ def models_under_load(models: Sequence[Model], load: Load | None) -> Sequence[Mo
 
 
 def cautions_of_load(load: Load, models: Sequence[Model], written: Sequence[Model]) -> Iterator[str]:
-    """Yield what is said of a load before its first call; `written` are models as the sweep has them."""
+    """Yield cautions before the first call of a load; `written` are models as the sweep has them."""
     for model in written:
         if (attempts := model.retry.attempts) not in (1, RetryPolicy().attempts):
             yield f"{model.alias}: `retry.attempts: {attempts}` does not hold: a load makes each call once"

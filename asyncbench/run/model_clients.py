@@ -118,7 +118,7 @@ class RunFeed(TrialFeed):
         self._counters.done_before, self._counters.failed_before = met.done_before, met.failed_before
 
     def history_of(self, trial: Trial) -> History | None:
-        """Return what earlier runs know of a trial, or None if it is finished or in a batch."""
+        """Return a trial's history in earlier runs, or None if it is finished or in a batch."""
         if trial.trial_id in self._in_batches:
             return None
         history = self._run.store.histories.get(trial.trial_id, UNKNOWN)

@@ -236,7 +236,7 @@ class Notifier:
         self._tell("suspended", lines, model=alias, reason=plain_reason, go_on=way_on)
 
     def batches(self, what: str, lines: Sequence[str], parts: Sequence[PartStatus]) -> None:
-        """Tell what happened to batches; `what` is sent, ended, doubt or deleted_soon."""
+        """Tell the news of batches; `what` is sent, ended, doubt or deleted_soon."""
         way_on = self._way_on()
         sentences = [*lines, *[f"to collect: {way_on}"] * (way_on is not None)]
         entries = [
@@ -398,7 +398,7 @@ def _shortened(sentences: Iterable[str]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Return what a server said as one line that does nothing where it is shown."""
+    """Return a server's words as one line that does nothing where it is shown."""
     printable = "".join(character if character.isprintable() else " " for character in text)
     return _cut(" ".join(printable.split()).translate(_DISARMED), LONGEST_REASON)
 

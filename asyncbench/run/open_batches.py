@@ -268,7 +268,7 @@ def _cancelled(
     out: Mapping[str, int] = {},
     counters: Counters | None = None,
 ) -> Cancelled:
-    """Return what became of the parts of a ledger; `out`: the requests that were open, by part."""
+    """Return the fate of a ledger's parts; `out`: the requests that were open, by part."""
     counters = counters or Counters()
     return Cancelled(
         out=folder,

@@ -45,7 +45,7 @@ class RunOptions:
         return "--budget" if self.typed and self.budget_usd is not None else "budget_usd"
 
     def name_of(self, option: str) -> str:
-        """Return what messages call an option, as it was given."""
+        """Return the name of an option in messages, as it was given."""
         return f"--{option}" if self.typed else option
 
     @property

@@ -91,7 +91,7 @@ class Pace:
         return max(times, default=None)
 
     def limited_by(self, alias: str) -> str:
-        """Return what limited a model most over the window, or how it ended."""
+        """Return the limit that held a model most over the window, or how it ended."""
         if cause := what_holds(self._lanes[alias]):
             return cause
         causes = Counter(

@@ -135,7 +135,7 @@ class Notebook(Lines):
 
 
 def mime_bundle(drawn: RenderableType, width: int) -> dict[str, str]:
-    """Return what a notebook shows, by MIME type: HTML, and plain text for one that shows none."""
+    """Return a notebook's output by MIME type: HTML, and plain text for one that shows none."""
     console = Console(file=io.StringIO(), record=True, width=width, force_terminal=True, force_jupyter=False)
     console.print(drawn)
     return {
@@ -147,7 +147,7 @@ def mime_bundle(drawn: RenderableType, width: int) -> dict[str, str]:
 
 
 def default_screen(*, quiet: bool) -> Screen:
-    """Return what suits standard error: a table on a terminal that can redraw it, lines elsewhere."""
+    """Return the screen for standard error: a table on a terminal that can redraw it, lines elsewhere."""
     if quiet:
         return Messages()
     redraws = sys.stderr.isatty() and not Console(stderr=True).is_dumb_terminal
@@ -155,7 +155,7 @@ def default_screen(*, quiet: bool) -> Screen:
 
 
 def screen_for(progress: bool | None) -> Screen:
-    """Return what shows a run that a program starts; `run_sweep` says what `progress` means."""
+    """Return the screen of a run that a program starts; `run_sweep` explains `progress`."""
     if progress is False:
         return Quiet()
     if Console(stderr=True).is_jupyter:

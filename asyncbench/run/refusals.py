@@ -161,7 +161,7 @@ def stop_lines(models: Iterable[Model], counters: Mapping[str, Counters]) -> lis
 
 
 def _why(model: Model, reason: str) -> tuple[str, str]:
-    """Return what happened, with the provider's words, and what to do now."""
+    """Return the reason, with the provider's words, and the way out."""
     kind, _, message = reason.partition(": ")
     if model.provider == PYTHON:
         return _shortened(message), "Correct the function"

@@ -193,7 +193,7 @@ class Summary:
         return json.dumps(summary | more, indent=2)
 
     def as_text(self, *, brief: bool = False) -> str:
-        """Return what a person wants to know when the run is over.
+        """Return the summary of a run for a person.
 
         Args:
             brief: without what a look at the results folder shows: each model's figures and where they are.
@@ -306,7 +306,7 @@ class Summary:
         return lines
 
     def _why_of_load(self) -> list[str]:
-        """Return what steps came to, why the others were not measured, and the command that does so."""
+        """Return the results of steps, why others were not measured, and the command that does so."""
         lines = [step_text(step) for step in self.steps or ()]
         if not self.steps and self.exit is Exit.COMPLETE:
             lines.append("Every step was measured before. To measure them once more, raise `repeats`.")
@@ -353,7 +353,7 @@ class Summary:
         return [why, f"To continue, {self._way_on(caps, use)}"]
 
     def _way_on(self, caps: Sequence[Cap], use: BudgetUse) -> str:
-        """Return what to do: a sweep's own budget may be raised by the command, any other in its file."""
+        """Return the way on: the command may raise a sweep's own budget, any other stands in its file."""
         in_file = [cap for cap in caps if not (cap.kind == SWEEP and self.raises_budget)]
         keys = dict.fromkeys(PLACES[cap.kind].replace("{of}", cap.of) for cap in in_file)
         advice = f"raise {' and '.join(keys)}, then " if keys else ""
@@ -380,7 +380,7 @@ MODELS: Columns[tuple[str, Counters]] = {  # of an alias and its counters
 
 
 def counts_of(counters: Counters) -> dict[str, object]:
-    """Return what became of a model's trials, for a script."""
+    """Return the outcomes of a model's trials, for a script."""
     return {
         "planned": counters.planned,
         "done": counters.done,
@@ -458,7 +458,7 @@ def _mean_score(counters: Counters) -> str:
 
 
 def _besides(counters: Counters) -> str:
-    """Return what became of trials that are not simply done; empty: nothing else."""
+    """Return the trials that are not simply done, in words; empty without any."""
     return phrases(
         {
             f"{counters.skipped:,} skipped by stop_when": counters.skipped,

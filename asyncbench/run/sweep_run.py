@@ -381,7 +381,7 @@ async def let_go(run: OpenRun) -> AsyncIterator[None]:
 
 
 def first_cause(errors: BaseExceptionGroup) -> BaseException:
-    """Return what the user should be told: a full disk is one cause, however many tasks met it.
+    """Return the error to show a user: a full disk is one cause, however many tasks met it.
 
     An error that is none of ours is a bug, and never hidden behind one that is.
     """

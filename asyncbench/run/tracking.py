@@ -92,5 +92,5 @@ async def _send(
 
 
 def _form(track: Track, tracker: str) -> str:
-    """Return what to type for a target; an address is not repeated, since it may hold a password."""
+    """Return the words to type for a target; an address is not repeated, since it may hold a password."""
     return track.wandb or "" if tracker == "wandb" else {"mlflow": "URI", "otel": "ADDRESS"}[tracker]

@@ -269,7 +269,7 @@ class MadeUp:
         return self._questions.find_inside(request.question, request.digits)
 
     def take(self, request: WireRequest, worse: float = 0.0, /) -> Taken:
-        """Return what a call gets; `worse`: the share of questions whose answers are spoilt, if made up.
+        """Return the reply of a call; `worse`: the share of questions whose made-up answers are spoilt.
 
         Raises:
             RefusedError: the model has no answer to this question.

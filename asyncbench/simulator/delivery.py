@@ -206,7 +206,7 @@ async def play(write: Callable[[bytes], Awaitable[None]], broadcast: Broadcast) 
 
 
 def _beats(broadcast: Broadcast) -> Iterator[tuple[float, bytes]]:
-    """Yield what is to be written, with the seconds after the start at which it is due."""
+    """Yield the bytes to write, with the seconds after the start at which they are due."""
     script, timing = broadcast.script, broadcast.timing
     opened_s = 0.0
     if broadcast.waiting:

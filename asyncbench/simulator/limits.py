@@ -52,7 +52,7 @@ class TokenBucket:
         self._level = self._fill(at_s) - amount
 
     def allowance(self, at_s: float) -> ToldAllowance:
-        """Return what is left."""
+        """Return the rest of the limit."""
         level = self._fill(at_s)
         return ToldAllowance(
             per_minute=self._per_minute,
@@ -108,7 +108,7 @@ class FixedWindow:
         return self._began_s + window * self._window_s
 
     def _due(self, windows: int) -> float:
-        """Return what so many windows admit together."""
+        """Return the amount that so many windows admit together."""
         return math.floor(windows * self._each + _INSTANT_S)
 
     def _until(self, amount: float) -> int:
@@ -203,7 +203,7 @@ class ServedLimits:
         return wait_s
 
     def allowances(self, at_s: float) -> dict[str, ToldAllowance]:
-        """Return what is left of each quantity."""
+        """Return the rest of each quantity."""
         return {what: limiter.allowance(at_s) for what, limiter in self._limiters.items()}
 
 

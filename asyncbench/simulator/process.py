@@ -28,11 +28,11 @@ class Simulator:
         self.pid = process.pid
 
     def stats(self) -> ServerStats:
-        """Return what the server has counted; raises OSError when it does not answer."""
+        """Return the server's counts; raises OSError when it does not answer."""
         return cast("ServerStats", self._page("/stats"))
 
     def seconds(self) -> ServerSeconds:
-        """Return what the limits of its models did, second by second; raises OSError likewise."""
+        """Return the work of its models' limits, second by second; raises OSError likewise."""
         return cast("ServerSeconds", self._page("/stats/seconds"))
 
     def arrivals(self) -> list[Arrival]:

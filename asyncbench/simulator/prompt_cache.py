@@ -19,7 +19,7 @@ HOUR_S: Final = 3600.0
 
 
 def marked_prefix(body: Json) -> MarkedPrefix | None:
-    """Return what a request has marked to be cached, or None."""
+    """Return the prefix that a request has marked to be cached, or None."""
     blocks = [*_blocks("system", body.get("system"))]
     messages = body.get("messages")
     for message in messages if isinstance(messages, list) else []:

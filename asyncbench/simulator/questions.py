@@ -54,7 +54,7 @@ class Questions:
         return len(self._by_form[()].answers)
 
     def find(self, question: str, digits: tuple[str, ...] = ()) -> KnownAnswer | None:
-        """Return what the problem sets tell of a question, or None if it is in none of them.
+        """Return the answer to a question, or None if it is in no problem set.
 
         With `digits` the numbers of the question are in these forms; those of the answer are plain.
         """

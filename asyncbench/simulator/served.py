@@ -162,7 +162,7 @@ class Served:
         self._demanded = settings.tokens_counted == "demanded"
 
     def take(self, request: WireRequest, at_s: float) -> Taken:
-        """Return what a call gets, worse where the model has much to do; raises as its source does.
+        """Return the reply of a call, worse where the model has much to do; raises as its source does.
 
         In a storm it raises RefusedError.
         """

@@ -252,7 +252,7 @@ class Server:
         )
 
     def seconds(self) -> ServerSeconds:
-        """Return what each model's limits did, second by second."""
+        """Return the work of each model's limits, second by second."""
         models = {name: list(model.seconds.rows) for name, model in self._models.models.items()}
         return ServerSeconds(simulated=True, now_s=time.monotonic(), models=models)
 

@@ -172,11 +172,11 @@ class Vendor:
         return status, body
 
     def limit_headers(self, wire: "VendorWire", allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
-        """Return what tells of limits."""
+        """Return the headers that tell limits."""
         return wire.limit_headers(allowances)
 
     def retry_headers(self, wire: "VendorWire", wait_s: float) -> dict[str, str]:
-        """Return what says when to come again."""
+        """Return the headers that tell when to come again."""
         return wire.retry_headers(wait_s)
 
 

@@ -46,7 +46,7 @@ def percentile(ordered: Sequence[float], share: float, *, endless: int = 0) -> P
 
 
 def rank_of(n: int, share: float) -> int:
-    """Return which of n ascending values is a percentile, from 1."""
+    """Return the rank of a percentile among n ascending values, from 1."""
     return max(1, ceil(share * n - ROUNDING))
 
 
@@ -57,7 +57,7 @@ def fewest_for(share: float) -> int:
 
 @lru_cache(maxsize=1024)
 def _ranks(n: int, share: float) -> tuple[int, int]:
-    """Return which two of n values hold a percentile with 95 %, from 1; n is at least `fewest_for`.
+    """Return the two ranks, from 1, that hold a percentile with 95 %; n is at least `fewest_for`.
 
     How many values lie below it is binomial: the lower end has few enough below, the upper end enough.
     """

@@ -39,11 +39,11 @@ class FolderSpending:
 
     @property
     def unread(self) -> int:
-        """Return what counts for calls in damaged lines, picodollars: each is taken for the dearest."""
+        """Return the picodollars for calls in damaged lines: each counts as the dearest."""
         return self.damaged * (self.dearest or 0)
 
     def charges(self, kind: str, name: str, also: Collection[str] = ()) -> Charges:
-        """Return what a folder's calls count for a cap.
+        """Return the charges of a folder's calls for a cap.
 
         Every alias counts for the sweep, and every call of a provider for that, whether or not the sweep
         still holds them: the money is gone all the same. What cannot be read may be a call of anybody.
@@ -63,7 +63,7 @@ class FolderSpending:
 
 
 def known_costs(folder: Path) -> dict[str, KnownCosts]:
-    """Return what the calls in a folder's parts cost, by alias, as its list says: no part is read."""
+    """Return the cost of the calls in a folder's parts, by alias, from its list: no part is read."""
     by_alias: dict[str, Spending] = {}
     for manifest in manifests_of(folder):
         for alias, sums in listed_calls(manifest):
@@ -72,7 +72,7 @@ def known_costs(folder: Path) -> dict[str, KnownCosts]:
 
 
 def spending_of(folder: Path | str) -> FolderSpending:
-    """Return what the calls cost that a folder's own sweep made; imported runs are others' money.
+    """Return the cost of the calls that a folder's own sweep made; imported runs are others' money.
 
     Raises:
         ConfigError: the folder is not a results folder.

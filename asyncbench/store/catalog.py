@@ -286,7 +286,7 @@ class KnownTrials:
 
 
 def known_trials(folder: Path | str, *, again: Collection[Outcome] = ()) -> KnownTrials:
-    """Return what a results folder knows; trials with an outcome of `again` count as unfinished.
+    """Return the known trials of a folder; those with an outcome of `again` count as unfinished.
 
     Raises:
         ConfigError: the folder is not a results folder.
@@ -365,13 +365,13 @@ def _ids_where(folder: Path | str, condition: pc.Expression) -> frozenset[str]:
 
 
 def steady(folder: Path | str, use: Callable[[Snapshot], T]) -> T:
-    """Return what `use` makes of a folder; looks again when parts were replaced between look and use."""
+    """Return the result of `use` on a folder; looks again when parts were replaced between look and use."""
     path = local_folder(folder)
     return patiently(lambda: use(take_snapshot(path)))
 
 
 def patiently(read: Callable[[], T]) -> T:
-    """Return what `read` returns; calls it again, some times, when parts were replaced under its hands."""
+    """Return the result of `read`; calls it again, some times, when parts were replaced meanwhile."""
     for _ in range(READ_TRIES):
         with suppress(MovedError):
             return read()

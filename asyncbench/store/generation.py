@@ -121,7 +121,7 @@ class Generation:
         self._parts = [(part, replaced) for part, replaced in self._parts if replaced or part.rows]
 
     def changes(self) -> Changes:
-        """Return what becomes of the list of the folder's parts."""
+        """Return the changes to the list of the folder's parts."""
         listed = known_parts(self._folder)
         old = {path: path.relative_to(self._folder).as_posix() for path in self.earlier}
         kept = {key: listed.get(old[path]) for key, path in self._kept.items()}

@@ -81,7 +81,7 @@ def declared(
     joins: bool = False,
     sealed: Path | None = None,
 ) -> Iterator[None]:
-    """Say what the body changes, before and after it; the folder's lock must be held.
+    """Write down the changes of the body, before and after it; the folder's lock must be held.
 
     Args:
         folder: the results folder; one without a list stays without.
@@ -219,7 +219,7 @@ def manifests_of(folder: Path) -> list[Manifest]:
 def mismatches(
     folder: Path, manifest: Manifest, on_disk: Mapping[str, Path], *, calls: bool = True
 ) -> list[Wrong]:
-    """Return what on the disk is not as the list says: by names, sizes and digests of checksums.
+    """Return the files on the disk that differ from the list: by names, sizes and digests of checksums.
 
     Args:
         folder: the results folder.

@@ -54,7 +54,7 @@ class IdSet(AbstractSet[str]):
         return IdSet(strung([self.column, added]), self._by_model)
 
     def among(self, ids: IdColumn) -> IdColumn:
-        """Return which of some ids are in this set, as a column of booleans.
+        """Return a column of booleans: true for ids in this set.
 
         Of each block of them it is first looked which of the set are in it: so no large table is made.
         """
@@ -170,7 +170,7 @@ def distinct(marks: Numbers) -> Numbers:
 
 
 def firsts(ordered: Numbers) -> Numbers:
-    """Return which of some numbers are not the same as the one before."""
+    """Return a mask of the numbers that differ from the one before."""
     first = np.ones(len(ordered), bool)
     first[1:] = ordered[1:] != ordered[:-1]
     return first

@@ -112,7 +112,7 @@ def join_folders(folders: Sequence[Path], out: Path) -> JoinedFolders:
 
 
 def _joined_rows(name: str, partition: Path, seen: UnitedSnapshot) -> Iterator[pa.Table]:
-    """Yield what is kept of one partition of a table, folder by folder."""
+    """Yield the kept rows of one partition of a table, folder by folder."""
     in_partition = pc.scalar(True)
     for folder in partition.parts[1:]:
         key, _, value = folder.partition("=")

@@ -163,7 +163,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _no_manifest(folder: Path) -> str:
-    """Return what to say of a folder that has no manifest, or is not there."""
+    """Return the sentence for a folder that has no manifest, or is not there."""
     if not folder.exists():
         beside = sweeps_below(folder.parent, deepest=0)
         names = first_of([path.name for path in beside], MOST_NAMED)
@@ -246,7 +246,7 @@ def planned(manifest: Manifest) -> dict[tuple[str, str, str], dict[str, dict[str
 def joined_recordings(
     sources: Iterable[tuple[Collection[str], Iterable[Mapping[str, Any]]]],
 ) -> list[dict[str, Any]]:  # Any: JSON of our own
-    """Return whose recorded answers a folder holds: alias, model, first and last day.
+    """Return the models whose recorded answers a folder holds: alias, model, first and last day.
 
     Such an alias is `mixed` where another source of the folder asked it without a recording.
 
@@ -279,7 +279,7 @@ def planned_aliases(manifest: Manifest) -> set[str]:
 
 
 def simulated_note(manifest: Manifest, vendors: Sequence[str] = ()) -> str:
-    """Return what to say of simulated results: no model was asked, or whose recorded answers they are.
+    """Return a note on simulated results: no model was asked, or whose recorded answers they are.
 
     `vendors`: in whose names the simulator answered.
     """

@@ -8,7 +8,7 @@ from asyncbench.errors import ConfigError
 
 
 def folded(name: str) -> str:
-    """Return what is equal for names that some disk takes for one.
+    """Return the same text for names that some disk takes for one.
 
     macOS and Windows take no notice of capitals, macOS none of how an accent is written, and Windows none
     of dots and blanks at the end.

@@ -41,7 +41,7 @@ PAUSE_S = 0.05  # between two looks: as long as two folders may take to be excha
 
 
 def take_snapshot(folder: Path, *, whatever_is_wrong: bool = False) -> Snapshot:
-    """Return what a results folder holds now; looks again while what it holds is changing.
+    """Return the present content of a results folder; looks again while it is changing.
 
     Args:
         folder: a results folder.
@@ -88,7 +88,7 @@ class FolderReading(NamedTuple):
 
 
 def read_folder(folder: Path, *, whatever_is_wrong: bool = False) -> FolderReading:
-    """Return what `take_snapshot` does, folder by folder; looks again when some of them were joined."""
+    """Return the result of `take_snapshot` by folder; looks again when some of them were joined."""
     if not worker_folders(folder):
         return FolderReading(_read_alone(folder, whatever_is_wrong)[0])
     for tries_left in reversed(range(READ_TRIES)):
@@ -113,7 +113,7 @@ def _joins(manifest: Manifest) -> tuple[object, ...]:
 
 
 def _read_alone(folder: Path, whatever_is_wrong: bool) -> tuple[Snapshot, TakenOver]:
-    """Return what one folder holds without its workers', and what it took over from theirs."""
+    """Return the content of a folder without its workers', and the content taken over from theirs."""
     for tries_left in reversed(range(READ_TRIES)):
         before = read_manifest(folder)
         seen, on_disk = _read_once(folder)
@@ -141,7 +141,7 @@ def _same(before: Manifest, after: Manifest) -> bool:
 
 
 def _read_once(folder: Path) -> tuple[Snapshot, dict[str, Path]]:
-    """Return what is found, and the parts by their paths in the folder's list."""
+    """Return the content, and the parts by their paths in the folder's list."""
     covered, damaged, unfinished = set[str](), list[Damage](), Unfinished()
     journalled = [tables([], place=folder)]
     for batch in batches(_journal_lines(folder / "journal", covered, damaged)):

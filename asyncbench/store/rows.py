@@ -96,7 +96,7 @@ def trial_row(result: Result) -> Row:
 
 
 def grade_rows(result: Result) -> list[Row]:
-    """Return what the rows of `grades` of a trial add to its own row, one a grader, headline first."""
+    """Return the fields that rows of `grades` add to a trial's row, one row a grader, headline first."""
     return [
         {
             "grader": grade.grader,
@@ -207,7 +207,7 @@ def skipped_row(skipped: Skipped) -> Row:
 
 
 def _shared_columns(model: Model, condition: Condition) -> tuple[Row, str]:
-    """Return what the rows of a model under a condition share, made for the first; and its parameters."""
+    """Return the columns that a model's rows under a condition share, and its parameters."""
     key = (id(model), id(condition))
     if (entry := _SHARED.get(key)) is None:
         if len(_SHARED) >= _MOST_SHARED:
@@ -301,7 +301,7 @@ Tables = Mapping[str, pa.Table]  # by name: trials, grades, attempts, lanes, ski
 
 
 def tables(payloads: Sequence[bytes], *, place: Path) -> Tables:
-    """Return what the lines hold as the tables of a results folder, in their order.
+    """Return the lines as the tables of a results folder, in their order.
 
     Raises:
         StoreError: a value is not of its column's type; names `place`.

@@ -217,7 +217,7 @@ def _ordered_lines(segment: Path, file: BinaryIO, damaged: list[Damage]) -> Iter
 def _repaired_lines(
     segment: Path, file: BinaryIO, damaged: list[Damage], number: int, last: int
 ) -> Iterator[bytes]:
-    """Yield what follows the longest beginning of a segment that is as it was written.
+    """Yield the lines after the longest undamaged beginning of a segment.
 
     Args:
         segment: where it is.

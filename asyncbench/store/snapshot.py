@@ -164,7 +164,7 @@ class Snapshot:
         return replace(self, journalled={**self.journalled, **rows}, unfinished=answers)
 
     def _standing(self, name: str, wanted: pc.Expression | None) -> pc.Expression | None:
-        """Return which rows of the parts are wanted, None: all; what was answered again does not count."""
+        """Return the condition for the wanted rows of the parts, None for all. Replaced rows are out."""
         ids = self._answered_again(name)
         if not len(ids):
             return wanted
@@ -331,7 +331,7 @@ def paths_of(folder: Paths) -> tuple[Path, ...]:
 
 
 def labels_of(paths: Sequence[Path]) -> Mapping[str, Path]:
-    """Return what to call each of several folders: its last name where no other has it, else its path."""
+    """Return a label for each of several folders: its last name where no other has it, else its path."""
     names = [path.resolve().name for path in paths]
     times = Counter(names)
     return {name if times[name] == 1 else str(path): path for name, path in zip(names, paths, strict=True)}

@@ -58,12 +58,12 @@ class Spending:
     dearest: int | None = None  # of the most that each could cost, or did; None: of none is it known
 
     def charges(self, provider: str | None = None) -> Charges:
-        """Return what its calls count; of one provider, those that it was asked for."""
+        """Return the charges of its calls, or of those that one provider was asked for."""
         sums = (self.charged_at, self.reserved_at, self.doubted_at, self.doubted, self.unended)
         return Charges(*(sum_at.total() if provider is None else sum_at[provider] for sum_at in sums))
 
     def known(self) -> KnownCosts:
-        """Return what is known of the calls that ended."""
+        """Return the known costs of calls that ended."""
         usd = dollars_of(self.charged_at.total() - self.doubted_at.total())
         return KnownCosts(usd, self.doubted.total() + self.unknown.total())
 
@@ -106,7 +106,7 @@ class Spending:
             self.dearest = max(self.dearest or 0, picodollars(usd))
 
     def json_object(self) -> JsonObject:
-        """Return what calls that ended cost, as JSON holds it: it has no integers so large, so they are text.
+        """Return the cost of calls that ended for JSON, which has no integers so large, so they are text.
 
         Calls that nothing bounds are taken together, each for the longest of them.
         """

@@ -46,7 +46,7 @@ _NO_IDS = pa.array([], pa.string())
 
 
 def unite_workers(main: Snapshot, workers: Mapping[str, Snapshot], taken: TakenOver) -> "UnitedSnapshot":
-    """Return what a folder and those of its workers hold, as that of one.
+    """Return the content of a folder and of its workers as that of one folder.
 
     Args:
         main: the folder of the run.
@@ -68,7 +68,7 @@ def unite_workers(main: Snapshot, workers: Mapping[str, Snapshot], taken: TakenO
 def united(
     sources: Sequence[Snapshot], *, asked_again: bool = False, moved: Collection[int] = ()
 ) -> "UnitedSnapshot":
-    """Return what several folders hold, as that of one.
+    """Return the content of several folders as that of one.
 
     In memory are the ids of all trials, and the calls of those that stand in several folders.
 
@@ -153,7 +153,7 @@ class UnitedSnapshot(Snapshot):
         return matching()
 
     def _query(self, name: str, columns: Columns, filters: Filters | None) -> "_Query":
-        """Return what to read of each folder, and of which trials the rows are counted anew.
+        """Return the query for each folder, and the trials whose rows are counted anew.
 
         A filter may look at how many calls a trial had, or at their cost. No folder can apply it to a trial
         that several of them asked.
@@ -410,7 +410,7 @@ def _sort(rows: pa.Table, *names: str) -> pa.Table:
 
 
 def _first_rows(rows: pa.Table, *keys: str) -> "pa.BooleanArray":
-    """Return which rows of a sorted table are the first with the same keys."""
+    """Return a mask of the rows in a sorted table that are the first with the same keys."""
     if not len(rows):
         return pa.array([], pa.bool_())
     differs = pa.array([False] * (len(rows) - 1), pa.bool_())

@@ -280,7 +280,7 @@ def _missing_rows(keys: Mapping[str, _KeyedRows], lost: Collection[str]) -> Iter
 
 
 def _found(ids: Numbers, among: Numbers) -> Numbers:
-    """Return which ids are among others, which are in order."""
+    """Return a mask of the ids that are among others, which are in order."""
     if not len(among):
         return np.zeros(len(ids), bool)
     places = np.searchsorted(among, ids)

@@ -11,7 +11,7 @@ _TAG: Final = re.compile(r"<(?P<end>/?)(?:final_)?answer>", re.IGNORECASE)
 
 
 def last_box(text: str) -> str | None:
-    r"""Return what is in the last box that holds anything; None where there is none.
+    r"""Return the content of the last box that holds anything, or None where there is none.
 
     Braces in a box are balanced: of \boxed{\frac{1}{2}} it is \frac{1}{2}. A box that is not closed is
     none, and \boxed 5 needs no braces. A sign before a box belongs to it: -\boxed{5} holds -5. Of what stands

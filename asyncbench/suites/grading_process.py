@@ -26,7 +26,7 @@ class GradingProcess:
         atexit.register(self.close)
 
     def ask(self, function: str, **arguments: Any) -> dict[str, Any] | None:  # Any: JSON
-        """Return what a function returns, {} where it raises, or None if its time limit ended it.
+        """Return the result of a function, {} where it raises, or None if its time limit ended it.
 
         Raises:
             RuntimeError: the process ends for another reason.

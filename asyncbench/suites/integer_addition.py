@@ -69,7 +69,7 @@ def draft_addition(left: int, right: int, *, length: int, extra: str = "{}") -> 
 
 
 def read_int(text: str) -> Decimal | None:
-    """Return what Python's `int()` reads in the trimmed text, None where it reads nothing.
+    """Return the integer that Python's `int()` reads in the trimmed text, or None where it reads none.
 
     That is a sign or none, then Unicode decimal digits with single underscores between them, at most 4,300
     digits: Python's own limit, held here whatever the interpreter's setting.

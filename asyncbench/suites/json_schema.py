@@ -22,7 +22,7 @@ decimal.getcontext().prec = DIGITS
 
 
 def faults(schema: str) -> dict[str, Any]:  # Any: JSON
-    """Return what is wrong with a schema, "" if nothing is."""
+    """Return the faults of a schema, "" without any."""
     try:
         _validator(schema)
     except (SchemaError, Unresolvable, ValueError) as error:
@@ -37,7 +37,7 @@ def holds(schema: str, text: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def _validator(text: str) -> Validator:
-    """Return what checks by a schema, once it was checked itself."""
+    """Return the validator of a schema, once that was checked itself."""
     schema = json_value(text)
     kind = validator_for(schema, default=Draft202012Validator)
 

@@ -205,7 +205,7 @@ def drop_thinking(text: str) -> tuple[str, bool]:
 
 
 def last_box(text: str) -> str | None:
-    """Return what stands in the braces that follow the last \\boxed; boxes without such a pair do not count.
+    """Return the text in the braces that follow the last \\boxed; boxes without such a pair do not count.
 
     They need not follow at once. Of nested boxes, the inner one is the last.
     """

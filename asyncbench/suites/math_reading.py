@@ -34,7 +34,7 @@ _COMMAND: Final = re.compile(r"\\[A-Za-z]+")
 
 
 def judged(reply: str, accepted: list[str]) -> dict[str, Any]:  # Any: JSON
-    """Return what is read in a reply, and whether it is worth one of the accepted answers."""
+    """Return the value read in a reply, and whether it equals one of the accepted answers."""
     judgements = [_compared(reply, answer) for answer in accepted]
     return next((judgement for judgement in judgements if judgement["right"]), judgements[0])
 
@@ -93,7 +93,7 @@ def _is_number(text: str) -> bool:
 
 
 def _parsed(text: str) -> list[Any]:  # Any: expressions of SymPy
-    """Return what an expected value may mean: a plain number as it stands, anything else as LaTeX."""
+    """Return the meanings of an expected value: a plain number as it stands, anything else as LaTeX."""
     text = _plain_signs(text).strip()
     if not _LATEX.search(text) and not _PLAIN_NUMBER.fullmatch(text):
         # An expression as it is typed, such as 2*sqrt(3), becomes LaTeX.
@@ -109,7 +109,7 @@ def _parsed(text: str) -> list[Any]:  # Any: expressions of SymPy
 
 
 def _parsed_reply(reply: str) -> list[Any]:
-    """Return what is read in a reply: in a last line that is an expression alone, as in an expected value."""
+    """Return the values in a reply: in a last line that is an expression alone, as in an expected value."""
     text = _plain_signs(reply)
     lines = [line for line in text.strip().splitlines() if line.strip()]
     last = _LEAD.sub("", lines[-1].strip(" *`")).rstrip(" .") if lines else ""

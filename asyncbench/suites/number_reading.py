@@ -226,7 +226,7 @@ def _sign(before: str) -> str:
 
 
 def _value(number: re.Match[str], decimal: Mark) -> Number | None:
-    """Return what a number is worth; None where its digits do not say it, as in √2, 2π, ±5, 3/0 and 0x1F."""
+    """Return the value of a number, or None where digits do not say it, as in √2, 2π, ±5, 3/0 and 0x1F."""
     start, end, text = number.start(), number.end(), number.string
     before, after = text[max(0, start - _NEAR) : start], text[end : end + _NEAR]
     if number["odd"] or _NO_VALUE_BEHIND.search(before) or _NO_VALUE_BEFORE.match(after):
@@ -244,7 +244,7 @@ def _value(number: re.Match[str], decimal: Mark) -> Number | None:
 
 
 def _amount(number: re.Match[str], decimal: Mark) -> Number | None:
-    """Return what a number is worth without its sign."""
+    """Return the value of a number without its sign."""
     if number["under"] is not None:
         fraction = _quotient(number["over"], number["under"])
         if fraction is None or fraction >= 1:  # in 4 10/3 the 4 is another number
@@ -372,7 +372,7 @@ def _answering_part(text: str, decimal: Mark) -> str:
 def _chosen(
     numbers: list[re.Match[str]], called: re.Match[str] | None, decimal: Mark, *, boxed: bool
 ) -> Number | None:
-    """Return what the number called the answer is worth, or else the last one that is not rejected."""
+    """Return the value of the number called the answer, or else of the last one that is not rejected."""
     text, last = numbers[0].string, called
     if last is None:
         for number in reversed(numbers):
@@ -390,7 +390,7 @@ def _chosen(
 
 
 def _drop_remark(remark: re.Match[str]) -> str:
-    """Return what stays of a remark: nothing, or all of it where it says what the numbers before it make."""
+    """Return the text for a remark: a break, or all of it where it says what the numbers before it make."""
     within = remark["within"] or remark["reason"]
     if within is None:
         return ";"

@@ -60,7 +60,7 @@ def grader_in_file(name: str, digest: str | None) -> OwnFunction:
 
 
 def _verdict_of(grader: OwnFunction, reply: str, problem: Problem) -> Any:
-    """Return what a grader returns within its time.
+    """Return the verdict of a grader, within its time.
 
     It runs in a daemon thread of its own: it can neither end this process nor keep it from ending, and an
     interrupt that it raises cannot be taken for Ctrl-C.
@@ -91,7 +91,7 @@ def _verdict_of(grader: OwnFunction, reply: str, problem: Problem) -> Any:
 
 
 def judged_by_function(grader: OwnFunction, reply: str, problem: Problem) -> Judgement:
-    """Return what somebody's function says of a reply, once it was checked."""
+    """Return the judgement of somebody's function on a reply, once it was checked."""
     returned = _verdict_of(grader, reply, problem)
     verdict = returned
     if not isinstance(returned, Mapping):

@@ -170,7 +170,7 @@ def is_in_file(name: str) -> bool:
 
 
 def defined_name(name: str) -> str:
-    """Return what a definition is called in its file or session: of `mine.py:DOUBLING` the last word."""
+    """Return a definition's name in its file or session: of `mine.py:DOUBLING` the last word."""
     return session_name(name) if name.startswith(SESSION) else _parts(name)[1]
 
 
@@ -240,7 +240,7 @@ def function_of(name: str, source: bytes) -> OwnFunction:
 def checked_callable(
     call: object, name: str, *, place: str, takes: tuple[str, ...], awaited: bool = False
 ) -> Callable[..., Any]:
-    """Return what can be called with so many arguments.
+    """Return a function that can be called with so many arguments.
 
     Raises:
         ConfigError: it is no function, an asynchronous one that may not be, or takes something else.

@@ -45,6 +45,6 @@ def text_before_explanation(text: str) -> str | None:
 
 
 def text_before_next_question(text: str) -> str | None:
-    """Return what stands before a line with another question; None where there is no such line."""
+    """Return the text before a line with another question, or None where there is no such line."""
     question = _NEXT_QUESTION.search(text)
     return text[: question.start()] if question else None

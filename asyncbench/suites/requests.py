@@ -59,7 +59,7 @@ def _parts(template: str) -> tuple[tuple[str, str | None], ...]:
 
 
 def wording_of(problem: Problem, condition: Condition) -> Wording:
-    """Return what is said to ask a problem under a condition.
+    """Return the words that ask a problem under a condition.
 
     With a template that is all; without one, a system prompt and turns of the condition come on top.
     """
@@ -229,7 +229,7 @@ JOIN: Final = "\n\n"  # between the system prompts of a model and of a suite
 
 
 def request_for(trial: Trial) -> Request:
-    """Return what is asked for a trial: the question as suite and template word it, nothing added.
+    """Return the request of a trial: the question as suite and template word it, nothing added.
 
     What its condition says first comes before it, then a suite's own worked examples, and the earlier turns
     of a question that is a chat. The system prompt is the condition's, or else the model's and the suite's,
@@ -316,7 +316,7 @@ def characters_before_question(model: Model, condition: Condition) -> int:
 
 
 def sent_parameters(model: Model) -> dict[str, object]:
-    """Return what shapes a model's replies beside the question: only what the sweep sets."""
+    """Return the parameters that shape a model's replies beside the question: only those of the sweep."""
     named = {name: value for name in SENT_WHEN_SET if (value := getattr(model, name)) is not None}
     return named | dict(model.params)
 

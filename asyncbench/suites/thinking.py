@@ -175,7 +175,7 @@ def answer_of(reply: Reply | None) -> Reply | None:
 
 
 def reasoning_of(reply: Reply) -> str | None:
-    """Return what a reply thought: what its provider shows apart, or else what stands in its text."""
+    """Return the thoughts of a reply: those that its provider shows apart, or else those in its text."""
     return reply.reasoning or split_thinking(reply.text).thought or None
 
 
@@ -253,7 +253,7 @@ def _spans_of_tags(text: str) -> tuple[Spans, Spans, bool] | None:
 
 
 def _role_of(mark: re.Match[str]) -> tuple[str, str]:
-    """Return what a mark does (open, close, empty, fence), and the form of the tag that it is."""
+    """Return the role of a mark (open, close, empty, fence), and the form of the tag that it is."""
     if mark["xml"]:
         name = mark["xml"].lower()
         form = "think" if name in ("thinking", "thought", "thoughts") else name  # models mix these up

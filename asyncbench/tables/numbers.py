@@ -98,7 +98,7 @@ def per_correct(cost: float | None, correct: int | None) -> float | None:
 
 
 def per_correct_text(cost: float | None, each: float | None) -> str:
-    """Return what `per_correct` made of a cost; `unknown`: no cost is known, `-`: nothing is right."""
+    """Return the text of a cost of `per_correct`; `unknown`: no cost is known, `-`: nothing is right."""
     return dollars(each) if cost is None or each is not None else "-"
 
 

@@ -171,16 +171,16 @@ class Report:
         return iter(())
 
     def content(self) -> Iterator[Any]:
-        """Yield what is shown, from top to bottom: a `str` is a note, anything else a `Sheet` with rows."""
+        """Yield the content from top to bottom: a `str` is a note, anything else a `Sheet` with rows."""
         yield from self.notes_above()
         yield from (sheet for sheet in self.sheets() if sheet.rows)
 
     def latex_content(self) -> Iterator[Any]:
-        """Yield what LaTeX has; by default the same."""
+        """Yield the content for LaTeX; by default the same."""
         return self.content()
 
     def data(self) -> Mapping[str, object]:
-        """Return what `--json` has; by default what the fields and properties of the report are."""
+        """Return the data for `--json`; by default the fields and properties of the report."""
         entries: Mapping[str, object] = data_of(self)
         return entries
 

@@ -62,7 +62,7 @@ class FolderFigures:
 
 
 def figures_of(folder: Path) -> FolderFigures:
-    """Return what a results folder has to tell, as its report counts it.
+    """Return the figures of a results folder, as its report counts them.
 
     Raises:
         ConfigError: it is not a results folder.
@@ -113,7 +113,7 @@ def _figures_of_row(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def _settings_of(folder: Path) -> dict[tuple[str, str, str], dict[str, str]]:
-    """Return what was set, by entrant; where it was changed between two runs, both values."""
+    """Return the settings by entrant; where one was changed between two runs, both values."""
     values: dict[tuple[str, str, str], dict[str, list[str]]] = {}
     for row in sql(folder, _SETTINGS).to_pylist():
         params = json.loads(row.pop("params") or "{}") | json.loads(row.pop("condition_params") or "{}")

@@ -192,7 +192,7 @@ def _trial(recorded: Recorded, problem: Problem, *, run: str, sweep: str) -> Tri
 
 
 def _events(recorded: Recorded, trial: Trial, *, called_before: bool) -> Iterator[Ended | Result]:
-    """Yield what a run would have written down; an import that was killed may have begun it."""
+    """Yield the events that a run would have written; an import that was killed may have begun it."""
     reply, error = recorded.reply, recorded.error
     if not called_before:
         last_call = Attempt(

@@ -189,7 +189,7 @@ def merged_sweep(folders: Sequence[Source], out: Path) -> Sweep:
 
 
 def _first_named(named: Iterable[tuple[str, T]]) -> dict[str, T]:
-    """Return what bears each name first."""
+    """Return the first value of each name."""
     first: dict[str, T] = {}
     for name, bearer in named:
         first.setdefault(name, bearer)
@@ -213,7 +213,7 @@ def _joined_condition(condition: Condition, folders: Sequence[Source]) -> Condit
 
 
 def _problems(alias: str, folders: Sequence[Source]) -> tuple[ProblemSource, ...]:
-    """Return what a model is asked in any of the folders."""
+    """Return the problems of a model in any of the folders."""
     return _unlike(
         (source, problem)
         for source in folders

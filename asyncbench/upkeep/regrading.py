@@ -138,7 +138,7 @@ class RegradeTally:
                 examples.append(ChangedTrial(**row, expected=expected, reply_end=end))
 
     def moves(self) -> Iterator[Move]:
-        """Yield what was counted, by model."""
+        """Yield the counts by model."""
         for key, trials in sorted(self._moves.items(), key=str):
             yield Move(**dict(zip(_MOVE, key, strict=True)), trials=trials)
 

@@ -54,7 +54,7 @@ Explanation = Callable[[Digits], Edits | None]  # None: the digits are not so
 
 
 def edits_of(digits: Digits, flags: frozenset[str], *, texts: bool = False) -> Edits:
-    """Return what every digit is, by the first of an error's flags that tells; else the fewest edits."""
+    """Return an edit for every digit: by the first telling flag of an error, or else the fewest edits."""
     explanations = _OF_TEXTS if texts else _OF_NUMBERS
     for kind in sorted(flags & explanations.keys(), key=ORDER.__getitem__):
         if edits := explanations[kind](digits):
@@ -185,7 +185,7 @@ def _reversed(digits: Digits) -> Edits | None:
 
 
 def _zeros_around(digits: Digits, missing: str, extra: str, inside: str) -> Edits:
-    """Return what is within zeros, and those: at the end of decimals they mean nothing."""
+    """Return edits of digits within zeros, and of the zeros: those at the end of decimals mean nothing."""
     i, j = (len(text) - len(text.lstrip("0")) for text in (digits.true, digits.read))
     last, end = (len(text.rstrip("0")) for text in (digits.true, digits.read))
     whole, shown = max(last, digits.true_point), max(end, digits.read_point)
@@ -296,7 +296,7 @@ def aligned(
 
 
 def _right_parts(true: str, read: str) -> list[Part]:
-    """Return what is written alike, and zeros that one of both has; else all of it as one."""
+    """Return the right parts of a number, with zeros of one of both, or else all of it as one part."""
     if "." in true and read.startswith(true) and not read[len(true) :].strip("0"):
         return [("same", true, true), ("same", "", read[len(true) :])]  # as graders write decimals
     right, answer = _written(true), _written(read)

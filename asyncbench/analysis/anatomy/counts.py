@@ -159,7 +159,7 @@ class ErrorFindings:
 
 @once
 def errors_in(views: FolderViews) -> dict[Group, ErrorFindings]:
-    """Return what was found out about a folder's trials, by group.
+    """Return the findings about a folder's trials, by group.
 
     Raises:
         StoreError: its results cannot be read.
@@ -198,7 +198,7 @@ def _examined(views: FolderViews) -> dict[Group, ErrorFindings]:
 
 
 def examined_of(views: FolderViews, limit: int) -> list[dict[str, Any]]:  # Any: texts
-    """Return which answers of each group of the table `errors` are examined: ids, and the group's columns."""
+    """Return the answers of each group of the table `errors` to examine: ids, and the group's columns."""
     return views.rows(_EXAMINED, {"most": limit})
 
 

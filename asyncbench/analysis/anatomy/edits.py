@@ -48,7 +48,7 @@ def same_at_end(left: str, right: str) -> int:
 
 
 def missing_end(true: str, read: str) -> str | None:
-    """Return which end of `true` is missing in `read`: leading_missing, trailing_missing or None."""
+    """Return the end of `true` that is missing in `read`: leading_missing, trailing_missing or None."""
     if not read or len(read) >= len(true):
         return None
     if true.endswith(read):
@@ -90,7 +90,7 @@ Edit = tuple[str, int | None, int | None]
 
 
 def fewest_edits(true: str, read: str) -> list[Edit]:
-    """Return what every character of both texts is, in their order: `same` or an edit.
+    """Return `same` or an edit for every character of both texts, in their order.
 
     >>> [what for what, _, _ in fewest_edits("1234", "1324")]
     ['same', 'swapped', 'swapped', 'same']

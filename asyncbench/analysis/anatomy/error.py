@@ -225,7 +225,7 @@ def anatomy(
 
 
 def _flags_of_number_in(expected: str, reply: str, task: str, operands: Sequence[str]) -> frozenset[str]:
-    """Return what is wrong with the number that a lenient reader finds at its end; right_value: nothing."""
+    """Return the flags of the number that a lenient reader finds at a reply's end, or right_value."""
     text = answered(reply)
     value = None if text is None else layered_number(text[-MOST:])
     pair = None if value is None else pair_of(expected, str(value), sign=sign_of(task), operands=operands)
@@ -313,7 +313,7 @@ def _fraction(expected: str, answer: str, task: str, operands: Sequence[str]) ->
 
 
 def _other_fractions(task: str, operands: Sequence[str]) -> set[tuple[int, int]]:
-    """Return what the other operations make of two fractions, in lowest terms, without signs."""
+    """Return the results of the other operations on two fractions, in lowest terms, without signs."""
     terms = [_fraction_terms(operand) for operand in operands]
     if len(terms) != 2 or any(term is None or not term[1] for term in terms):
         return set()
@@ -345,7 +345,7 @@ def are_words(answer_type: str, operands: Sequence[str]) -> bool:
 
 
 def _words(expected: str, answer: str) -> Error:
-    """Return what is wrong with words; no sign of them stands in the place of another."""
+    """Return the error of an answer in words. A sign of one text never stands for one of the other."""
     flags = {"case"} if answer.casefold() == expected.casefold() else set[str]()
     if expected and expected in answer:
         flags.add("decorated" if answer.strip(_AROUND) == expected else "prose")

@@ -39,7 +39,7 @@ class Columns:
     carried: tuple[bool, ...]  # whether a carry or borrow leaves each column
 
     def alone(self) -> list[int]:
-        """Return what each column makes by itself: a sum, or the distance of its digits."""
+        """Return the result of each column by itself: a sum, or the distance of its digits."""
         pairs = zip(self.upper, self.lower, strict=True)
         return [abs(upper - lower) if self.borrows else upper + lower for upper, lower in pairs]
 
@@ -197,7 +197,7 @@ def pair_of(expected: str, answer: str, *, sign: Sign | None, operands: Sequence
 
 
 def _float_result(expected: str, sign: Sign | None, operands: Sequence[str]) -> float | None:
-    """Return what float64 makes of two operands; without an operation, the float nearest to the truth."""
+    """Return the float64 result of two operands, or without an operation the float nearest to the truth."""
     try:
         if sign is not None and len(operands) == 2:
             result = _FLOAT_OPERATIONS[sign](float(operands[0]), float(operands[1]))

@@ -64,7 +64,7 @@ class EnqueuedPool:
                 self._grown = max(self._grown, 2.0 * self.size(batch_part.tokens, batch_part.requests))
 
     def size(self, tokens: int, requests: int) -> int:
-        """Return what so many tokens and requests take of the pool, as we count."""
+        """Return the room in the pool for so many tokens and requests, as we count."""
         return tokens if self._in_tokens else requests
 
     @property
@@ -82,7 +82,7 @@ class EnqueuedPool:
         return sum(self.size(batch_part.tokens, batch_part.requests) for batch_part in parts)
 
     def size_in_use(self, ledger: BatchLedger) -> int:
-        """Return what open parts take, whether they were sent yet or not."""
+        """Return the room in the pool that open parts take, whether they were sent yet or not."""
         return self.size_of(
             batch_part
             for batch_part in ledger.parts.values()

@@ -49,7 +49,7 @@ def packed_rows(path: Path) -> dict[str, bytes]:
 
 
 def hold_of(row: ManifestRow) -> Hold:
-    """Return what is set aside for a request; of a run without a budget, the most that it may cost."""
+    """Return the picodollars set aside for a request; without a budget, the most that it may cost."""
     most_pico = picodollars(row["most_usd"] or 0.0)
     return Hold(most_pico, most_pico if row["reserved_usd"] is None else picodollars(row["reserved_usd"]))
 

@@ -21,7 +21,7 @@ WORTH_WRITING: Final = 0.05  # of a part's requests, that more of them are done
 
 
 def how_it_ended(batch: RemoteBatch) -> dict[str, object]:
-    """Return what the ledger notes of a batch that has ended."""
+    """Return the fields of the ledger for a batch that has ended."""
     return {
         "status": batch.status,
         "ended_at": batch.ended_at,

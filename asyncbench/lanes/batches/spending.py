@@ -34,7 +34,7 @@ class LeftOpen:
 
 
 def left_open(ledger: BatchLedger, alias: str, folder: Path) -> LeftOpen:
-    """Return what earlier runs left of an alias in a folder that is held for writing."""
+    """Return an alias's state after earlier runs, in a folder that is held for writing."""
     out, abandoned = set[str](), set[str]()
     done, holds, doubted = dict[str, frozenset[str]](), list[Hold](), list[Hold]()
     rounds = Counter[str]()

@@ -144,7 +144,7 @@ def _state(batch_part: BatchPart) -> PartState:
 
 
 def counts_of(context: BatchContext, *, wait_s: float) -> BatchCounts:
-    """Return what a screen shows of a model's parts, for which something is done in `wait_s` seconds."""
+    """Return the counts of a model's parts for a screen; the next step is in `wait_s` seconds."""
     now, now_s = context.clock.now(), asyncio.get_running_loop().time()
     statuses = [
         part_status(batch_part, running=True, now=now)
@@ -187,7 +187,7 @@ def left_in_batches(statuses: Sequence[PartStatus], *, now: float) -> list[str]:
 
 
 def near_deletion(statuses: Iterable[PartStatus], *, now: float) -> list[str]:
-    """Return which results are deleted soon, in a sentence; empty: none are."""
+    """Return sentences on results that are deleted soon, if there are any."""
     remaining = {status: status.deleted_at - now for status in statuses if status.deleted_at is not None}
     near = [status for status, remaining_s in remaining.items() if remaining_s < NEAR_S]
     if not near:

@@ -261,7 +261,7 @@ class Measuring:
     # ── The result ───────────────────────────────────────────────────────────────────────────────
 
     def result(self) -> StepResult:
-        """Return what the step came to."""
+        """Return the result of the step."""
         step, load = self.step, self.step.load
         late_p99_s, lag_p99_s = percentile(self._late, 0.99), percentile(self._lags, 0.99)
 
@@ -369,7 +369,7 @@ def too_many_lost(calls: int, share: float) -> int:
 
 
 def kind_of(status: str, http_status: int | None) -> str:
-    """Return what became of a call: answered, refused, failed or unfinished."""
+    """Return the fate of a call: answered, refused, failed or unfinished."""
     if status == "ok":
         return "answered"
     if status in _TOO_MANY or http_status in _REFUSING:

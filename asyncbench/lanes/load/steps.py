@@ -165,7 +165,7 @@ class LoadStep:
 
 
 def base_of(load: Load, rate: float) -> str:
-    """Return what all steps of a rate are called."""
+    """Return the common name of all steps of a rate."""
     if load.closed:
         return f"{load.arrivals} {rate:g}"
     shape = f"({load.burstiness:g})" if load.arrivals == GAMMA else ""
@@ -173,7 +173,7 @@ def base_of(load: Load, rate: float) -> str:
 
 
 def base_in(name: str) -> str:
-    """Return what the name of a step has in common with those of its rate."""
+    """Return the part of a step's name that all steps of its rate share."""
     return name.rpartition(_ROUND)[0]
 
 
@@ -204,7 +204,7 @@ class StepsBefore:
         return self._rounds[base_of(load, rate)]
 
     def measured_as_now(self, load: Load, rate: float, seconds: float) -> list[Mapping[str, Any]]:
-        """Return what complete steps of a rate came to that were measured as they would be now.
+        """Return results of complete steps of a rate that were measured as they would be now.
 
         A search ends a step as soon as it surely misses: such a step is shorter.
         """

@@ -138,7 +138,7 @@ def _kinds_of_measured(cells: Cells, against: str) -> KindsByEntrant:
 
 
 def _comparable(kinds: KindsByEntrant) -> tuple[KindsByEntrant, set[int]]:
-    """Return who is compared, with their kinds, and the kinds that all of these were asked.
+    """Return the entrants to compare, with their kinds, and the kinds that all of these were asked.
 
     Those who were asked less than half of all kinds are left out, as long as most entrants remain.
     """
@@ -161,7 +161,7 @@ _SPENT: Final = (
 
 
 def spent_rows(spent: Iterable[Mapping[str, Any]], roster: Asked) -> list[Row]:
-    """Return what was spent on each entrant, as planned."""
+    """Return the spending on each entrant, in the order of the plan."""
     places = roster.entrant_places
     rows = [
         {"asked": places[who], **{name: row[name] for name in _SPENT}}

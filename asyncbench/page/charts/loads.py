@@ -145,7 +145,7 @@ def load_rate_rows(steps: Iterable[StepFigures]) -> list[Row]:
 
 
 def load_cdf_rows(steps: Iterable[StepFigures]) -> list[Row]:
-    """Return which share of the calls of a rate had their first token, or answer, within how many seconds.
+    """Return the share of a rate's calls that had their first token, or answer, within so many seconds.
 
     A panel is of one model and TTFT or latency, from a little before its fastest call to a little after its
     slowest. Of many rates the lowest, the highest and some between are shown. Calls without an answer count:

@@ -58,7 +58,7 @@ class RunFigures:
     names: Names = field(default_factory=dict)
 
     def called(self, label: str, name: str) -> str:
-        """Return what the page calls a model or lane of a folder."""
+        """Return the page's name for a model or lane of a folder."""
         return self.names.get((label, name), name)
 
 

@@ -107,7 +107,7 @@ class TextSearch:
         return hits
 
     def _part_hits(self, part: TrialPart) -> Numbers:
-        """Return which rows of a part hold the text, as far as it was searched."""
+        """Return the rows of a part that hold the text, as far as it was searched."""
         hits = part.match_ids(self._text)
         if part.path is None:
             hits |= self._matches(*part.snapshot.journalled["trials"].select(_TEXTS).columns)

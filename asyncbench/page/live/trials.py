@@ -333,7 +333,7 @@ class TrialQuery:
 
 
 def parsed(words: MultiMapping[str]) -> TrialQuery:
-    """Return what an address asks for.
+    """Return the query of an address.
 
     Raises:
         ConfigError: a word is not of its kind.

@@ -31,7 +31,7 @@ class MessagesWire:
     path = "v1/messages"
 
     def body(self, request: Request) -> dict[str, object]:
-        """Return what is sent; see `Wire`.
+        """Return the body of a request; see `Wire`.
 
         The format demands `max_tokens`; `config` sets it where the sweep does not.
         """

@@ -98,7 +98,7 @@ class GoogleProvider:
         return await door.ask(content, stream=model.stream)
 
     async def _open(self, model_id: str, *, stream: bool) -> Door:
-        """Return what sends a model's calls, built by the SDK."""
+        """Return the sender of a model's calls, built by the SDK."""
         async with self._opening:
             if (door := self._doors.get((model_id, stream))) is not None:
                 return door
@@ -242,7 +242,7 @@ class VertexProvider(GoogleProvider):
 
 
 async def _error_of(refused: Response) -> Exception | None:
-    """Return what the SDK raises for a refusal."""
+    """Return the exception that the SDK raises for a refusal."""
     with suppress(Exception):  # whatever it makes of it: the refusal is told all the same
         return errors.APIError(refused.status, orjson.loads(refused.body))
     return None

@@ -27,7 +27,7 @@ class ContentsWire:
     path = "v1beta/models"  # and then the model; the SDK writes the address
 
     def body(self, request: Request) -> dict[str, object]:
-        """Return what is sent; see `Wire`."""
+        """Return the body of a request; see `Wire`."""
         model = request.trial.model
         system = None if request.system is None else {"parts": [{"text": request.system}]}
         thinking = {"thinkingBudget": model.thinking_tokens, "thinkingLevel": model.effort}
@@ -91,7 +91,7 @@ def _drop_none(fields: Mapping[str, object]) -> dict[str, object]:
 
 
 def _answer_and_thinking(candidate: Json) -> tuple[str, str]:
-    """Return what a candidate says, and what it thought before."""
+    """Return the words of a candidate, and its thoughts before them."""
     texts: dict[bool, list[str]] = {False: [], True: []}
     for piece in map(mapping_in, items(mapping_in(candidate.get("content")).get("parts"))):
         texts[piece.get("thought") is True].append(text(piece.get("text")) or "")

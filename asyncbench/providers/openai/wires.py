@@ -201,7 +201,7 @@ class ChatWire:
 
 
 def streaming(model: Model, quirks: Quirks) -> dict[str, object]:
-    """Return what asks for a stream of chunks, with the usage in it."""
+    """Return the fields that ask for a stream of chunks, with the usage in it."""
     if not model.stream:
         return {}
     usage = {"stream_options": {"include_usage": True}} if quirks.usage_in_streams == "ask" else {}
@@ -209,7 +209,7 @@ def streaming(model: Model, quirks: Quirks) -> dict[str, object]:
 
 
 def _piece(message: Mapping[str, object]) -> Piece:
-    """Return what a message, or a piece of one, says, thinks and refuses.
+    """Return the words, thoughts and refusal of a message, or of a piece of one.
 
     Thinking stands in `reasoning_content` (DeepSeek), in `reasoning` (vLLM, Groq, OpenRouter), in a field of
     some gateway, or among the parts of the content (Mistral).
@@ -228,7 +228,7 @@ class CompletionsWire:
         self._quirks = quirks
 
     def body(self, request: Request) -> dict[str, object]:
-        """Return what is sent; see `Wire`.
+        """Return the body of a request; see `Wire`.
 
         The prompt is the question alone. A system prompt and earlier turns stand before it in their order,
         each on lines of its own, with nothing that tells who said them.

@@ -188,7 +188,7 @@ class WorkerProcess:
     # ── calls
 
     def load(self) -> tuple[bool, int, int]:
-        """Return what is the less, the sooner it can make a call; of equals, the fewer it has made."""
+        """Return the load: the less, the sooner it can make a call; of equals, the fewer it has made."""
         return not self._alive or self.silent_s > QUIET_S, len(self.calls), self._ended
 
     async def wait_until_up(self) -> None:

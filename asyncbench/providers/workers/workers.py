@@ -78,7 +78,7 @@ class Workers:
             await asyncio.gather(*(worker.end() for worker in self._all))
 
     def provider(self, model: Model, *, key: Credentials, simulator_url: str | None) -> Provider:
-        """Return what has workers make the calls of a model; the arguments are those of `open_provider`."""
+        """Return a provider whose calls workers make; the arguments are those of `open_provider`."""
         opening = ("open", next(self._numbers), model, key, simulator_url)
         for worker in self._homes[model.alias]:
             worker.send_once(opening[1], opening)

@@ -337,7 +337,7 @@ def _bin(row: Mapping[str, Any], *names: str) -> SizeBin:
 
 
 def span(first: int | None, last: int | None) -> str:
-    """Return what to call a bin: `6-10`."""
+    """Return the name of a bin: `6-10`."""
     if first is None:
         return "unknown"
     if last is None:

@@ -61,7 +61,7 @@ SECTIONS = (  # key in a file, our suite, and what the file calls it
 
 
 def reader(options: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
-    """Return what reads files.
+    """Return a reader of files.
 
     Raises:
         ConfigError: a plan was given; these files say themselves what was planned.
@@ -102,7 +102,7 @@ def read(path: Path) -> RecordedRun:
 
 
 def _checked(value: object) -> Fields:
-    """Return what a file holds, all but its entries checked."""
+    """Return the fields of a file, checked but for its entries."""
     fields = mapping(value, "a result file")
     keys = [key for key, *_ in SECTIONS if key in fields]
     if not keys:
@@ -186,7 +186,7 @@ def texts(rows: list[Row], planned: Mapping[str, int]) -> Iterator[str]:
 
 
 def notes(rows: list[Row]) -> list[str]:
-    """Return what this format cannot say as it is."""
+    """Return notes on what this format cannot hold as it is."""
     failed = sum(row["failed"] for row in rows)
     untimed = sum(row["latency_s"] is None and not row["failed"] for row in rows)
     counts = {

@@ -208,7 +208,7 @@ _COUNTS: Final = counts_by(
 
 
 def figures_of(folder: Folders, grader: str, manifest: Manifest) -> dict[str, Any]:  # Any: fields of a report
-    """Return what one grader says of the trials of the suite in a results folder.
+    """Return one grader's figures of the suite's trials in a results folder.
 
     Returns:
         `rows` in the order of the manifest's runs, models and conditions, the `tally` of `OUTCOMES`,

@@ -128,7 +128,7 @@ Plan = Mapping[str, object]  # the suite's parameters: depths, trials, variants
 
 
 def reader(options: Plan) -> Callable[[Path], RecordedRun]:
-    """Return what reads files of runs with this plan.
+    """Return a reader of files of runs with this plan.
 
     Raises:
         ConfigError: there is no such plan.
@@ -301,7 +301,7 @@ def texts(rows: list[Row], _planned: Mapping[str, int]) -> Iterator[str]:
 
 
 def notes(rows: list[Row]) -> list[str]:
-    """Return what this format cannot say as it is."""
+    """Return notes on what this format cannot hold as it is."""
     ours = [row for row in rows if row["accounting"] is None and not row["failed"]]
     unpriced = sum(row["cost_usd"] is None for row in ours)
     untold = sum(row["input_tokens"] is None or row["output_tokens"] is None for row in ours)

@@ -33,7 +33,7 @@ class Facets(NamedTuple):
     rest: str = ""  # how it was asked else; rows that differ in it are not set beside each other
 
     def name_omitting(self, facet: str) -> str:
-        """Return what to call rows that differ in one facet alone."""
+        """Return the name of rows that differ in one facet alone."""
         words = {
             "effort": self.effort,
             "thinking": "thinking" if self.thinking else None,

@@ -86,7 +86,7 @@ class OverviewEntry:
 def entries_of(
     rows: Iterable[PublishedRow], depths: range, published: Iterable[Mapping[str, Any]] = ()
 ) -> list[OverviewEntry]:
-    """Return what the overview lists, best first; incomplete rows last, as it does."""
+    """Return the entries of the overview, best first; incomplete rows last, as the published one has them."""
     entries = []
     printed_rows = list(published)
     often = Counter(printed["model"] for printed in printed_rows)
@@ -437,7 +437,7 @@ def _truncated_picture(entries: Sequence[OverviewEntry]) -> PublishedPicture:
 
 
 def _named_first(entries: Sequence[OverviewEntry]) -> set[str]:
-    """Return whose names are placed before others: the marked, and those that nobody beats."""
+    """Return the entries whose names are placed first: the marked, and those that nobody beats."""
     priced = [entry for entry in entries if entry.cost_usd]
     compared = [entry for entry in priced if entry.comparable]
     front = undominated([(entry.cost_usd or 0.0, entry.correct) for entry in compared])
@@ -446,7 +446,7 @@ def _named_first(entries: Sequence[OverviewEntry]) -> set[str]:
 
 
 def _remarks(entries: Iterable[OverviewEntry]) -> list[str]:
-    """Return what the marks of these entries mean."""
+    """Return remarks on the meaning of the entries' marks."""
     shown = list(entries)
     lacking, incomplete = any(entry.lacking for entry in shown), not all(entry.complete for entry in shown)
     return [LACKING_REASONING] * lacking + [INCOMPLETE] * incomplete

@@ -151,7 +151,7 @@ def _errors(figures: TrialSums) -> tuple[str, ...]:
 
 
 def footnotes(rows: Iterable[PublishedRow], depths: range) -> list[str]:
-    """Return what the overview does not show: rows that are incomplete, unpriced or without token counts."""
+    """Return notes on rows that the overview leaves out: incomplete, unpriced or without token counts."""
     remarks: dict[str, list[str]] = {}
     for row in rows:
         for remark, note in _remarks(row, total(row.cells, depths=depths)):
@@ -241,7 +241,7 @@ RATES = (
 
 
 def formats(rows: Sequence[PublishedRow], depths: range) -> Sheet:
-    """Return which replies are the number alone, by model and task, of the trials of these depths."""
+    """Return the share of replies that are the number alone, by model and task, of trials of these depths."""
     tasks = tasks_of(cell for row in rows for cell in row.cells)
     sums = [total(row.cells, depths=depths) for row in rows]
     shading = _shading(

@@ -228,7 +228,7 @@ def macro(figures: Sequence[Figure]) -> dict[str, Number | None]:
 
 
 def task_name(task: NupaTask) -> str:
-    """Return what to call a task: `multiply easy, float`."""
+    """Return the name of a task: `multiply easy, float`."""
     return f"{task.task}{' ' if task.variant else ''}{task.variant}, {task.representation}"
 
 

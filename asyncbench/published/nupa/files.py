@@ -102,7 +102,7 @@ def import_problems(file: PathLike[str] | str, out: PathLike[str] | str) -> Impo
 
 
 def _drafts(file: Path, tasks: Fields, left_out: list[str]) -> Iterator[Draft]:
-    """Yield what can be used in balanced order; note the rest."""
+    """Yield usable drafts in balanced order, and note the rest."""
     cells = list[list[tuple[str, str, str, object]]]()
     for name, lengths in tasks.items():
         for length, entries in mapping(lengths, f"what {shown(name)} holds, length → problems").items():
@@ -187,7 +187,7 @@ class HowAsked:
 
 
 def reader(options: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
-    """Return what reads files of replies, to questions asked as `HowAsked` has it, `chat` by default.
+    """Return a reader of files of replies, to questions asked as `HowAsked` has it, `chat` by default.
 
     Raises:
         ConfigError: there is no such style, or something else was given.
@@ -287,7 +287,7 @@ def texts(rows: list[Row], _planned: Mapping[str, int]) -> Iterator[str]:
 
 
 def notes(rows: list[Row]) -> list[str]:
-    """Return what this format cannot say as it is."""
+    """Return notes on what this format cannot hold as it is."""
     failed = sum(row["failed"] for row in rows)
     note = f"{failed:,} trials without a reply are left out, for want of a place"
     return ([note] if failed else []) + unsaid(rows, lambda _: {"style"})

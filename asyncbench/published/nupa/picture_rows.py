@@ -143,7 +143,7 @@ class Shown:
 
 
 def shown_of(lines: Sequence[TaskLine], folder: Folders | None = None, *, printed: bool) -> Shown:
-    """Return what all pictures are drawn from.
+    """Return the data of all pictures.
 
     Args:
         lines: of a report.

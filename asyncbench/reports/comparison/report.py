@@ -216,7 +216,7 @@ def compare_on(
 
 
 def _verdict(compared: Compared, a: str, b: str) -> Iterator[str]:
-    """Yield which model is better, and how small a difference so many problems can detect."""
+    """Yield the better model, and the smallest difference that so many problems can detect."""
     whole = compared.whole
     shared, p = whole.found, whole.p if whole.p is not None else 1.0
     better, worse = (a, b) if shared.difference >= 0 else (b, a)

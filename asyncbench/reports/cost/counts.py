@@ -264,7 +264,7 @@ class CallCosts:
 
 
 def call_costs(views: FolderViews) -> dict[tuple[str, ...], dict[CostKey, CallCosts]]:
-    """Return what calls cost by each of `GROUPS`, and by its values; call `keep_calls` first.
+    """Return the costs of calls by each of `GROUPS`, and by its values; call `keep_calls` first.
 
     Calls of open trials have `OPEN` for suite, task and outcome.
     """
@@ -357,5 +357,5 @@ FROM spent LEFT JOIN here USING (run, model, condition) ORDER BY ALL
 
 
 def spending_by_entrant(views: FolderViews) -> list[dict[str, Any]]:
-    """Return what was spent on each entrant."""
+    """Return the spending on each entrant."""
     return views.rows(_SPENT)

@@ -49,7 +49,7 @@ class AskedLengths:
 
 
 def asked_lengths(views: FolderViews, steps: Iterable[StepFigures]) -> tuple[AskedLengths, ...]:
-    """Return what the server counted in the steps that are shown; empty where no lengths were asked.
+    """Return the lengths that the server counted in the steps shown; empty where none were asked.
 
     Args:
         views: with all calls of the load, and the answers to it.

@@ -316,7 +316,7 @@ def steps_in(views: FolderViews) -> tuple[StepFigures, ...]:
 
 
 def _pool_key(step: StepFigures) -> tuple[str, str, float, str]:
-    """Return what the steps that are pooled have in common; steps are shown in the order of this key."""
+    """Return the key that pooled steps share; steps are shown in the order of this key."""
     return step.model, step.arrivals, step.rate, f"{step.step} {sorted((step.slo or {}).items())}"
 
 

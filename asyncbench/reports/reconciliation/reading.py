@@ -322,7 +322,7 @@ class FolderUse:
 
 
 def use_of(folder: Path, provider: str | None, *, shift_h: float = 0.0) -> FolderUse:
-    """Return what the calls of a folder used.
+    """Return the use of a folder's calls.
 
     Args:
         folder: the results folder.

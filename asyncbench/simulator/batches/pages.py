@@ -99,7 +99,7 @@ def handler_of(routes: Routes, request: web.BaseRequest) -> tuple[Handler, Seque
 
 
 def workspace_of(request: web.BaseRequest) -> str:
-    """Return whose batches a key sees: those of what stands behind its `@`, or OpenAI's project header."""
+    """Return the workspace whose batches a key sees: behind its `@`, or of OpenAI's project header."""
     _scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
     key = request.headers.get("x-api-key") or bearer
     return request.headers.get("openai-project") or key.partition("@")[2] or USUAL_WORKSPACE

@@ -210,7 +210,7 @@ class BatchRun:
     def _answer(
         self, custom_id: str, number: int, line: Json, met: Met, executed: BinaryIO
     ) -> tuple[str, Json]:
-        """Return which file a request's line is for, and the line; count what is billed for it."""
+        """Return the file for a request's line, and the line; count the tokens billed for it."""
         request_id = f"{self.batch.id[-12:]}-{number:06}"
         refusals = self._lines.refusals
         refused = next((refusal for kind, refusal in refusals.items() if kind in met), None)

@@ -124,7 +124,7 @@ class BatchService:
         return self.storage.keep(replace(batch, errors=self.validation_errors(batch)))
 
     def next_number(self, model: str) -> int:
-        """Return which batch of a model the next one is; 1 is the first."""
+        """Return the number of a model's next batch; 1 is the first."""
         return 1 + sum(batch.model == model for batch in self.storage.batches.values())
 
     def too_many_creates(self, draft: ServedBatch) -> RefusedError:
@@ -232,7 +232,7 @@ class BatchService:
     # ── the truth ────────────────────────────────────────────────────────────────────────────
 
     async def truth(self) -> list[Json]:
-        """Return what became of every batch that was taken in, the oldest first."""
+        """Return the fate of every batch that was taken in, the oldest first."""
         truths = list[Json]()
         for batch in [*self.storage.batches.values()]:
             if not self._exists(batch, batch.vendor, batch.workspace, self.clock.now()) and not batch.deleted:

@@ -73,7 +73,7 @@ class BucketManifest:
 
     @classmethod
     def parse(cls, data: bytes, name: str) -> Self:
-        """Return what a manifest says; an error quotes its `name`.
+        """Return a manifest from its bytes; an error quotes its `name`.
 
         Raises:
             StoreError: it is none, or a later asyncbench wrote it.
@@ -190,7 +190,7 @@ def local_folder(path: PathLike[str] | str) -> Path:
 
 
 def display_name(path: PathLike[str] | str) -> str:
-    """Return what people call a folder: its address, where it is one or was fetched from one."""
+    """Return the name of a folder for people: its address, where it is one or was fetched from one."""
     fetched = _FETCHED.get(Path(path))
     return s3_address(path) or (str(path) if fetched is None else str(fetched[0]))
 

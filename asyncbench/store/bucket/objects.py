@@ -36,7 +36,7 @@ class BucketAddress:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return what an address names.
+        """Return the bucket and the path of an address.
 
         Raises:
             ConfigError: it names no bucket, or nothing in it.
@@ -303,7 +303,7 @@ def digest_of(data: bytes | Path, kind: str) -> str:
 
 
 def _meaning(error: Exception, address: BucketAddress) -> AsyncbenchError:
-    """Return what an error of a bucket means, and the way out."""
+    """Return the error that a bucket's error means, with the way out."""
     message = str(error)
     code, status = _CODE.search(message), _STATUS.search(message)
     kind = code[1] if code else ""

@@ -145,7 +145,7 @@ def draft_nupa(
 
 @cache
 def _drafting(task: NupaTask, profile: str) -> Callable[[Operands, tuple[str, ...], int], Draft]:
-    """Return what makes a problem of operands, their texts and the problem's number in its cell."""
+    """Return a function that makes a problem of operands, their texts and its number in its cell."""
     question, truths_of, openings = template(task, profile), _truths(task, profile), dict[int, str]()
 
     def drafted(operands: Operands, texts: tuple[str, ...], index: int) -> Draft:
@@ -178,7 +178,7 @@ def _drafting(task: NupaTask, profile: str) -> Callable[[Operands, tuple[str, ..
 
 
 def _truths(task: NupaTask, profile: str) -> Callable[[Operands], tuple[str, str]]:
-    """Return what gives the answer by a profile, and where the other has another one, that for `extra`."""
+    """Return a function for the answer by a profile, and the other profile's one if it differs."""
     written = FORMS[task.answer_type].written
     truth, published = task.truth, task.truth_as_published
     if published is truth:

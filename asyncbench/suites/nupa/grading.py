@@ -65,7 +65,7 @@ def read_search(reply: str, answer_type: str, *, style: str = "chat") -> Reading
 
 
 def _text_behind(text: str, *markers: str) -> str:
-    """Return what follows the first of these markers that the text holds; the whole text without any."""
+    """Return the text behind the first of these markers that it holds; the whole text without any."""
     for marker in markers:
         _, marker_found, after = text.partition(marker)
         if marker_found:

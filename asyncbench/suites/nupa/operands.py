@@ -28,7 +28,7 @@ _SHARED_EXPONENT = 8  # in ten: pairs of hard scientific numbers that share the 
 
 
 def below_of(rng: random.Random) -> Below:
-    """Return what draws whole numbers below a limit: as `rng.randrange`, at half its cost."""
+    """Return a function that draws whole numbers below a limit: as `rng.randrange`, at half its cost."""
     bits = rng.getrandbits
 
     def below(limit: int) -> int:
@@ -86,7 +86,7 @@ SHORTER: Sequence[str] = ("half", "any")  # how many digits the shorter operand 
 
 
 def pairs_of(pool: str, representation: str, *, shorter: str = SHORTER[0]) -> Pool:
-    """Return what draws pairs of a pool: `add` and `compare` draw alike, `compare_harder` shares digits."""
+    """Return a function that draws pairs: `add` and `compare` draw alike, `compare_harder` shares digits."""
     drawn = DRAWN[representation]
     shared = _SHARED[representation] if pool == "compare_harder" else None
     same_length = pool == "compare_harder" and representation == "integer"

@@ -68,7 +68,7 @@ LONGEST_NUMBER = 210  # characters: the longest answer has about 203
 
 
 def wording(problem: Problem, style: str, shots: int, digits: Sequence[str] = ()) -> Wording:
-    """Return what is said to ask a problem; `digits`: the forms of its numbers and of those of examples.
+    """Return the words that ask a problem; `digits`: the forms of its numbers and of those of examples.
 
     Raises:
         ValueError: examples of a task that is none of NUPA's.

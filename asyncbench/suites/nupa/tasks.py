@@ -292,7 +292,7 @@ def template(task: NupaTask, profile: str) -> str:
 
 
 def writing(task: NupaTask) -> Callable[[Operands], tuple[str, ...]]:
-    """Return what writes the operands of a task."""
+    """Return a function that writes the operands of a task."""
     if task.second is None:
         alone = FORMS[task.representation].written
         return lambda operands: (alone % operands[0],)

@@ -144,7 +144,7 @@ def _requested(path: Path, left_out: list[str]) -> Iterator[tuple[str, Recorded]
 
 
 def _entry(fields: Fields) -> Recorded:
-    """Return what our map tells of a request: its trial, whose model the request itself may limit."""
+    """Return a request's entry in our map: its trial, whose model the request itself may limit."""
     problem = dict(inner(fields, "problem"))
     problem.pop("problem_id", None)
     return Recorded(
@@ -246,7 +246,7 @@ class _Results:
 
 
 def result_in(line: bytes) -> Fields:
-    """Return what a line of results says; raises ValueError, also where it is a request."""
+    """Return the fields of a line of results; raises ValueError, also where it is a request."""
     fields = mapping(parsed(line), "a result")
     if id_in(fields) is None:
         text(fields, "custom_id")  # raises
@@ -258,7 +258,7 @@ def result_in(line: bytes) -> Fields:
 def _recorded(
     request: Recorded, ended: Reply | ProviderError, fields: Fields, batch_id: str | None, file_at: float
 ) -> Recorded:
-    """Return what a line of results says of a trial, priced as a batch."""
+    """Return a trial's answer in a line of results, priced as a batch."""
     body = _inside(_inside(fields, "response"), "body")
     created = body.get("created", body.get("created_at"))
     timed = isinstance(created, int | float) and not isinstance(created, bool)

@@ -77,7 +77,7 @@ class LogHeader:
         return max(0, self.planned - self.counts.trials)
 
     def start(self) -> Json:
-        """Return what a log begins with."""
+        """Return the beginning of a log."""
         step = {"solver": "generate", "params": {}, "params_passed": {}}
         plan = {"name": "plan", "steps": [step], "config": self._spec["model_generate_config"]}
         return {"version": VERSION, "eval": self._spec, "plan": plan}
@@ -177,7 +177,7 @@ class LogHeader:
         }
 
     def _parameters(self) -> tuple[Json, Json]:
-        """Return what was sent beside the messages: what their config has a name for, and the rest."""
+        """Return the parameters beside the messages: those that their config has a name for, and the rest."""
         row = self.row
         condition, _ = condition_of(row["condition"], row["style"], row["condition_params"])
         sent = dict(merged_params(json.loads(row["params"]), condition.params))

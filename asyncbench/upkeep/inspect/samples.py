@@ -84,7 +84,7 @@ def sample_of(row: Row, grades: Sequence[Row], problem: Problem, condition: Cond
 
 
 def summary_of(sample: Json) -> Json:
-    """Return what the list of samples shows of one: an `EvalSampleSummary`, with no long text."""
+    """Return a sample's `EvalSampleSummary` for the list of samples, with no long text."""
     same = ("id", "epoch", "model_usage", "completed_at", "total_time", "working_time", "uuid")
     prompt = sample["input"]
     error = {"error": sample["error"]["message"]} if "error" in sample else {}
@@ -128,7 +128,7 @@ def usage_of(row: Row) -> Json | None:
 
 
 def _messages(row: Row, problem: Problem, condition: Condition) -> list[Json]:
-    """Return what was asked: worded anew, as it was when it was sent."""
+    """Return the messages of a question, worded anew as they were when it was sent."""
     model = Model(
         alias=row["model"],
         provider=row["provider"],

@@ -28,7 +28,7 @@ class LogFormat:
     entries: Callable[[Path, Options], Iterator[Entry]]
 
     def reader(self, options: Options) -> Callable[[Path], RecordedRun]:
-        """Return what reads a file.
+        """Return a reader of a file.
 
         Raises:
             ConfigError: the options are not of this format.

@@ -129,7 +129,7 @@ def _told(
 
 
 def _question(sample: Fields) -> str:
-    """Return what was asked: the input as it was given, with its choices."""
+    """Return the question: the input as it was given, with its choices."""
     question = required(sample, "input")
     if isinstance(question, list):
         turns = [turn for turn in question if isinstance(turn, dict) and turn.get("role") == "user"]
