@@ -263,23 +263,23 @@ def fit(points: Iterable[Point]) -> Curve | None:
     merged = tuple((x, right, trials) for x, (right, trials) in sorted(counts.items()) if trials)
     if not merged:
         return None
-    state = _state(merged)
-    return Curve(points=merged, state=state, line=fitted(merged) if state == CurveState.FITTED else None)
 
-
-def _state(points: Sequence[Point]) -> CurveState:
-    """Return the state of a curve: a fit exists where right and wrong lengths overlap both ways."""
-    right = [x for x, correct, _ in points if correct]
-    wrong = [x for x, correct, trials in points if correct < trials]
-    if len(points) == 1:
-        return CurveState.ONE_LENGTH
-    if not wrong:
-        return CurveState.ALL_RIGHT
-    if not right:
-        return CurveState.ALL_WRONG
-    if max(right) <= min(wrong):
-        return CurveState.SEPARATED
-    return CurveState.RISING_STEP if max(wrong) <= min(right) else CurveState.FITTED
+    # A fit exists where right and wrong lengths overlap both ways.
+    right = [x for x, correct, _ in merged if correct]
+    wrong = [x for x, correct, trials in merged if correct < trials]
+    if len(merged) == 1:
+        state = CurveState.ONE_LENGTH
+    elif not wrong:
+        state = CurveState.ALL_RIGHT
+    elif not right:
+        state = CurveState.ALL_WRONG
+    elif max(right) <= min(wrong):
+        state = CurveState.SEPARATED
+    elif max(wrong) <= min(right):
+        state = CurveState.RISING_STEP
+    else:
+        return Curve(points=merged, state=CurveState.FITTED, line=fitted(merged))
+    return Curve(points=merged, state=state, line=None)
 
 
 # ── Number of digits up to which 90 % and 50 % are right, for every model and task

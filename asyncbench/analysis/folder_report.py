@@ -38,15 +38,17 @@ class FolderReport(Report):
         return {"folder": self.folder, "simulated": self.simulated, **data_of(self)}
 
     def notes_above(self) -> Iterator[str]:
-        yield from self._simulated()
+        yield from self.simulated_notes()
         yield from [self.nothing] if self.nothing else self.remarks()
 
     def remarks(self) -> Iterator[str]:
         """Yield remarks on the figures that are shown."""
         return iter(())
 
-    def _simulated(self) -> list[str]:
-        return [self.simulated_note] if self.simulated_note else []
+    def simulated_notes(self) -> Iterator[str]:
+        """Yield the note that results are simulated, if they are."""
+        if self.simulated_note:
+            yield self.simulated_note
 
 
 # ── reports of chosen trials ─────────────────────────────────────────────────────────────────────

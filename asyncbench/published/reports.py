@@ -343,7 +343,7 @@ class PublishedReport(FolderReport):
         if self.published:
             yield sources_note(self.published)
 
-    def _add_published(self, data: dict[str, object]) -> dict[str, object]:
+    def add_published(self, data: dict[str, object]) -> dict[str, object]:
         """Return the data for JSON, with the published tables where they were asked for."""
         return data | ({"published": list(map(printed_mapping, self.published))} if self.published else {})
 

@@ -249,21 +249,36 @@ def _alike(
 def effect_lines(
     groups: Mapping[str, Mapping[str, Entrant]], trials: Marked, use: Mapping[Entrant, Use]
 ) -> Iterator[EffectLine]:
-    """Yield a line for each value, of all groups that were asked with every value."""
+    """Yield a line for each value, of all groups that were asked with every value.
+
+    Each value but the first is compared with the first.
+    """
     order = list(dict.fromkeys(value for values in groups.values() for value in values))
     whole = [values for values in groups.values() if len(values) == len(order)]
     if not whole:
         return
     marks = [common_marks({value: trials.marks[values[value]] for value in order}) for values in whole]
     joined = {value: joined_marks(by_value[value] for by_value in marks) for value in order}
-    for line in _comparisons(joined):
-        used = [use[values[line["value"]]] for values in whole]
+    for value, answers in joined.items():
+        # Without a common problem anything is possible.
+        share, interval = share_of(answers) if answers.trials else (0.0, (0.0, 1.0))
+        used = [use[values[value]] for values in whole]
         tokens, costs = ([row[name] for row in used] for name in ("output_tokens", "cost_usd"))
-        yield {
-            **line,
+        line: EffectLine = {
+            "value": value,
+            "problems": answers.problems.bit_count(),
+            "accuracy": share,
+            "interval": interval,
+            **dict.fromkeys(("difference", "difference_interval", "p", "p_holm")),
             "output_tokens": None if None in tokens else fmean(tokens),
             "cost_usd": None if None in costs else fsum(costs),
         }
+
+        paired = pair(answers, joined[order[0]])
+        if value != order[0] and paired.trials:
+            line |= {"difference": paired.difference, "difference_interval": difference_interval(paired)}
+            line["p"] = sign_flip(paired.differences)
+        yield line
 
 
 def correct_for_tests(lines: Iterable[EffectLine]) -> None:
@@ -280,26 +295,6 @@ def joined_marks(marks: Iterable[Marks]) -> Marks:
         asked=tuple(bits for each in several for bits in each.asked),
         right=tuple(bits for each in several for bits in each.right),
     )
-
-
-def _comparisons(marks: Mapping[str, Marks]) -> Iterator[EffectLine]:
-    """Yield the accuracy with each value, and its difference to the first value."""
-    first = next(iter(marks.values()))
-    for value, answers in marks.items():
-        # Without a common problem anything is possible.
-        share, interval = share_of(answers) if answers.trials else (0.0, (0.0, 1.0))
-        line: EffectLine = {
-            "value": value,
-            "problems": answers.problems.bit_count(),
-            "accuracy": share,
-            "interval": interval,
-            **dict.fromkeys(("difference", "difference_interval", "p", "p_holm")),
-        }
-        paired = pair(answers, first)
-        if answers is not first and paired.trials:
-            line |= {"difference": paired.difference, "difference_interval": difference_interval(paired)}
-            line["p"] = sign_flip(paired.differences)
-        yield line
 
 
 EFFECT_COLUMNS: Final[Columns[EffectLine]] = {

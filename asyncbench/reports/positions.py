@@ -94,33 +94,35 @@ def positions_of(views: FolderViews) -> Positions:
     by_entrant = dict[tuple[Any, ...], list[Mapping[str, Any]]]()
     for row in views.rows(_LETTERS.format(entrant=", ".join(f"trials.{name}" for name in ENTRANT))):
         by_entrant.setdefault(tuple(row[name] for name in ENTRANT), []).append(row)
-    names = names_of(sort_entrants(by_entrant, views.manifest))
+
+    rows = list[LetterRow]()
+    for entrant, name in names_of(sort_entrants(by_entrant, views.manifest)).items():
+        counts = by_entrant[entrant]
+        trials = sum(row["trials"] for row in counts)
+        answered = sum(row["trials"] for row in counts if row["answer"])
+        repeats = max(row["repeats"] for row in counts)  # which narrow no interval
+
+        for letter in sorted({row[side] for row in counts for side in ("expected", "answer") if row[side]}):
+            there = [row for row in counts if row["expected"] == letter]
+            right, correct = (sum(row[column] for row in there) for column in ("trials", "correct"))
+            chosen = sum(row["trials"] for row in counts if row["answer"] == letter)
+            letter_row = LetterRow(
+                name=name,
+                letter=letter,
+                trials=right,
+                correct=correct,
+                accuracy=correct / right if right else None,
+                interval=wilson(correct / right, right / repeats) if right else None,
+                chosen=chosen,
+                chosen_share=chosen / answered if answered else None,
+                chosen_interval=wilson(chosen / answered, answered / repeats) if answered else None,
+                right_share=right / trials,
+            )
+            rows.append(letter_row)
+
     return Positions(
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views),
-        rows=tuple(row for entrant, name in names.items() for row in _rows(name, by_entrant[entrant])),
+        rows=tuple(rows),
         any_trials=bool(views.rows("SELECT 1 FROM trials LIMIT 1")),
     )
-
-
-def _rows(name: str, counts: list[Mapping[str, Any]]) -> Iterator[LetterRow]:
-    """Yield a row for each letter that is right or was chosen; repeats narrow no interval."""
-    trials = sum(row["trials"] for row in counts)
-    answered = sum(row["trials"] for row in counts if row["answer"])
-    repeats = max(row["repeats"] for row in counts)
-    for letter in sorted({row[name] for row in counts for name in ("expected", "answer") if row[name]}):
-        there = [row for row in counts if row["expected"] == letter]
-        right, correct = (sum(row[column] for row in there) for column in ("trials", "correct"))
-        chosen = sum(row["trials"] for row in counts if row["answer"] == letter)
-        yield LetterRow(
-            name=name,
-            letter=letter,
-            trials=right,
-            correct=correct,
-            accuracy=correct / right if right else None,
-            interval=wilson(correct / right, right / repeats) if right else None,
-            chosen=chosen,
-            chosen_share=chosen / answered if answered else None,
-            chosen_interval=wilson(chosen / answered, answered / repeats) if answered else None,
-            right_share=right / trials,
-        )

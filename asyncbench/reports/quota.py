@@ -145,9 +145,11 @@ class QuotaReport(FolderReport):
     worker_latencies: Sequence[Row]  # empty without a cluster
 
     def notes_above(self) -> Iterator[str]:
-        yield from self._simulated()
-        yield self.nothing or MEANING
+        yield from FolderReport.notes_above(self)
         yield from batch_notes(self.batches, LEFT_OUT)
+
+    def remarks(self) -> Iterator[str]:
+        yield MEANING
 
     @property
     @in_data("nothing")

@@ -4,7 +4,7 @@ Variants are the ways in which a sweep asked one model: its parameters crossed w
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from math import fsum
@@ -172,23 +172,28 @@ def models_in(settings: Mapping[Entrant, PromptSettings]) -> dict[str, Variants]
             for base, entrants in zip(bases, groups, strict=True)
         ]
     )
-    return {title: _variants(entrants) for title, entrants in zip(titles.values(), groups, strict=True)}
 
-
-def _variants(entrants: Sequence[Entrant]) -> Variants:
-    names = names_of(entrants)
-    cut = len(shared_beginning([*names.values()])) if len(entrants) > 1 else 0
-    return {
-        "" if len(entrants) == 1 else name[cut:].removeprefix("(").removesuffix(")"): who
-        for who, name in names.items()
-    }
+    # A variant is named by what differs, and the only one of a model not at all.
+    models: dict[str, Variants] = {}
+    for title, entrants in zip(titles.values(), groups, strict=True):
+        names = names_of(entrants)
+        cut = len(shared_beginning([*names.values()]))
+        models[title] = {
+            name[cut:].removeprefix("(").removesuffix(")") if len(entrants) > 1 else "": who
+            for who, name in names.items()
+        }
+    return models
 
 
 def _model_lines(
     models: Mapping[str, Variants], trials: Marked, costs: Mapping[Entrant, float | None]
 ) -> Iterator[ModelLine]:
     """Yield the lines of models, the best first."""
-    common = {name: _common(variants, trials) for name, variants in models.items()}
+    common: dict[str, dict[str, Marks]] = {}  # of variants, on the problems that all of them were asked
+    for name, variants in models.items():
+        problems = reduce(and_, (trials.marks[who].problems for who in variants.values()))
+        common[name] = {label: trials.marks[who].restrict(problems) for label, who in variants.items()}
+
     joined = {name: joined_marks(variants.values()) for name, variants in common.items()}
     shares = {name: share_of(marks) if marks.trials else None for name, marks in joined.items()}
     best_first = sorted(models, key=lambda name: -(share[0] if (share := shares[name]) else -1.0))
@@ -197,8 +202,8 @@ def _model_lines(
     adjusted = iter(holm([p for p in p_values if p is not None]))
 
     for name, counts, p in zip(best_first, [None, *pairs], [None, *p_values], strict=True):
-        variants = {label: share_of(marks) for label, marks in common[name].items() if marks.trials}
-        best = max(variants, key=lambda label: variants[label][0], default="")
+        figures = {label: share_of(marks) for label, marks in common[name].items() if marks.trials}
+        best = max(figures, key=lambda label: figures[label][0], default="")
         known = [cost for who in models[name].values() if (cost := costs[who]) is not None]
         yield ModelLine(
             model=name,
@@ -211,17 +216,11 @@ def _model_lines(
             p=p,
             p_holm=None if p is None else next(adjusted),
             best=best,
-            alike=sum(figures[0] == variants[best][0] for figures in variants.values()) - 1 if best else 0,
-            best_accuracy=variants[best][0] if variants else None,
-            best_interval=variants[best][1] if variants else None,
+            alike=sum(share == figures[best][0] for share, _ in figures.values()) - 1 if best else 0,
+            best_accuracy=figures[best][0] if figures else None,
+            best_interval=figures[best][1] if figures else None,
             cost_usd=fsum(known) if len(known) == len(models[name]) else None,
         )
-
-
-def _common(variants: Variants, trials: Marked) -> dict[str, Marks]:
-    """Return the marks of variants on the problems that all of them were asked."""
-    problems = reduce(and_, (trials.marks[who].problems for who in variants.values()))
-    return {label: trials.marks[who].restrict(problems) for label, who in variants.items()}
 
 
 def _paired(a: Mapping[str, Marks], b: Mapping[str, Marks]) -> ModelPair | None:

@@ -166,21 +166,16 @@ def table(
     for number, columns in enumerate(parts):
         letters = "".join("l" if n < labels else "r" for n in columns)
         cells = [[row[n] for n in columns] for row in rows]
-        names = [_turned(head[n]) if n >= turned else escaped(head[n]) for n in columns]
-        caption = _caption(f"{title}{', continued' if number else ''}", "" if number else legend)
+        names = [
+            f"\\rotatebox{{90}}{{{escaped(head[n])}}}" if n >= turned else escaped(head[n]) for n in columns
+        ]
+        name = escaped(f"{title}{', continued' if number else ''}")
+        caption = f"\\caption{{{name}}}"
+        if legend and not number:
+            caption = f"\\caption[{{{name}}}]{{{name}. {sentence(legend)}}}"
         taken = sum(widths[n] for n in columns)
         tables.append(_table(names, cells, letters=letters, caption=caption, width=taken))
     return "\n".join(tables)
-
-
-def _turned(name: str) -> str:
-    return f"\\rotatebox{{90}}{{{escaped(name)}}}"
-
-
-def _caption(title: str, legend: str) -> str:
-    if not legend:
-        return f"\\caption{{{escaped(title)}}}"
-    return f"\\caption[{{{escaped(title)}}}]{{{escaped(title)}. {sentence(legend)}}}"
 
 
 def _widths(head: Sequence[str], rows: Sequence[Sequence[str]], gap: int) -> list[int]:

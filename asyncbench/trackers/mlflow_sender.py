@@ -99,11 +99,9 @@ def _send_entrant(client: Any, run_id: str, entrant: EntrantFigures) -> None:
     tags = [RunTag(f"{name} (now)", settings[name]) for name in sorted(changed)]
     client.log_batch(run_id, params=params, tags=tags)
 
-    metrics = [Metric(_allowed(name), value, now_ms, 0) for name, value in entrant.figures.items()]
+    metrics = []
+    for name, value in entrant.figures.items():
+        allowed = "".join(sign if sign.isalnum() or sign in "_-. :/" else "_" for sign in name)
+        metrics.append(Metric(allowed, value, now_ms, 0))
     for first in range(0, len(metrics), MOST_METRICS):
         client.log_batch(run_id, metrics=metrics[first : first + MOST_METRICS])
-
-
-def _allowed(name: str) -> str:
-    """Return a name with only the signs that MLflow takes."""
-    return "".join(sign if sign.isalnum() or sign in "_-. :/" else "_" for sign in name)

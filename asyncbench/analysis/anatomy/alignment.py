@@ -59,7 +59,18 @@ def edits_of(digits: Digits, flags: frozenset[str], *, texts: bool = False) -> E
     for kind in sorted(flags & explanations.keys(), key=ORDER.__getitem__):
         if edits := explanations[kind](digits):
             return edits
-    return fewest_edits(digits.true, digits.read) if texts else _fewest(digits)
+
+    # Else the fewest edits, of which a point that stands elsewhere is two.
+    true, read, true_point, read_point = digits
+    whole = fewest_edits(true, read)
+    if texts or (true_point == len(true) and read_point == len(read)):
+        return whole
+
+    # Point beside point: what is before both, then what is behind both.
+    pointed = fewest_edits(true[:true_point], read[:read_point])
+    for op, i, j in fewest_edits(true[true_point:], read[read_point:]):
+        pointed.append((op, None if i is None else i + true_point, None if j is None else j + read_point))
+    return whole if cost_of(whole) + _POINT < cost_of(pointed) else pointed
 
 
 def column_edits(digits: Digits, *, off: str | None = None) -> Edits:
@@ -72,22 +83,6 @@ def column_edits(digits: Digits, *, off: str | None = None) -> Edits:
         ("same" if right == got else off or "replaced", index + max(0, more), index + max(0, -more))
         for index, (right, got) in enumerate(pairs)
     ]
-
-
-def _fewest(digits: Digits) -> Edits:
-    """Return the fewest edits, of which a point that stands elsewhere is two."""
-    true, read, true_point, read_point = digits
-    if true_point == len(true) and read_point == len(read):
-        return fewest_edits(true, read)
-
-    # Point beside point: what is before both, then what is behind both.
-    pointed = fewest_edits(true[:true_point], read[:read_point])
-    for op, i, j in fewest_edits(true[true_point:], read[read_point:]):
-        pointed.append((op, None if i is None else i + true_point, None if j is None else j + read_point))
-    if (cost := cost_of(pointed)) <= _POINT:
-        return pointed
-    whole = fewest_edits(true, read)
-    return whole if cost_of(whole) + _POINT < cost else pointed
 
 
 _POINT: Final = 2  # edits: it is missing here and extra there

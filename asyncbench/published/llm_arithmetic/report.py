@@ -88,7 +88,7 @@ class LlmArithmeticReport(PublishedReport):
                 "cells": _cell_records(cells),
             },
         }
-        return self._add_published(data)
+        return self.add_published(data)
 
     def pictures(self) -> Iterator[PublishedPicture]:
         """Yield the pictures that the published table asks for."""

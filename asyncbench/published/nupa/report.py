@@ -93,7 +93,7 @@ class NupaReport(PublishedReport):
             "models": models,
             "lines": [_line(line) for line in self.lines],
         }
-        return self._add_published(data)
+        return self.add_published(data)
 
     def sheets(self) -> Iterator[Sheet]:
         yield from _tables(self.lines)

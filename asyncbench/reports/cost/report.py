@@ -279,8 +279,7 @@ class CostReport(FolderReport):
     # ── as tables ────────────────────────────────────────────────────────────────────────────
 
     def notes_above(self) -> Iterator[str]:
-        yield from self._simulated()
-        yield from [self.nothing] if self.nothing else self._cost_notes()
+        yield from FolderReport.notes_above(self)
         if self.several:
             yield "A model's conditions and runs are counted together."
         if self.imported:
@@ -293,7 +292,7 @@ class CostReport(FolderReport):
             f"cost up to {dollars(self.unended_reserved_usd)}.",
         )
 
-    def _cost_notes(self) -> Iterator[str]:
+    def remarks(self) -> Iterator[str]:
         spent = self.whole.spent
         cost = at_least(dollars(spent.known_usd), partial=spent.unknown)
         sentence = f"{cost} for {number_of(spent.calls, 'call')}"

@@ -111,7 +111,7 @@ class LoadReport(FolderReport):
         return {"notes": [*self._warnings()], "formulas": [text for text, _ in FORMULAS]}
 
     def content(self) -> Iterator[str | Sheet]:
-        yield from self._simulated()
+        yield from self.simulated_notes()
         yield from (rate.text for rate in self.highest)
         yield from notes_under_load(self.answers)
         yield from (length.text for length in self.lengths)

@@ -282,7 +282,7 @@ class Status(FolderReport):
         )
 
     def content(self) -> Iterator[str | Sheet]:
-        yield from self._simulated()
+        yield from self.simulated_notes()
         writer = f"; process {self.files.writer or 'unknown'} is writing to it" if self.running else ""
         yield f"{self.sweep} in {self.folder}, last written {self.written_at or 'never'}{writer}"
         yield from [self.elsewhere] if self.elsewhere else []

@@ -92,13 +92,13 @@ class RunOverview(FolderReport):
             "attention": list(self._attention()),
             "models": data_of(self.status.models),
             "calls": self.load,
-            "nothing": self._nothing,
+            "nothing": self.nothing,
         }
 
     def screen_text(self, width: int | None, height: int | None) -> str:
         """Return the text for a screen of 60 characters and 16 lines or more, at most 100 wide by default."""
         height = height or HIGHEST
-        nothing = [] if self._nothing is None else safe_notes([self._nothing], width=width)
+        nothing = [] if self.nothing is None else safe_notes([self.nothing], width=width)
         width = width or min(shown_width(), WIDEST)
         above = [
             *self._opening(),
@@ -115,7 +115,7 @@ class RunOverview(FolderReport):
         return "\n".join(lines if len(lines) <= height else filter(None, lines))
 
     def notes_above(self) -> Iterator[str]:
-        nothing = [] if self._nothing is None else [self._nothing]
+        nothing = [] if self.nothing is None else [self.nothing]
         ranking = self._ranking
         yield from (*self._opening(), *nothing, *_leader(ranking), *_legend(ranking), *self._attention())
         yield from (f"{what}: `{' '.join(words)}`" for what, words in self._commands())
@@ -130,11 +130,12 @@ class RunOverview(FolderReport):
     # ── the sentences ────────────────────────────────────────────────────────────────────────
 
     @property
-    def _nothing(self) -> str | None:
+    def nothing(self) -> str | None:
+        """The sentence that a folder without trials gets instead of ranks."""
         return None if self.standings.rankings else no_trials(self.folder)
 
     def _opening(self) -> Iterator[str]:
-        yield from self._simulated()
+        yield from self.simulated_notes()
         status = self.status
         unpriced = f" + {status.unpriced_attempts:,} unpriced calls" if status.unpriced_attempts else ""
         entrants = {
