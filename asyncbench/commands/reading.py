@@ -137,6 +137,10 @@ def report(
             "--published", help="llm-arithmetic, nupa: also show what the benchmark's document prints."
         ),
     ] = False,
+    intervals: Annotated[
+        bool,
+        typer.Option("--intervals", help="nupa: show the 95 % interval of every figure in the tables."),
+    ] = False,
     as_json: Json = False,
     markdown: Markdown = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead of text.")] = False,
@@ -188,7 +192,7 @@ def report(
     if junit and not thresholds:
         raise ConfigError("--junit is for --fail-under. Add --fail-under, or leave --junit out")
     options: dict[str, Any] = {"by": by, "min_depth": min_depth, "grader": grader, "metric": metric}
-    options |= {"published": published}  # Any: of the style
+    options |= {"published": published, "intervals": intervals}  # Any: of the style
     if figures or width:
         form = {"json": as_json, "markdown": markdown, "latex": latex, "html": html, "out": out}
         _write_figures(chosen, figures, width, style, options=options, form=form)

@@ -29,6 +29,7 @@ def report(
     min_depth: int | None = None,
     grader: str | None = None,
     published: bool = False,
+    intervals: bool = False,
     metric: str | None = None,
 ) -> Report:
     """Make a report of a results folder or several, in one of several styles. Nothing is changed.
@@ -53,6 +54,7 @@ def report(
         grader: `llm-arithmetic` only: `layered`, `legacy` or `strict`. [the headline grader]
         published: `llm-arithmetic` and `nupa` only: set the figures that the benchmark's own document prints
             beside those of the folder. [False]
+        intervals: `nupa` only: show the 95 % interval of every figure in the tables. [False]
         metric: `heatmap` only: `exact_match`, `digit_match`, `dlength`, `cost` or another one of the page's
             figures. [accuracy]
 
@@ -69,7 +71,7 @@ def report(
     choices: dict[str, Any] = {"by": by, "min_depth": min_depth, "grader": grader}
     choices["metric"] = metric and metric.replace("-", "_")
     options = {name: value for name, value in choices.items() if value is not None}
-    options |= {"published": True} if published else {}
+    options |= {name: True for name, given in (("published", published), ("intervals", intervals)) if given}
     made_by = _style(style, options)
     if made_by is BY_MODEL:
         options.pop("by")

@@ -103,7 +103,7 @@ STYLES: Final[Mapping[str | None, Style]] = {
         "published.nupa.report",
         "nupa_report_on",
         _PUBLISHED,
-        frozenset({"published"}),
+        frozenset({"published", "intervals"}),
         published=True,
         drawn=True,
     ),

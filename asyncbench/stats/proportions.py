@@ -1,7 +1,7 @@
 """Shares of trials, never without their denominator, with intervals and differences."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from statistics import fmean
@@ -80,6 +80,23 @@ def newcombe(
         a - b - sqrt((a - low_a) ** 2 + (high_b - b) ** 2),
         a - b + sqrt((high_a - a) ** 2 + (b - low_b) ** 2),
     )
+
+
+def averaged_interval(
+    figures: Sequence[float], intervals: Sequence[tuple[float, float]]
+) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of figures, each of problems of its own (MOVER, Zou 2008).
+
+    It is what `newcombe` is for a difference: squares of the distances to the ends are added.
+
+    Args:
+        figures: such as the accuracies of several tasks, above 0 of them.
+        intervals: their own.
+    """
+    mean, count = fmean(figures), len(figures)
+    below = sqrt(sum((figure - low) ** 2 for figure, (low, _) in zip(figures, intervals, strict=True)))
+    above = sqrt(sum((high - figure) ** 2 for figure, (_, high) in zip(figures, intervals, strict=True)))
+    return mean - below / count, mean + above / count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

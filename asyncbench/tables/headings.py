@@ -11,6 +11,7 @@ RIGHT_90: Final = "90 % right up to"
 RIGHT_50: Final = "50 % right up to"
 PER_CORRECT: Final = "cost per correct answer"
 PER_1000_CORRECT: Final = "cost per 1,000 correct"
+EXACT_MATCH: Final = "exact match (95 % CI)"
 MEAN_SCORE: Final = "mean score (95 % CI)"
 SCORED_ONLY: Final = (
     "No reply is correct, but scores are above 0: read the mean score. A score alone is correct only at 1. A "
@@ -76,6 +77,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     MEAN_SCORE: "mean of the scores from 0 to 1 that a grader of your own gave; no reply counts as 0",
     FORMAT: "replies in the format that the question asks for",
     "accuracy by model": "correct answers over all trials; of several models, the lowest and the highest",
+    EXACT_MATCH: "answers that equal the right one; of a model over all tasks, the mean of the tasks",
     "k": "how many answers to each problem are looked at",
     PASS_AT_K: "chance that at least one of k answers to a problem is right",
     MAJORITY_AT_K: "chance that the most frequent of k answers to a problem is right",

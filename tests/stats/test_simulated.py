@@ -8,9 +8,11 @@ from itertools import product
 
 import pytest
 
+from asyncbench.published.nupa.counts import interval_of
 from asyncbench.stats.paired import bootstrap_difference, mcnemar, problems_needed, stratified
-from asyncbench.stats.proportions import Proportion
+from asyncbench.stats.proportions import Proportion, averaged_interval
 from asyncbench.stats.repeats import Votes, clustered, majority_at_k, worth_by_k
+from asyncbench.suites.nupa.tasks import Sum
 
 pytestmark = pytest.mark.long
 
@@ -207,3 +209,34 @@ def test_so_many_problems_show_the_difference_as_often_as_promised_and_half_as_m
         only_a = rng.binomial(discordant, (1 + difference / discordant_share) / 2)
         shown = sum(mcnemar(int(a), int(n - a)) <= 0.05 for a, n in zip(only_a, discordant, strict=True))
         assert (shown >= fewest(simulations, 0.8)) is enough
+
+
+@pytest.mark.parametrize("answers", [4, 10, 30, 100])
+@pytest.mark.parametrize(
+    ("digits", "lost", "far"),
+    [(8, 0.05, 0.0), (20, 0.02, 0.0), (12, 0.0, 4.0), (9, 0.1, 1.0)],
+    ids=["lost", "long and lost", "far off", "both"],
+)
+def test_the_interval_of_wrong_lengths_holds_their_mean(answers, digits, lost, far):
+    """A reply without a number lacks all digits; others have some too many or too few."""
+    rng, simulations = generator(answers), 1_000
+    held = 0
+    for _ in range(simulations):
+        found = [digits if rng.random() < lost else int(rng.poisson(far)) for _ in range(answers)]
+        added = Sum(sum(found), answers, sum(n * n for n in found), max(digits, *found), answers)
+        interval = interval_of(added)
+        assert interval is not None
+        held += holds(interval, lost * digits + (1 - lost) * far)
+    assert held >= fewest(simulations, 0.9)
+
+
+def test_the_interval_of_a_mean_over_tasks_holds_it_and_that_of_one_task_is_its_own():
+    rng, simulations, held = generator(5), 2_000, 0
+    for _ in range(simulations):
+        shares = rng.uniform(0, 1, 6)
+        right = rng.binomial(10, shares)
+        tasks = [Proportion(successes=int(count), trials=10) for count in right]
+        intervals = [task.interval or (0.0, 1.0) for task in tasks]
+        held += holds(averaged_interval([task.share or 0.0 for task in tasks], intervals), shares.mean())
+    assert held >= fewest(simulations, 0.93)
+    assert averaged_interval([0.4], [(0.2, 0.7)]) == (pytest.approx(0.2), pytest.approx(0.7))

@@ -251,6 +251,7 @@ DASHES: Final = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4])  # of lines, lik
 LINE_SYMBOL: Final = {"symbolType": "stroke", "symbolSize": 900, "symbolStrokeWidth": 2}  # of a legend
 KEY_BELOW: Final = 54.0  # pixels from a picture of points to its key
 KEY_LINE: Final = 14.0  # height of a line of it
+INTERVAL_GROUND: Final = {"style": "halo", "strokeWidth": 2.6}
 _KEYED: Final[Spec] = {"filter": "isValid(datum.key)"}
 _LACKING: Final[Spec] = {"filter": "isValid(datum.lacking)"}
 _NAMES: Final = field("y:N", sort=None, title=None, axis={"grid": False, "labelLimit": 420})
@@ -364,7 +365,10 @@ def _scaled(scale: str, picture: PublishedPicture, column: str) -> tuple[Spec, S
     options, ticks = _SCALES[scale]
     if scale != "digits":
         return options, ticks
-    largest = max([0.5, *(row[column] or 0 for row in picture.rows)])
+    values = [row[column] or 0 for row in picture.rows]
+    if picture.kind != "map":  # whose cells are shaded by their values alone
+        values += [row.get("high") or 0 for row in picture.rows]
+    largest = max([0.5, *values])
     steps = [step for step in DOUBLINGS if step < 2 * largest + 1]
     return {**options, "domainMax": steps[-1]}, {**ticks, "values": steps}
 
@@ -398,7 +402,8 @@ def _series(picture: PublishedPicture) -> Spec:
     if any("low" in row for row in picture.rows):
         has_interval = {"filter": "isValid(datum.low)"}
         low, high = _values(picture, "low"), field("high")
-        layers.append(mark("rule", {"style": "interval"}, has_interval, **axes, y=low, y2=high))
+        for style in (INTERVAL_GROUND, {"style": "interval"}):  # so that it can be read on a dark bar
+            layers.append(mark("rule", style, has_interval, **axes, y=low, y2=high))
     if picture.text:
         layers += _named({**axes, "y": y}, _coloured(picture))
     if picture.guide:

@@ -22,6 +22,7 @@ from asyncbench.analysis.served import note_of_simulated
 from asyncbench.errors import ConfigError
 from asyncbench.published.reports import counted_of
 from asyncbench.records import Outcome
+from asyncbench.stats.proportions import averaged_interval, mean_interval
 from asyncbench.store.manifest import Manifest
 from asyncbench.store.schema import ENTRANT
 from asyncbench.suites.nupa.grading import GRADERS
@@ -35,6 +36,8 @@ from asyncbench.suites.nupa.tasks import (
     digits,
     pooled,
     range_means,
+    range_sums,
+    summed,
     task_of,
 )
 from asyncbench.suites.suite import Kind
@@ -51,6 +54,9 @@ KIND = ("task", "variant", "representation")
 KEYS = (*STYLED, *KIND)
 
 
+Interval = tuple[float, float]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """One figure of a task: means over answers, None where there is none."""
@@ -58,7 +64,12 @@ class Figure:
     by_length: Mapping[int, Sum]  # ascending
     mean: Number | None  # over all answers, those beyond all ranges included
     ranges: Mapping[str, Number | None]  # S, M, L, XL, in_domain, out_domain
+    intervals: Mapping[str, Interval | None]  # of the mean and of each range: 95 %
     digits: PassedLengths | None  # None: no threshold is published for it
+
+    def mean_in(self, name: str) -> Number | None:
+        """Return the mean over all answers (`mean`), or over those of a range; None where there is none."""
+        return self.mean if name == "mean" else self.ranges[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +117,16 @@ SELECT {", ".join(KEYS)}, grader, coalesce(length, {OF_NO_LENGTH}) AS of_length,
     sum(exact_match::INT)::BIGINT AS exact_match,
     sum(digits_right)::BIGINT AS digits_right, sum(length_error)::BIGINT AS dlength,
     sum(length_error_total)::BIGINT AS dlength_total,
+    sum(digits_right ** 2) AS digits_right_squares,
+    sum(length_error ** 2) AS dlength_squares, max(length_error) AS dlength_largest,
+    sum(length_error_total ** 2) AS dlength_total_squares, max(length_error_total) AS dlength_total_largest,
+    count(*) / (max(repeat) + 1) AS independent,
     list(DISTINCT grader_version) AS versions
 FROM (
     SELECT trial_id, task, variant, representation, length, grader, grader_version, reason, exact_match,
         digits_right, digits_total, length_error, length_error_total
     FROM grades WHERE suite = '{SUITE}' AND grader IN {tuple(GRADERS)}
-) JOIN (SELECT trial_id, {", ".join(STYLED)}, outcome FROM trials) USING (trial_id)
+) JOIN (SELECT trial_id, {", ".join(STYLED)}, outcome, repeat FROM trials) USING (trial_id)
 GROUP BY ALL ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
@@ -153,11 +168,9 @@ def _lines(
     sums = defaultdict[tuple[str, ...], dict[str, dict[int, Sum]]](lambda: {name: {} for name in FIGURES})
     for row in rows:
         if row["replied"] and row["digits_total"] is not None:
-            # of each answer, the share of the truth's digits that are right
-            totals = {**row, "digit_match": Fraction(row["digits_right"], row["digits_total"])}
             for name, by_length in sums[*_key(row), row["grader"]].items():
                 earlier = by_length.get(row["of_length"], Sum())
-                by_length[row["of_length"]] = earlier.plus(Sum(totals[name], row["trials"]))
+                by_length[row["of_length"]] = earlier.plus(_added(name, row))
     trials, failed, unread = (Counter[tuple[str, ...]]() for _ in range(3))
     lengths = defaultdict[tuple[str, ...], set[int]](set)
     for row in headline:
@@ -193,6 +206,19 @@ def _lines(
     return sorted(lines, key=lambda line: (entrants.index(line.asked), ranks[line.task.name]))
 
 
+def _added(figure: str, row: Mapping[str, Any]) -> Sum:
+    """Return a figure of the answers of a counted row; a reply without a number may lack every digit."""
+    if figure == "exact_match":
+        total, squares, largest = row[figure], row[figure], 1
+    elif figure == "digit_match":  # of each answer, the share of the truth's digits that are right
+        total, largest = Fraction(row["digits_right"], row["digits_total"]), 1
+        squares = row["digits_right_squares"] / row["digits_total"] ** 2
+    else:
+        total, squares = row[figure], row[f"{figure}_squares"]
+        largest = max(row["digits_total"], row[f"{figure}_largest"])
+    return Sum(total, row["trials"], squares, largest, row["independent"])
+
+
 def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(row[name] for name in KEYS)
 
@@ -202,8 +228,29 @@ def _figure(name: str, by_length: Mapping[int, Sum], length_class: int) -> Figur
         by_length=by_length,
         mean=pooled(by_length.values()),
         ranges=range_means(by_length, length_class),
+        intervals={
+            "mean": interval_of(summed(by_length.values())),
+            **{name: interval_of(added) for name, added in range_sums(by_length, length_class).items()},
+        },
         digits=digits(by_length, name, length_class) if name in THRESHOLDS else None,
     )
+
+
+def interval_of(added: Sum) -> Interval | None:
+    """Return the 95 % interval of the mean of a figure, by `mean_interval`; None: there is no answer.
+
+    A problem counts once, however often it was asked. Digits too many or too few are taken as a share of the
+    most that an answer could have: those of the truth, which a reply without a number lacks, or more.
+    """
+    if not added.answers:
+        return None
+    low, high = mean_interval(
+        float(added.mean) / added.largest,
+        float(added.squares) / added.largest**2,
+        added.answers,
+        repeats=added.answers / added.independent,
+    )
+    return added.largest * low, added.largest * high
 
 
 def entrant_lines(lines: Iterable[TaskLine]) -> dict[Entrant, list[TaskLine]]:
@@ -216,15 +263,24 @@ def macro(figures: Sequence[Figure]) -> dict[str, Number | None]:
 
     Ours: the paper publishes no average over tasks.
     """
-    by_name = {"mean": [figure.mean for figure in figures]}
-    by_name |= {
-        name: [figure.ranges[name] for figure in figures] for name in (figures[0].ranges if figures else ())
-    }
     means = dict[str, Number | None]()
-    for name, values in by_name.items():
-        numbers = [value for value in values if value is not None]
+    for name in ("mean", *(figures[0].ranges if figures else ())):
+        numbers = [value for figure in figures if (value := figure.mean_in(name)) is not None]
         means[name] = sum(numbers) / len(numbers) if numbers else None
     return means
+
+
+def macro_intervals(figures: Sequence[Figure]) -> dict[str, Interval | None]:
+    """Return the 95 % intervals of `macro`: of these tasks, had other problems of them been asked."""
+    intervals = dict[str, Interval | None]()
+    for name in ("mean", *(figures[0].ranges if figures else ())):
+        tasks = [
+            (float(value), interval)
+            for figure in figures
+            if (value := figure.mean_in(name)) is not None and (interval := figure.intervals[name])
+        ]
+        intervals[name] = averaged_interval(*zip(*tasks, strict=True)) if tasks else None
+    return intervals
 
 
 def task_name(task: NupaTask) -> str:

@@ -14,6 +14,7 @@ from asyncbench.published.nupa.picture_rows import (
     TRACE_TOKENS,
     Row,
     Shown,
+    ends_of,
     float_or_none,
     paper_order,
 )
@@ -132,6 +133,7 @@ def _cells(
     with_digits = any(column_range not in RANGES for _, _, column_range, _ in printed)
     rows = [
         _cell(row["model"], row["kind"], row["range"], row["exact_match"], row.get("gap"))
+        | ends_of(row["intervals"]["exact_match"])
         for row in shown.ranges
         if row["kind"] in kinds and (row["exact_match"] is not None or "gap" in row)
     ]
@@ -157,7 +159,8 @@ def _cells(
     columns = [_column(kind, column_range) for kind in kinds for column_range in order]
     places = {"x": "task and range", "y": "model", "text": "figure"}
     notes = shown.notes(POOLED)
-    return picture(name, title, "map", rows, "share", "gap", x_order=columns, notes=notes, **places)
+    also = ("low", "high", "gap")
+    return picture(name, title, "map", rows, "share", *also, x_order=columns, notes=notes, **places)
 
 
 def _column(kind: Kind, column_range: str) -> str:
@@ -193,20 +196,17 @@ def frame_pictures(shown: Shown) -> Iterator[PublishedPicture]:
         "dash": "is not in the paper's test",
     }
     paper = [task for task in TASKS.values() if "paper41" in task.sets]
-    means = {
-        (shown.names[line.asked], line.task): float_or_none(line.by_grader["strict"]["exact_match"].mean)
-        for line in shown.lines
+    exact = {
+        (shown.names[line.asked], line.task): line.by_grader["strict"]["exact_match"] for line in shown.lines
     }
-    rows = [
-        _framed(
-            task,
-            model=model,
-            exact_match=(mean := means.get((model, task))),
-            mark=IN_TEST if mean is None else rounded(100 * mean, 0),
-        )
-        for model in dict.fromkeys(model for model, _ in means)
-        for task in paper
-    ]
+    rows = []
+    for model in dict.fromkeys(model for model, _ in exact):
+        for task in paper:
+            found = exact.get((model, task))
+            mean = None if found is None else float_or_none(found.mean)
+            mark = IN_TEST if mean is None else rounded(100 * mean, 0)
+            interval = ends_of(None if found is None else found.intervals["mean"])
+            rows.append(_framed(task, model=model, exact_match=mean, mark=mark, **interval))
     title = "What numbers models understand: exact match by representation and task"
     notes = (POOLED, f"{IN_TEST} is in the paper's test, and was not asked here.")
     yield picture(
@@ -215,6 +215,7 @@ def frame_pictures(shown: Shown) -> Iterator[PublishedPicture]:
         "map",
         _frame_rows(rows),
         "exact_match",
+        *("low", "high"),
         panel="model",
         text="mark",
         notes=notes,
@@ -226,9 +227,9 @@ def frame_pictures(shown: Shown) -> Iterator[PublishedPicture]:
         "table-6": ("Up to 20 digits (H) or 100 (E)", lambda task: "H" if task.length_class == 20 else "E"),
     }
     for name, (title, letter) in pictures.items():
-        rows = [_framed(task, longest=task.length_class, letter=letter(task)) for task in paper]
+        letters = [_framed(task, longest=task.length_class, letter=letter(task)) for task in paper]
         shape = {"scale": "number", "text": "letter", "of_folder": False}
-        yield picture(name, title, "map", _frame_rows(rows), "longest", **shape, **places)
+        yield picture(name, title, "map", _frame_rows(letters), "longest", **shape, **places)
     traces = [{**row, "model": shown.named(row), "digits": str(row["longest"])} for row in shown.traces]
     if shown.printed and traces:
         for row in published_table("nupa_table_19").to_pylist():

@@ -10,6 +10,7 @@ from asyncbench.analysis.entrants import Entrant, names_of
 from asyncbench.published.nupa.counts import (
     RANGES,
     SUITE,
+    Interval,
     TaskLine,
     entrant_lines,
     task_name,
@@ -27,6 +28,7 @@ Row = dict[str, Any]  # Any: text, number or None, by column
 SCALES: Final[Mapping[str, str]] = {"exact_match": "share", "digit_match": "share", "dlength": "digits"}
 GUESSED: Final[Mapping[str, float]] = {"get_digit": 0.1, "max": 0.5, "min": 0.5}  # exact match of guessing
 POOLED: Final = "Means over the answers of a range, graded by `strict`."
+INTERVALS: Final = "Whiskers: 95 % CI."
 SHADED: Final = "Cells hold the mean dlength, and are shaded by log2(dlength + 1)."
 PRINTED_NOTE: Final = f"Models marked {MARK} are as the paper prints them."
 
@@ -173,6 +175,7 @@ def range_rows(lines: Iterable[TaskLine], names: Mapping[Entrant, str]) -> list[
                 if range_of(length, task.length_class) == of_range
             )
             means = {figure: float_or_none(figures[figure].ranges[of_range]) for figure in SCALES}
+            intervals = {figure: figures[figure].intervals[of_range] for figure in SCALES}
             was_asked = any(range_of(length, task.length_class) == of_range for length in line.lengths)
             rows.append(
                 {
@@ -184,11 +187,23 @@ def range_rows(lines: Iterable[TaskLine], names: Mapping[Entrant, str]) -> list[
                     "kind": task.kind,
                     "answers": answers,
                     **means,
+                    "intervals": intervals,
                     **({"gap": UNANSWERED} if was_asked and not answers else {}),
                     "guess": GUESSED.get(task.task),
                 }
             )
     return rows
+
+
+def rows_with_ends(rows: Iterable[Row], figure: str) -> list[Row]:
+    """Return rows with the ends of the interval of a figure, `low` and `high`."""
+    return [{**row, **ends_of(row["intervals"][figure])} for row in rows]
+
+
+def ends_of(interval: Interval | None) -> Row:
+    """Return the ends of an interval as columns; None: they are unknown."""
+    low, high = interval or (None, None)
+    return {"low": low, "high": high}
 
 
 def float_or_none(value: Any) -> float | None:  # Any: a number, or None

@@ -16,14 +16,17 @@ from asyncbench.analysis.entrants import Entrant
 from asyncbench.published.nupa.counts import RANGES, TaskLine, task_name
 from asyncbench.published.nupa.paper_maps import frame_pictures, table_pictures
 from asyncbench.published.nupa.picture_rows import (
+    INTERVALS,
     POOLED,
     SCALES,
     SHADED,
     SINGLE,
     Row,
     Shown,
+    ends_of,
     float_or_none,
     paper_order,
+    rows_with_ends,
     shown_of,
 )
 from asyncbench.published.reports import (
@@ -35,6 +38,7 @@ from asyncbench.published.reports import (
     picture,
     published_table,
 )
+from asyncbench.stats.proportions import wilson
 from asyncbench.suites.numbers import FORMS, parts
 from asyncbench.suites.nupa.tasks import REPRESENTATIONS, task_of
 from asyncbench.suites.suite import Kind
@@ -46,6 +50,8 @@ PARTS: Final[Mapping[str, tuple[str, ...]]] = {  # the paper has five pictures o
     "digits": ("digit_max", "digit_min", "digit_add", "get_digit", "length", "count"),
     "conversion": ("to_float", "to_scient", "sig"),
 }
+STANDARD_ERROR: Final = "Means over the repeats, with their standard error."
+NO_REPEATS: Final = f"{INTERVALS} Those of the paper are standard errors; ask with `repeats` for yours."
 BY_FIGURE: Final[Mapping[str, str]] = {
     "figure-5": "exact_match",
     "figure-6": "digit_match",
@@ -112,7 +118,15 @@ def _range_pictures(shown: Shown) -> Iterator[PublishedPicture]:
         shading = SHADED if SCALES[figure] == "digits" else ""
         places = {"x": "range", "y": "task", "panel": "model", "y_order": order, "notes": (POOLED,)}
         yield picture(
-            f"{name}-map", title, "map", rows, figure, "gap", scale=SCALES[figure], shading=shading, **places
+            f"{name}-map",
+            title,
+            "map",
+            rows_with_ends(rows, figure),
+            figure,
+            *("low", "high", "gap"),
+            scale=SCALES[figure],
+            shading=shading,
+            **places,
         )
     yield from _shot_pictures(shown, chosen)
 
@@ -141,11 +155,19 @@ def _bars(name: str, title: str, rows: Iterable[Row], figure: str) -> PublishedP
     """Return a panel a task, a group of bars a range, a colour a model."""
     guide = {"guide": "guess"} if figure == "exact_match" else {}
     places = {"x": "range", "series": "model", "panel": "task", **guide}
-    rows = list(rows)
+    rows = rows_with_ends(rows, figure)
     order = {name: rank for rank, name in enumerate(paper_order(row["task"] for row in rows))}
     rows.sort(key=lambda row: order[row["task"]])
     return picture(
-        name, title, "bars", rows, figure, "answers", "gap", scale=SCALES[figure], notes=(POOLED,), **places
+        name,
+        title,
+        "bars",
+        rows,
+        figure,
+        *("answers", "low", "high", "gap"),
+        scale=SCALES[figure],
+        notes=(POOLED, INTERVALS),
+        **places,
     )
 
 
@@ -236,17 +258,22 @@ def _speeds(shown: Shown) -> Iterator[PublishedPicture]:
 
 
 def _single(shown: Shown) -> PublishedPicture:
-    """Return Table 3: exact match at single lengths, with the standard error over repeats."""
+    """Return Table 3: exact match at single lengths, with the standard error over repeats.
+
+    Where nobody was asked a problem twice, bars have the 95 % interval of their answers.
+    """
     repeats = rows_by(
         shown.single,
         lambda row: (shown.named(row), row["task"], row["representation"], row["length"]),
     )
     rows = []
+    several = any(len(repeat_rows) > 1 for repeat_rows in repeats.values())
     for (model, *kind, length), repeat_rows in repeats.items():
         means = [row["exact_match"] for row in repeat_rows]
         error = stdev(means) / sqrt(len(means)) if len(means) > 1 else None
         counts = {"repeats": len(means), "truncated": sum(row["truncated"] for row in repeat_rows)}
-        rows.append(_length_row(model, kind, length, fmean(means), error) | counts)
+        interval = {} if several else ends_of(wilson(means[0], repeat_rows[0]["answers"]))
+        rows.append(_length_row(model, kind, length, fmean(means), error) | counts | interval)
     rows += _unanswered_lengths(shown, {(row["model"], row["kind"], row["length"]) for row in rows})
     for row in published_table("nupa_table_3").to_pylist() if shown.printed and rows else ():
         error = float_or_none(row["standard_error"])
@@ -256,7 +283,7 @@ def _single(shown: Shown) -> PublishedPicture:
     order = list(SINGLE)
     rows.sort(key=lambda row: (order.index(row["kind"]), row["length"]))
     places = {"x": "length", "series": "model", "panel": "task"}
-    note = "Means over the repeats, with their standard error where there are several."
+    note = STANDARD_ERROR if several else NO_REPEATS
     also = ("standard_error", "low", "high", "repeats", "truncated", "gap")
     title = "Exact match at single lengths"
     return picture("table-3", title, "bars", rows, "exact_match", *also, notes=shown.notes(note), **places)

@@ -16,11 +16,14 @@ from asyncbench.published.nupa.counts import (
     RANGES,
     SUITE,
     Figure,
+    Interval,
     TaskLine,
     counts_in,
     counts_of,
     entrant_lines,
+    interval_of,
     macro,
+    macro_intervals,
     printed_digits,
     task_name,
 )
@@ -38,6 +41,7 @@ from asyncbench.suites.nupa.grading import GRADERS
 from asyncbench.suites.nupa.tasks import Number, PassedLengths, range_of
 from asyncbench.suites.suite import Kind
 from asyncbench.tables import numbers
+from asyncbench.tables.headings import EXACT_MATCH
 from asyncbench.tables.numbers import MISSING, accuracy_goodness, shaded
 from asyncbench.tables.report import Columns, Report, Sheet
 from asyncbench.tables.screen import Cell
@@ -57,19 +61,20 @@ class NupaReport(PublishedReport):
     source: Chosen
     empty: int
     planned: Mapping[Entrant, int]
+    intervals: bool  # whether the tables have the 95 % interval of each figure
     lines: tuple[TaskLine, ...]  # as the manifest has who was asked, then as the table of tasks
 
     def data(self) -> dict[str, object]:
         models = list[dict[str, object]]()
         for entrant, lines in entrant_lines(self.lines).items():
             run, model, condition = entrant
-            means = {
-                grader: {
-                    name: _exactly(macro([line.by_grader[grader][name] for line in lines]))
-                    for name in FIGURES
+            means = dict[str, dict[str, object]]()
+            for grader in GRADERS:
+                by_name = {name: [line.by_grader[grader][name] for line in lines] for name in FIGURES}
+                means[grader] = {
+                    name: _exactly(macro(figures)) | {"intervals": macro_intervals(figures)}
+                    for name, figures in by_name.items()
                 }
-                for grader in GRADERS
-            }
             models.append(
                 {
                     "run": run,
@@ -96,16 +101,18 @@ class NupaReport(PublishedReport):
         return self.add_published(data)
 
     def sheets(self) -> Iterator[Sheet]:
-        yield from _tables(self.lines)
+        yield from _tables(self.lines, intervals=self.intervals)
         if self.published:
             yield from compare_with_printed(self.lines, self.published)
 
     def latex_content(self) -> Iterator[str | Sheet]:
         """Yield notes, means over tasks, and the paper's Tables 1, 7 to 10 and 18, a column a model."""
         yield from self.notes_above()
-        yield next(_tables(self.lines))
+        first, *tables = _tables(self.lines, intervals=self.intervals)
+        yield first
         sheets = [table.paper_sheet() for table in paper_tables(self.lines, printed=bool(self.published))]
         yield from (sheet for sheet in sheets if sheet.rows)
+        yield from tables if self.intervals else ()
 
     def pictures(self) -> Iterator[PublishedPicture]:
         """Yield the pictures of the paper, and those that its tables ask for."""
@@ -165,12 +172,13 @@ def paper_figures_of(views: FolderViews) -> PaperFigures:
     return PaperFigures(lines=counts_in(views, views.manifest)["lines"], published=printed_tables())
 
 
-def nupa_report_on(folder: Folders, *, published: bool = False) -> NupaReport:
+def nupa_report_on(folder: Folders, *, published: bool = False, intervals: bool = False) -> NupaReport:
     """Return the figures of NUPA in a results folder.
 
     Args:
         folder: the results folder.
         published: beside those that the paper prints.
+        intervals: with the 95 % interval of each.
 
     Raises:
         ConfigError: it is not a results folder, or holds no trial of NUPA.
@@ -182,6 +190,7 @@ def nupa_report_on(folder: Folders, *, published: bool = False) -> NupaReport:
         **about(folder, manifest, runs={line.run for line in counts["lines"]}),
         **counts,
         published=printed_tables() if published else (),
+        intervals=intervals,
         source=chosen(folder),
         planned={
             entrant: sum(suites[SUITE].values())
@@ -197,56 +206,99 @@ MARK = "!"  # beside what `search` reads where it is far above `strict`
 ModelLines = tuple[str, Sequence[TaskLine]]  # what a model is called, and the lines of its tasks
 
 
-def _tables(lines: Sequence[TaskLine]) -> Iterator[Sheet]:
-    """Yield the tables from top to bottom."""
+def _tables(lines: Sequence[TaskLine], *, intervals: bool = False) -> Iterator[Sheet]:
+    """Yield the tables from top to bottom; `intervals`: with the interval of each figure."""
     groups = entrant_lines(lines)
     named = names_of(groups)
     models = [(named[entrant], model_lines) for entrant, model_lines in groups.items()]
-    yield Sheet.of("Models: means over tasks (ours: the paper has none)", OVERVIEW, models)
+    columns = model_columns(intervals=intervals)
+    yield Sheet.of("Models: means over tasks (ours: the paper has none)", columns, models)
 
     # Tasks × models.
     if len(models) > 1:
         by_task = [{line.task.name: line for line in model_lines} for _, model_lines in models]
         tasks = {line.task.name: line.task for line in lines}
-        rows = []
-        for name, task in tasks.items():
-            task_lines = [model_tasks.get(name) for model_tasks in by_task]
-            shares = [
-                None if line is None else line.by_grader["strict"]["exact_match"].mean for line in task_lines
+        cell = partial(_task_cell, "exact_match", "mean", interval=intervals)
+        rows = [
+            [
+                task_name(task),
+                *(cell(model_tasks[name]) if name in model_tasks else MISSING for model_tasks in by_task),
             ]
-            rows.append([task_name(task), *map(_share, shares)])
+            for name, task in tasks.items()
+        ]
         head = ("task", *(name for name, _ in models))
         yield Sheet(title="Exact match by task and model", head=head, rows=rows)
 
+    by_range = task_columns(intervals=intervals)
     for name, model_lines in models:
-        yield Sheet.of(f"{name}: exact match by task and range of lengths", TASKS, model_lines)
+        yield Sheet.of(f"{name}: exact match by task and range of lengths", by_range, model_lines)
         yield Sheet.of(f"{name}: digits, in brackets those up to which no length fails", PASSED, model_lines)
 
 
-def _share(value: Number | None) -> Cell:
-    return MISSING if value is None else shaded(percent(value), accuracy_goodness(float(value)))
+def model_columns(*, intervals: bool) -> Columns[ModelLines]:
+    """Return the columns of means over tasks; `intervals`: all figures have theirs, not exact match alone."""
+    cell = partial(partial, _model_cell)
+    return {
+        "model": lambda model: model[0],
+        "tasks": lambda model: f"{len(model[1]):,}",
+        "answers": lambda model: f"{sum(line.answers for line in model[1]):,}",
+        "failed": lambda model: f"{sum(line.failed for line in model[1]):,}",
+        EXACT_MATCH: cell("exact_match", "mean", interval=True),
+        **{column: cell("exact_match", column, interval=intervals) for column in RANGES},
+        "by search": cell("exact_match", "mean", grader="search", interval=False),
+        "digit match": cell("digit_match", "mean", interval=intervals),
+        "dlength": cell("dlength", "mean", interval=intervals),
+    }
 
 
-def percent(value: Number | None) -> str:
-    """Return a share in percent with one decimal."""
+def task_columns(*, intervals: bool) -> Columns[TaskLine]:
+    """Return the columns of a model's tasks, likewise."""
+    cell = partial(partial, _task_cell)
+    return {
+        "task": lambda line: task_name(line.task),
+        "answers": lambda line: f"{line.answers:,}",
+        EXACT_MATCH: cell("exact_match", "mean", interval=True),
+        **{
+            column.replace("_", " "): cell("exact_match", column, interval=intervals)
+            for column in (*RANGES, "in_domain", "out_domain")
+        },
+        "by search": lambda line: (
+            f"{_percent(line.by_grader['search']['exact_match'].mean)}{MARK if line.other_form else ''}"
+        ),
+        "digit match": cell("digit_match", "mean", interval=intervals),
+        "dlength": cell("dlength", "mean", interval=intervals),
+    }
+
+
+def _model_cell(
+    figure: str, column: str, model: ModelLines, *, interval: bool, grader: str = "strict"
+) -> Cell:
+    """Return the mean over a model's tasks of a figure, over all answers or those of a range."""
+    figures = [line.by_grader[grader][figure] for line in model[1]]
+    mean = macro(figures)[column]
+    if grader != "strict":
+        return _percent(mean)
+    return _figure_cell(figure, mean, macro_intervals(figures)[column] if interval else None)
+
+
+def _task_cell(figure: str, column: str, line: TaskLine, *, interval: bool) -> Cell:
+    found = line.by_grader["strict"][figure]
+    return _figure_cell(figure, found.mean_in(column), found.intervals[column] if interval else None)
+
+
+def _figure_cell(figure: str, mean: Number | None, interval: Interval | None) -> Cell:
+    """Return a figure, with its interval if there is one; exact match is shaded."""
+    if mean is None:
+        return MISSING
+    if figure == "dlength":
+        ends = "" if interval is None else " ({:.2f}-{:.2f})".format(*interval)
+        return f"{float(mean):.2f}{ends}"
+    text = numbers.percent(float(mean), interval)
+    return shaded(text, accuracy_goodness(float(mean))) if figure == "exact_match" else text
+
+
+def _percent(value: Number | None) -> str:
     return MISSING if value is None else numbers.percent(float(value))
-
-
-def _decimal(value: Number | None) -> str:
-    return MISSING if value is None else f"{float(value):.2f}"
-
-
-def _mean(figure: str, column: str, model: ModelLines, *, grader: str = "strict") -> Number | None:
-    """Return the mean over tasks of a figure, over all answers or those of a range."""
-    return macro([line.by_grader[grader][figure] for line in model[1]])[column]
-
-
-def _mean_share(column: str, model: ModelLines) -> Cell:
-    return _share(_mean("exact_match", column, model))
-
-
-def _range_share(column: str, line: TaskLine) -> Cell:
-    return _share(line.by_grader["strict"]["exact_match"].ranges[column])
 
 
 def _passed(figure: str, digits: str, line: TaskLine) -> str:
@@ -256,31 +308,6 @@ def _passed(figure: str, digits: str, line: TaskLine) -> str:
     return MISSING if longest is None else f"{longest} ({contiguous})"
 
 
-OVERVIEW: Final[Columns[ModelLines]] = {
-    "model": lambda model: model[0],
-    "tasks": lambda model: f"{len(model[1]):,}",
-    "answers": lambda model: f"{sum(line.answers for line in model[1]):,}",
-    "failed": lambda model: f"{sum(line.failed for line in model[1]):,}",
-    "exact match": partial(_mean_share, "mean"),
-    **{column: partial(_mean_share, column) for column in RANGES},
-    "by search": lambda model: percent(_mean("exact_match", "mean", model, grader="search")),
-    "digit match": lambda model: percent(_mean("digit_match", "mean", model)),
-    "dlength": lambda model: _decimal(_mean("dlength", "mean", model)),
-}
-TASKS: Final[Columns[TaskLine]] = {
-    "task": lambda line: task_name(line.task),
-    "answers": lambda line: f"{line.answers:,}",
-    "exact match": lambda line: _share(line.by_grader["strict"]["exact_match"].mean),
-    **{
-        column.replace("_", " "): partial(_range_share, column)
-        for column in (*RANGES, "in_domain", "out_domain")
-    },
-    "by search": lambda line: (
-        f"{percent(line.by_grader['search']['exact_match'].mean)}{MARK if line.other_form else ''}"
-    ),
-    "digit match": lambda line: percent(line.by_grader["strict"]["digit_match"].mean),
-    "dlength": lambda line: _decimal(line.by_grader["strict"]["dlength"].mean),
-}
 PASSED: Final[Columns[TaskLine]] = {
     "task": lambda line: task_name(line.task),
     **{
@@ -362,7 +389,7 @@ def _ranges_sheet(table: pa.Table, *, folder_lines: Mapping[str, Mapping[Kind, T
     for name, lines in folder_lines.items():
         ranges = {kind: line.by_grader["strict"]["exact_match"].ranges for kind, line in lines.items()}
         means = (
-            _decimal(ranges[kind][column_range]) if kind in ranges else MISSING
+            _figure_cell("dlength", ranges[kind][column_range], None) if kind in ranges else MISSING
             for kind, column_range in columns
         )
         mine.append([name, *means])
@@ -411,11 +438,13 @@ def _findings(figures: Mapping[str, Figure], length_class: int) -> dict[str, obj
             "range": range_of(length, length_class),
             "answers": added.answers,
             **{name: float(figure.by_length[length].mean) for name, figure in figures.items()},
+            "intervals": {name: interval_of(figure.by_length[length]) for name, figure in figures.items()},
         }
         for length, added in figures["exact_match"].by_length.items()
     ]
     means = {
         name: _exactly({"mean": figure.mean, **figure.ranges})
+        | {"intervals": figure.intervals}
         | ({} if figure.digits is None else asdict(figure.digits))
         for name, figure in figures.items()
     }

@@ -313,10 +313,19 @@ class Sum(NamedTuple):
 
     total: Number = 0
     answers: int = 0
+    squares: Number = 0  # of the figure of each answer, summed
+    largest: int = 1  # that the figure of an answer may be
+    independent: float = 0  # answers that it is worth at least, where problems were asked again
 
     def plus(self, added: "Sum") -> "Sum":
         """Return both together."""
-        return Sum(self.total + added.total, self.answers + added.answers)
+        return Sum(
+            self.total + added.total,
+            self.answers + added.answers,
+            self.squares + added.squares,
+            max(self.largest, added.largest),
+            self.independent + added.independent,
+        )
 
     @property
     def mean(self) -> Number:
@@ -326,9 +335,14 @@ class Sum(NamedTuple):
         return Fraction(self.total, self.answers)
 
 
+def summed(sums: Iterable[Sum]) -> Sum:
+    """Return several sums as one."""
+    return reduce(Sum.plus, sums, Sum())
+
+
 def pooled(sums: Iterable[Sum]) -> Number | None:
     """Return the mean over the answers of several sums; None where there is none."""
-    whole = reduce(Sum.plus, sums, Sum())
+    whole = summed(sums)
     return whole.mean if whole.answers else None
 
 
@@ -374,8 +388,8 @@ def range_of(length: int, length_class: int) -> str | None:
     return next((name for name, lengths in RANGES[length_class].items() if length in lengths), None)
 
 
-def range_means(sums: Mapping[int, Sum], length_class: int) -> dict[str, Number | None]:
-    """Return the mean over the answers in S, M, L and XL and in both domains; None where there is none.
+def range_sums(sums: Mapping[int, Sum], length_class: int) -> dict[str, Sum]:
+    """Return the sums of the answers in S, M, L and XL and in both domains.
 
     Args:
         sums: length → the sum of a figure.
@@ -384,8 +398,15 @@ def range_means(sums: Mapping[int, Sum], length_class: int) -> dict[str, Number 
     ranges = RANGES[length_class]
     domains = {domain: [n for name in names for n in ranges[name]] for domain, names in DOMAINS.items()}
     return {
-        name: pooled(sums[length] for length in lengths if length in sums)
+        name: summed(sums[length] for length in lengths if length in sums)
         for name, lengths in {**ranges, **domains}.items()
+    }
+
+
+def range_means(sums: Mapping[int, Sum], length_class: int) -> dict[str, Number | None]:
+    """Return the means of `range_sums`; None where there is no answer."""
+    return {
+        name: added.mean if added.answers else None for name, added in range_sums(sums, length_class).items()
     }
 
 

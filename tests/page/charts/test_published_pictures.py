@@ -70,7 +70,8 @@ def test_intervals_and_what_guessing_reaches_are_drawn_too():
     plain = [{name: row[name] for name in ("task", "range", "model", "score", "guess")} for row in rows]
     assert marks(picture("bars", rows=plain))["rule mark"] == 0
     assert marks(picture("bars", rows=plain, guide="guess"))["rule mark"] == 1
-    assert marks(picture("bars", rows=rows, guide="guess"))["rule mark"] == 1 + len(rows)
+    # each interval on a border in the colour of the ground
+    assert marks(picture("bars", rows=rows, guide="guess"))["rule mark"] == 1 + 2 * len(rows)
 
 
 def test_wrong_lengths_stand_at_equal_steps_where_they_double():
@@ -301,8 +302,8 @@ def test_the_command_writes_the_pictures_of_a_style_their_rows_and_its_tables(fo
     assert forms == {".svg", ".png", ".md", ".tex"}
     table = (tmp_path / "out/figure-5-sums.md").read_text("utf-8")
     assert SIMULATED in table
-    assert "| add, integer | S | m | 2 | 0.5 |" in table
-    assert "| add, integer | M | m | 4 | 0.75 |" in table
+    assert "| add, integer | S | m | 2 | 0.0945312 | 0.905469 | 0.5 |" in table
+    assert "| add, integer | M | m | 4 | 0.300642 | 0.954413 | 0.75 |" in table
     assert SIMULATED.split(":")[0] in (tmp_path / "out/figure-5-sums.svg").read_text("utf-8")
     assert "exact match by task and range of lengths" in (tmp_path / "out/nupa.md").read_text("utf-8")
 
