@@ -259,26 +259,14 @@ def effect_lines(
         return
     marks = [common_marks({value: trials.marks[values[value]] for value in order}) for values in whole]
     joined = {value: joined_marks(by_value[value] for by_value in marks) for value in order}
-    for value, answers in joined.items():
-        # Without a common problem anything is possible.
-        share, interval = share_of(answers) if answers.trials else (0.0, (0.0, 1.0))
-        used = [use[values[value]] for values in whole]
+    for line in comparisons(joined, baseline=order[0]):
+        used = [use[values[line["value"]]] for values in whole]
         tokens, costs = ([row[name] for row in used] for name in ("output_tokens", "cost_usd"))
-        line: EffectLine = {
-            "value": value,
-            "problems": answers.problems.bit_count(),
-            "accuracy": share,
-            "interval": interval,
-            **dict.fromkeys(("difference", "difference_interval", "p", "p_holm")),
+        yield {
+            **line,
             "output_tokens": None if None in tokens else fmean(tokens),
             "cost_usd": None if None in costs else fsum(costs),
         }
-
-        paired = pair(answers, joined[order[0]])
-        if value != order[0] and paired.trials:
-            line |= {"difference": paired.difference, "difference_interval": difference_interval(paired)}
-            line["p"] = sign_flip(paired.differences)
-        yield line
 
 
 def correct_for_tests(lines: Iterable[EffectLine]) -> None:
@@ -295,6 +283,30 @@ def joined_marks(marks: Iterable[Marks]) -> Marks:
         asked=tuple(bits for each in several for bits in each.asked),
         right=tuple(bits for each in several for bits in each.right),
     )
+
+
+def comparisons(marks: Mapping[str, Marks], *, baseline: str | None) -> Iterator[EffectLine]:
+    """Yield the accuracy with each value, and its difference to that with another one.
+
+    Args:
+        marks: of each value, on the problems that were asked with all of them.
+        baseline: the value that the others are compared with; None: they are not.
+    """
+    first = None if baseline is None else marks[baseline]
+    for value, answers in marks.items():
+        # Without a common problem anything is possible.
+        share, interval = share_of(answers) if answers.trials else (0.0, (0.0, 1.0))
+        line: EffectLine = {
+            "value": value,
+            "problems": answers.problems.bit_count(),
+            "accuracy": share,
+            "interval": interval,
+            **dict.fromkeys(("difference", "difference_interval", "p", "p_holm")),
+        }
+        if first is not None and answers is not first and (paired := pair(answers, first)).trials:
+            line |= {"difference": paired.difference, "difference_interval": difference_interval(paired)}
+            line["p"] = sign_flip(paired.differences)
+        yield line
 
 
 EFFECT_COLUMNS: Final[Columns[EffectLine]] = {

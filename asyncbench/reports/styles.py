@@ -53,6 +53,11 @@ STYLES: Final[Mapping[str | None, Style]] = {
         "accuracy by the place of the right choice, and how often each place was chosen.",
         figures="trials",
     ),
+    "formats": Style(
+        "reports.formats.report",
+        "formats_of",
+        "the same problems with numbers in several formats, beside plain digits.",
+    ),
     "card": Style(
         "reports.card",
         "card_of",

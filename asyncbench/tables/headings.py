@@ -26,6 +26,10 @@ BOUND_BY: Final = "limited by"
 KEPT_SLO: Final = "kept the SLO"
 PER_1000_ANSWERS: Final = "cost per 1,000 answers"
 BESIDE_BEST, BEST_ACCURACY = "beside the best (95 % CI)", "its accuracy (95 % CI)"
+BESIDE_PLAIN, BESIDE_NONE = "beside plain (95 % CI)", "beside none (95 % CI)"
+BY_REMAINDER: Final = tuple(f"length % 3 = {rest} (95 % CI)" for rest in range(3))
+TOKENS_BY_REMAINDER: Final = tuple(f"tokens per digit at {rest}" for rest in range(3))
+BY_PAIR: Final = ("9.11 < 9.9 (95 % CI)", "9.1 < 9.23 (95 % CI)", "8.5 < 9.1 (95 % CI)")
 BESIDE_LIGHTEST: Final = "beside the lightest (95 % CI)"
 
 HEADINGS: Final[Mapping[str, str]] = {
@@ -43,6 +47,8 @@ HEADINGS: Final[Mapping[str, str]] = {
     "best variant": "the variant with the highest accuracy, by what differs in it",
     "setting": "the parameter or condition that was varied",
     "value": "what the parameter of `--by` was set to",
+    "format": "how the numbers are written: `digits` of the condition",
+    "worked examples": "how many stand before the question: `shots` of the condition",
     "effort": "the reasoning effort that was asked for",
     # trials
     "planned": "trials of the whole sweep",
@@ -97,6 +103,27 @@ HEADINGS: Final[Mapping[str, str]] = {
     BESIDE_BEST: "difference in accuracy to the best model, on the variants that both have, in points",
     BEST_ACCURACY: "the accuracy of the best variant",
     "beside the first (95 % CI)": "difference in accuracy to the first value, in percentage points",
+    BESIDE_PLAIN: "difference in accuracy to plain digits, in percentage points, on the same problems",
+    BESIDE_NONE: "difference in accuracy to no worked examples, in percentage points, on the same problems",
+    **{
+        heading: f"accuracy where the length divided by 3 leaves {rest}; many tokens have three digits"
+        for rest, heading in enumerate(BY_REMAINDER)
+    },
+    **{
+        heading: f"input tokens of a digit of the operands where the length leaves {rest}; an estimate"
+        for rest, heading in enumerate(TOKENS_BY_REMAINDER)
+    },
+    **dict(
+        zip(
+            BY_PAIR,
+            (
+                "accuracy where decimals are alike before the point, and the smaller looks larger behind it",
+                "accuracy where decimals are alike before the point, and the larger looks larger behind it",
+                "accuracy where decimals differ before the point",
+            ),
+            strict=True,
+        )
+    ),
     "p (unpaired)": "p of a test that does not use the common problems",
     "this model": "its own figure",
     "published model": "the figure that the document prints of the closest model",
@@ -136,6 +163,8 @@ HEADINGS: Final[Mapping[str, str]] = {
     "output tokens": "as billed by the provider, reasoning included",
     "reasoning tokens": "the part of the output that is reasoning",
     "reasoning tokens per trial": "mean of the trials that tell them",
+    "input tokens per trial": "mean of the trials that tell them",
+    "tokens per operand": "input tokens of a number of the question; an estimate",
     "output tokens per trial": "mean of the trials that tell them",
     "cost": "USD, without what has no known cost",
     COST_KNOWN: "how many of them have a known cost",
