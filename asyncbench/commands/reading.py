@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from ctypes import CDLL
+from functools import partial
 from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -149,7 +150,8 @@ def report(
         typer.Option(
             metavar="FOLDER",
             help="Write all charts (SVG, PNG) and tables to this folder. With --style nupa or "
-            "llm-arithmetic: the pictures of that benchmark.",
+            "llm-arithmetic: the pictures of that benchmark. `nupa:5,nupa:table-7` instead of a folder: only "
+            "Figure 5 and Table 7, to the folder of --out.",
         ),
     ] = None,
     width: Annotated[
@@ -164,7 +166,11 @@ def report(
     html: Annotated[bool, typer.Option("--html", help="Write a page to open in a browser.")] = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="With --html: write the page here. Default: FOLDER/report.html."),
+        typer.Option(
+            metavar="PATH",
+            help="With --html: write the page to this file. With --figures nupa:5: write to this folder. "
+            "Default: FOLDER/report.html; figures.",
+        ),
     ] = None,
     fail_under: Annotated[
         list[str] | None,
@@ -177,6 +183,8 @@ def report(
     asyncbench report results/overnight
 
     asyncbench report results/nupa --style nupa --published --figures paper/nupa
+
+    asyncbench report results/nupa --figures nupa:5,nupa:table-7 --out paper
 
     asyncbench report results/mon results/tue --by effort --where "length > 5"
 
@@ -194,8 +202,8 @@ def report(
     options: dict[str, Any] = {"by": by, "min_depth": min_depth, "grader": grader, "metric": metric}
     options |= {"published": published, "intervals": intervals}  # Any: of the style
     if figures or width:
-        form = {"json": as_json, "markdown": markdown, "latex": latex, "html": html, "out": out}
-        _write_figures(chosen, figures, width, style, options=options, form=form)
+        form = {"json": as_json, "markdown": markdown, "latex": latex, "html": html}
+        _write_figures(chosen, figures, out, width, style, options=options, form=form)
     elif html or out:
         _write_page(chosen, out, without={"style": style, **options, "json": as_json}, html=html)
     else:
@@ -236,6 +244,7 @@ def _end_with(results: "list[GateResult]", junit: Path | None, notes: Sequence[s
 
 def _write_figures(
     chosen: "Chosen",
+    typed: Path | None,
     out: Path | None,
     width: str | None,
     style: str | None,
@@ -246,16 +255,46 @@ def _write_figures(
     """Write a folder's charts and tables and list them; options that say what is shown do not go with it."""
     from asyncbench.page.charts.figure_files import write_figures
 
-    if out is None:
+    if typed is None:
         raise ConfigError("--width is for --figures. Add --figures, or leave --width out")
+    named = _pictures_typed(str(typed))
+    form = form if named else {**form, "out": out}
     options_given = {name: value for name, value in (*options.items(), *form.items()) if value}
-    options = {name: value for name, value in options_given.items() if name in DRAWN_OPTIONS and style}
-    if odd := next((name for name in options_given if name not in options), None):
+    allowed = DRAWN_OPTIONS if style or named else ()
+    if odd := next((name for name in options_given if name not in allowed), None):
         raise ConfigError(
             f"--{odd.replace('_', '-')} cannot be combined with --figures. Leave one of them out"
         )
-    for path in write_figures(chosen, out, style, width=width or "two", **options):
-        typer.echo(path)
+    if named and style and {style} != {*named}:
+        raise ConfigError(f"--figures {typed} is not of --style {style}. Leave --style out")
+
+    folder = (out or Path("figures")) if named else typed
+    for of_style, pictures in named.items() or [(style, None)]:
+        written = write_figures(
+            chosen,
+            folder,
+            of_style,
+            width=width or "two",
+            pictures=pictures,
+            notify=partial(typer.echo, err=True),
+            **options_given,
+        )
+        for path in written:
+            typer.echo(path)
+
+
+def _pictures_typed(typed: str) -> dict[str, list[str]]:
+    """Return the pictures that are chosen of each style: `nupa:5,nupa:table-7`; empty: it names a folder."""
+    named = dict[str, list[str]]()
+    style = ""
+    for item in typed.split(","):
+        before, colon, name = item.strip().partition(":")
+        if colon and "/" not in before and not name.startswith("/"):
+            style = before
+        elif not style:
+            return {}
+        named.setdefault(style, []).append(name if colon else before)
+    return named
 
 
 def _write_page(chosen: "Chosen", out: Path | None, *, without: dict[str, object], html: bool) -> None:

@@ -214,7 +214,7 @@ def _self_contained(
 
 MOST_UPRIGHT: Final = 3  # characters of labels that stand upright above a map's columns
 CELL: Final = 24  # pixels of a row of a heatmap, and of a column at least
-LOW_CELL: Final = 18  # of a row of one with more than `MANY_ROWS`, so that a page has room for it
+LOW_CELL: Final = 16  # of a row of one with more than `MANY_ROWS`, so that a page has room for it
 MANY_ROWS: Final = 30
 DOUBLINGS: Final = [2**n - 1 for n in range(60)]  # 0, 1, 3, 7 …: whole steps of log2(digits + 1)
 
@@ -443,22 +443,35 @@ def _map(picture: PublishedPicture) -> Spec:
         legend = {"type": "symbol", "symbolType": "square", "values": [1, 0], "labelExpr": labels}
     colour = field("value:Q", scale={**scale, "domain": [0, top]}, legend=legend)
 
-    # A column is as wide as the longest text of a cell.
     has_value = {"filter": "isValid(datum.value)"}
-    percent, precision = (100, ".0f") if share else (1, ".3g")
-    texts = [format(percent * value, precision) for value in values]
-    if picture.text:
-        texts = [str(row[picture.text]) for row in picture.rows if row.get(picture.text) is not None]
+    percent, precision = _precision(picture)
     form = f"format({percent} * datum.value, '{precision.replace('g', '~g')}')"
     said = f"isValid(datum.text) ? datum.text : {form}" if picture.text else form
     written = (has_value, *calculated(said=said, strength=strength))
-    width = max(CELL, 8 + 7 * max(map(len, texts), default=0))
+    width, height = cell_size(picture)
 
     cells = mark("rect", {"cornerRadius": 1}, has_value, color=colour, **axes)
     dashes = mark("text", {"style": "note"}, _LACKING, text=field("lacking:N"), **axes)
     named = legible(*written, text=field("said:N"), room={}, **axes)
-    height = LOW_CELL if len({row[picture.y] for row in picture.rows}) > MANY_ROWS else CELL
     return view(cells, dashes, *named, width={"step": width}, height={"step": height})
+
+
+def cell_size(picture: PublishedPicture) -> tuple[int, int]:
+    """Return how wide and how high a cell of a map is, pixels: a column has room for its longest text."""
+    percent, precision = _precision(picture)
+    texts = [
+        str(row[picture.text]) for row in picture.rows if picture.text and row.get(picture.text) is not None
+    ]
+    if not picture.text:
+        values = (row[picture.value] for row in picture.rows)
+        texts = [format(percent * value, precision) for value in values if value is not None]
+    many = len({row[picture.y] for row in picture.rows}) > MANY_ROWS
+    return max(CELL, 8 + 7 * max(map(len, texts), default=0)), LOW_CELL if many else CELL
+
+
+def _precision(picture: PublishedPicture) -> tuple[int, str]:
+    """Return by how much the values of a map are multiplied in its cells, and how they are written."""
+    return (100, ".0f") if picture.scale in ("share", "right") else (1, ".3g")
 
 
 def _points(picture: PublishedPicture) -> Spec:

@@ -7,7 +7,7 @@ import pytest
 
 from asyncbench import generate
 from asyncbench.analysis.choosing import chosen
-from asyncbench.page.charts import figure_files
+from asyncbench.page.charts import figure_files, print_size, published_pages
 from asyncbench.page.charts.pictures import pictures_of
 from asyncbench.problems.opening import open_set
 from asyncbench.records import Condition
@@ -69,7 +69,7 @@ def first_published(folder, style, width="two"):
     published = figure_files.published_of(chosen(folder), style, {"published": True})
     for picture in published.pictures():
         if picture.drawable:
-            _, svg = next(figure_files.fitting_pages(next(picture.parted()), width))
+            _, svg = next(published_pages.fitting_pages(next(picture.parted()), width))
             yield picture.name, svg
 
 
@@ -81,7 +81,7 @@ def night(request, tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("width", figure_files.INCHES)
+@pytest.mark.parametrize("width", print_size.INCHES)
 def test_no_name_of_a_chart_covers_another(night, width, faults_of):
     drawn = dict(first_pages(night, width))
     assert len(drawn) > 12
@@ -95,7 +95,7 @@ def test_no_name_of_a_picture_of_llm_arithmetic_covers_another(night, faults_of)
     assert {name: faults for name, svg in drawn.items() if (faults := faults_of(svg))} == {}
     assert [name for name, svg in drawn.items() if len(svg) > MOST_BYTES] == []
     maps = {name: svg for name, svg in drawn.items() if name.startswith("la-9")}
-    pixels = {name: len(figure_files._png(svg, figure_files.INCHES["two"])) for name, svg in maps.items()}
+    pixels = {name: len(print_size.png_of(svg, print_size.INCHES["two"])) for name, svg in maps.items()}
     assert len(pixels) == 4
     assert max(pixels.values()) < MOST_BYTES
 

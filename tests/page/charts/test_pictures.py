@@ -14,8 +14,9 @@ from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.page.charts import figure_files, pictures
 from asyncbench.page.charts.catalogue import CHARTS, drawn
-from asyncbench.page.charts.figure_files import INCHES, MOST_PIXELS, write_figures
+from asyncbench.page.charts.figure_files import write_figures
 from asyncbench.page.charts.loads import LOAD_CHARTS
+from asyncbench.page.charts.print_size import INCHES, MOST_PIXELS, svg_of
 from asyncbench.problems.schema import identified
 from asyncbench.reports.anatomy import anatomy_of
 from asyncbench.reports.overview import overview_of
@@ -110,7 +111,7 @@ def test_a_dash_stands_where_a_map_has_no_figure(chart, across):
         {"model": "m", "task": task, "kind": task, "asked": 0, across: place, "value": value, "trials": 9}
         for (task, place), value in cells.items()
     ]
-    svg = figure_files._svg(drawn(chart, rows))
+    svg = svg_of(drawn(chart, rows))
     assert (svg.count(">–</text>"), svg.count(">0</text>"), svg.count(">50</text>")) == (2, 1, 1)
 
 

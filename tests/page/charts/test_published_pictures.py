@@ -16,8 +16,9 @@ from asyncbench.errors import ConfigError
 from asyncbench.page.charts import figure_files
 from asyncbench.page.charts.catalogue import published_drawn
 from asyncbench.page.charts.chart import THEMES
-from asyncbench.page.charts.figure_files import INCHES, POINTS_PER_PIXEL, fitting_pages, size_of
 from asyncbench.page.charts.naming import POINT, Box, box_of, labels_beside, text_width
+from asyncbench.page.charts.print_size import INCHES, POINTS_PER_PIXEL, size_of
+from asyncbench.page.charts.published_pages import about_pages, fitting_pages, size_note
 from asyncbench.published.reports import GAPS, PublishedPicture
 from asyncbench.tables.report import SIMULATED
 from tests.commands import asyncbench_here, succeeded
@@ -316,6 +317,65 @@ def test_a_style_without_pictures_and_a_folder_without_its_trials_are_refused(fo
     with pytest.raises(ConfigError, match="--min-depth cannot be used with --style nupa"):
         write_figures(folder, tmp_path, "nupa", min_depth=2)
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("chosen", "written"),
+    [
+        ("nupa:1", {"figure-1"}),
+        ("nupa:table-10, nupa:5-map", {"table-10", "figure-5-map"}),
+        ("nupa:figure-5-map,table-10", {"table-10", "figure-5-map"}),
+        ("nupa:table-2", {"table-2-seconds", "table-2-digits"}),
+    ],
+)
+def test_pictures_are_chosen_by_name_and_no_table_of_the_style_is_written(folder, tmp_path, chosen, written):
+    asyncbench_here("report", folder, "--figures", chosen, "--out", tmp_path / "out")
+    assert {path.stem for path in tmp_path.glob("out/*")} == written
+
+
+@pytest.mark.parametrize(
+    ("chosen", "told"),
+    [
+        ("nupa:11", r"picture nupa:11 does not exist\. Choose from: .*figure-5-sums, .*table-10"),
+        ("nupa:table-19", "picture nupa:table-19 has no data here"),
+        ("nuba:5", "nuba"),
+        ("heatmap:5", "--style heatmap has no pictures of its own"),
+    ],
+)
+def test_a_picture_that_is_not_there_is_refused_with_those_that_are(folder, tmp_path, chosen, told):
+    done = asyncbench_here("report", folder, "--figures", chosen, "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert re.search(told, done.stderr)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_says_how_much_it_will_draw_before_it_draws(folder, tmp_path):
+    heard = list[tuple[str, list[str]]]()
+    write_figures(
+        folder,
+        tmp_path,
+        "nupa",
+        pictures=["table-10", "5"],
+        notify=lambda note: heard.append((note, [path.name for path in tmp_path.iterdir()])),
+    )
+    assert heard == [("Drawing 3 pictures, about 3 MB.", [])]
+    many = size_note([20, 41], "two", "nupa")
+    assert many == "Drawing 2 pictures on about 61 pages, about 61 MB. Choose some with --figures nupa:5."
+
+
+@pytest.mark.parametrize("width", INCHES)
+@pytest.mark.parametrize("models", [3, 20])
+def test_the_pages_that_are_announced_are_about_those_that_are_drawn(width, models):
+    rows = [
+        {"model": f"model-{n}", "task": f"task {task}", "range": of, "score": 0.5}
+        for n in range(models)
+        for task in range(10)
+        for of in "SML"
+    ]
+    tables = picture("map", rows=rows[::3], x="model", y="task", panel="")
+    for shown in (picture("bars", rows=rows), picture("map", rows=rows), tables):
+        drawn = sum(1 for page in shown.parted() for _ in fitting_pages(page, width))
+        assert abs(about_pages(shown, width) - drawn) <= max(1, drawn / 2), shown.kind
 
 
 def test_no_page_of_an_earlier_run_with_more_models_stays(folder, tmp_path):
