@@ -3,7 +3,7 @@
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -226,26 +226,24 @@ class FolderCopy:
         with storing(self.folder):
             for name in (*manifest[HOLDS]["parts"], *(f"{JOURNAL}/{segment}" for segment in segments)):
                 files[name] = _linked(self.folder / name, self._links / name)
-            for name in _other_files(self.folder):
-                path = self.folder / name
-                if path.suffix == ".parquet":
-                    files[name] = _linked(path, self._links / name)
-                elif path.stat().st_size > SMALL_BYTES:
-                    files[name] = copy = self._links / name
-                    make_folder(copy.parent, mode=OWNERS)
-                    shutil.copy2(path, copy)
-                else:
-                    files[name] = path.read_bytes()
+
+            # All other files, but what stays here and what is being written.
+            for top in sorted(self.folder.iterdir()):
+                if top.name in STAYING or top.name.startswith("."):
+                    continue
+                for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
+                    if not path.is_file() or path.is_symlink() or path.suffix == ".new":
+                        continue
+                    name = path.relative_to(self.folder).as_posix()
+                    if path.suffix == ".parquet":
+                        files[name] = _linked(path, self._links / name)
+                    elif path.stat().st_size > SMALL_BYTES:
+                        files[name] = copy = self._links / name
+                        make_folder(copy.parent, mode=OWNERS)
+                        shutil.copy2(path, copy)
+                    else:
+                        files[name] = path.read_bytes()
         return files
-
-
-def _other_files(folder: Path) -> Iterator[str]:
-    """Yield the names of files that are neither parts nor of the journal."""
-    for top in sorted(folder.iterdir()):
-        if top.name not in STAYING and not top.name.startswith("."):
-            for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
-                if path.is_file() and not path.is_symlink() and path.suffix != ".new":
-                    yield path.relative_to(folder).as_posix()
 
 
 def _linked(path: Path, link: Path) -> Path:

@@ -203,26 +203,22 @@ class MentionedCalls:
             case {"carried": row, "reply": reply}:
                 self._calls[row["trial_id"], row["attempt"]] = _ended(row, reply).attempt
             case {"trial": {"trial_id": trial_id, "attempts": attempts} as row} if attempts and self._alone:
-                if (trial_id, attempts) not in self._recorded:  # as it nearly always is
-                    self._calls.setdefault((trial_id, attempts), _last_call(row))
+                if (trial_id, attempts) in self._recorded:  # as it nearly always is
+                    return
+                last_call = Sent(  # of which nothing else is known
+                    trial_id=trial_id,
+                    attempt=attempts,
+                    model=row["model"],
+                    provider=row["provider"],
+                    started_at=row["finished_at"] / 1_000_000,
+                    reserved_usd=row["cost_usd"],
+                    load=row.get("load"),  # an earlier version wrote none
+                )
+                self._calls.setdefault((trial_id, attempts), lost(last_call))
 
     def unrecorded(self) -> dict[tuple[str, int], Attempt]:
         """Return these calls, by trial and attempt."""
         return {call: attempt for call, attempt in self._calls.items() if call not in self._recorded}
-
-
-def _last_call(trial: Mapping[str, Any]) -> Attempt:  # Any: JSON of our own
-    """Return the last call of a trial, of which nothing else is known."""
-    call = Sent(
-        trial_id=trial["trial_id"],
-        attempt=trial["attempts"],
-        model=trial["model"],
-        provider=trial["provider"],
-        started_at=trial["finished_at"] / 1_000_000,
-        reserved_usd=trial["cost_usd"],
-        load=trial.get("load"),  # an earlier version wrote none
-    )
-    return lost(call)
 
 
 # Fields that `Attempt` and its row have in common; the others are built anew.

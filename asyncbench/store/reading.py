@@ -116,7 +116,30 @@ def _read_alone(folder: Path, whatever_is_wrong: bool) -> tuple[Snapshot, TakenO
     """Return the content of a folder without its workers', and the content taken over from theirs."""
     for tries_left in reversed(range(READ_TRIES)):
         before = read_manifest(folder)
-        seen, on_disk = _read_once(folder)
+
+        # The journal first: what is sealed meanwhile is found among the parts.
+        covered, damaged, unfinished = set[str](), list[Damage](), Unfinished()
+        journalled = [tables([], place=folder)]
+        for batch in batches(_journal_lines(folder / "journal", covered, damaged)):
+            for line in map(orjson.loads, batch):
+                unfinished.follow(line)
+            journalled.append(tables(batch, place=folder / "journal"))
+        on_disk = parts_on_disk(folder)
+        seen = Snapshot(
+            files={
+                name: sorted_parts(
+                    path
+                    for key, path in on_disk.items()
+                    if key.startswith(f"{name}/") and path.name not in covered
+                )
+                for name in SCHEMAS
+            },
+            journalled={name: pa.concat_tables(rows[name] for rows in journalled) for name in SCHEMAS},
+            unfinished=unfinished,
+            damaged=damaged,
+        )
+
+        # All this is of one state only if the manifest is the same now.
         wrong = [] if whatever_is_wrong else mismatches(folder, before, on_disk)
         after = read_manifest(folder)
         if not wrong and (_same(before, after) or not tries_left):
@@ -138,31 +161,6 @@ def warn_of_damage(folder: Path, damaged: Sequence[Damage]) -> None:
 
 def _same(before: Manifest, after: Manifest) -> bool:
     return bool(before.get(HOLDS) == after.get(HOLDS))
-
-
-def _read_once(folder: Path) -> tuple[Snapshot, dict[str, Path]]:
-    """Return the content, and the parts by their paths in the folder's list."""
-    covered, damaged, unfinished = set[str](), list[Damage](), Unfinished()
-    journalled = [tables([], place=folder)]
-    for batch in batches(_journal_lines(folder / "journal", covered, damaged)):
-        for line in map(orjson.loads, batch):
-            unfinished.follow(line)
-        journalled.append(tables(batch, place=folder / "journal"))
-    on_disk = parts_on_disk(folder)  # after the journal was read: what was sealed meanwhile is found here
-    snapshot = Snapshot(
-        files={
-            name: sorted_parts(
-                path
-                for key, path in on_disk.items()
-                if key.startswith(f"{name}/") and path.name not in covered
-            )
-            for name in SCHEMAS
-        },
-        journalled={name: pa.concat_tables(rows[name] for rows in journalled) for name in SCHEMAS},
-        unfinished=unfinished,
-        damaged=damaged,
-    )
-    return snapshot, on_disk
 
 
 def _journal_lines(journal: Path, covered: set[str], damaged: list[Damage]) -> Iterator[bytes]:

@@ -149,8 +149,14 @@ class BucketObjects:
             TakenError: it is there with other bytes.
             ConfigError, StoreError: the bucket does not take it.
         """
+        import obstore
+        from obstore.exceptions import AlreadyExistsError
+
         for wait_s in CONFLICT_WAITS_S:
-            tag = self._created(name, data)
+            tag: str | None = None  # None: it is there already
+            with suppress(AlreadyExistsError), self._asking():
+                put = obstore.put(self._store, name, data, mode="create", use_multipart=False)
+                tag = (put["e_tag"] or "").strip('"')
             if tag == digest_of(data, "md5"):
                 return
             # It was there before, or is being written by another request, or its tag is no MD5.
@@ -165,18 +171,6 @@ class BucketObjects:
                 break
             time.sleep(wait_s)
         raise StoreError(f"{self.address / name} does not hold what was sent. Run again.")
-
-    def _created(self, name: str, data: bytes | Path) -> str | None:
-        """Write a new object and return its tag, or None if it is there already."""
-        import obstore
-        from obstore.exceptions import AlreadyExistsError
-
-        try:
-            with self._asking():
-                put = obstore.put(self._store, name, data, mode="create", use_multipart=False)
-        except AlreadyExistsError:
-            return None
-        return (put["e_tag"] or "").strip('"')
 
     def get(self, name: str) -> bytes:
         """Return the bytes of an object; raises GoneError where there is none."""
