@@ -44,26 +44,24 @@ def check_budget(sweep: Sweep, models: Sequence[Model]) -> None:
         name = "budget_usd" if sweep.budget_usd is None else sweep.budget_name
         if fault := next(_faults(sweep, model), None):
             raise ConfigError(f"{model.alias}: {name} needs a maximum cost for every call, but {fault}")
-        if not (sweep.allow_unpriced or priced(sweep, model)):
-            raise ConfigError(_price_fault(name, sweep, budgeted))
+        if sweep.allow_unpriced or priced(sweep, model):
+            continue
 
-
-def _price_fault(name: str, sweep: Sweep, budgeted: Sequence[Model]) -> str:
-    """Return a complaint that names the models without a price, and the way out."""
-    models = [model for model in budgeted if not priced(sweep, model)]
-    aliases = ", ".join(model.alias for model in models)
-    if all(model.mode == BATCH and _is_priced_in(REALTIME, sweep, model) for model in models):
-        batch_share = known_endpoints()[models[0].provider].batch.part or 0.5
-        return (
-            f"{name} needs a price for every batch, and no batch price is known for {aliases}. Add "
-            f"`price: {{batch: {batch_share}}}` (the part of the usual price that a batch costs) to the "
-            "model's entry. Or set `mode: realtime`."
+        # All models without a price are named at once.
+        unpriced_models = [model for model in budgeted if not priced(sweep, model)]
+        aliases = ", ".join(model.alias for model in unpriced_models)
+        if all(model.mode == BATCH and _is_priced_in(REALTIME, sweep, model) for model in unpriced_models):
+            batch_share = known_endpoints()[unpriced_models[0].provider].batch.part or 0.5
+            raise ConfigError(
+                f"{name} needs a price for every batch, and no batch price is known for {aliases}. Add "
+                f"`price: {{batch: {batch_share}}}` (the part of the usual price that a batch costs) to the "
+                "model's entry. Or set `mode: realtime`."
+            )
+        raise ConfigError(
+            f"{name} needs a price for every model, and no price is known for {aliases}. Add "
+            "`price: {input: …, output: …}` (USD per million tokens) to the model's entry. Or set "
+            "`allow_unpriced: true`: models without a price then run outside the budget."
         )
-    return (
-        f"{name} needs a price for every model, and no price is known for {aliases}. Add "
-        "`price: {input: …, output: …}` (USD per million tokens) to the model's entry. Or set "
-        "`allow_unpriced: true`: models without a price then run outside the budget."
-    )
 
 
 def _faults(sweep: Sweep, model: Model) -> Iterator[str]:

@@ -69,41 +69,38 @@ def shaped_problems(
     conditions: Sequence[Condition], sets: Sequence[TrialSource], repeats: int, *, limit: int | None
 ) -> Mapping[Slot, ShapedProblems]:
     """Return the problems of each set under each condition; the order is that of `ids_of`."""
-    by_slot = {}
+    by_slot = dict[Slot, ShapedProblems]()
     for number, (source, rows) in enumerate(zip(sets, rows_within(sets, limit), strict=True)):
-        for condition, problems in zip(conditions, _shaped(conditions, source, rows), strict=True):
-            for repeat in range(repeats):
-                by_slot[Slot(repeat, number, condition.name)] = problems
-    return by_slot
-
-
-def _shaped(conditions: Sequence[Condition], source: TrialSource, rows: int) -> Iterator[ShapedProblems]:
-    """Yield the first problems of a set as they are asked under each condition."""
-    plain = [all(asks_as_it_stands(suite, condition) for suite in source.tasks) for condition in conditions]
-    columns = ["problem_id", *CELL, "question", "expected"]
-    cells, tables_by_condition = list[Any](), [list[Any]() for _ in conditions]
-    for batch in source.batches(columns if all(plain) else None, rows):
-        texts = [batch[name].dictionary_encode() if name != "length" else batch[name] for name in CELL]
-        cells.append(pa.table(texts, names=[*CELL]))
-        answer = pc.utf8_length(batch["expected"])
-        for tables, condition, as_it_stands in zip(tables_by_condition, conditions, plain, strict=True):
-            sizes = _sizes(batch, None if as_it_stands else condition)
-            tables.append(pa.table([*sizes, answer], names=[*_SIZES]))
-
-    # the shapes of each condition, numbered as they first appear
-    every = pa.concat_tables(cells).unify_dictionaries()
-    for condition, tables in zip(conditions, tables_by_condition, strict=True):
-        table = pa.concat_tables(tables)
-        for name in CELL:
-            table = table.append_column(name, every[name])
-        number, firsts = numbered(table, [*CELL, *_SIZES])
-        shapes = [
-            Shape(Cell(*(row[name] for name in CELL)), condition.name, *(row[name] for name in _SIZES))
-            for row in firsts.to_pylist()
+        # the sizes of the first problems as they are asked under each condition
+        plain = [
+            all(asks_as_it_stands(suite, condition) for suite in source.tasks) for condition in conditions
         ]
-        included = pa.array([condition.is_for(shape.cell.suite) for shape in shapes], pa.bool_())
-        numbers = pc.if_else(included.take(number), number, pa.scalar(None, pa.int32()))
-        yield ShapedProblems(source=source, shapes=shapes, numbers=numbers)
+        columns = ["problem_id", *CELL, "question", "expected"]
+        cells, tables_by_condition = list[Any](), [list[Any]() for _ in conditions]
+        for batch in source.batches(columns if all(plain) else None, rows):
+            texts = [batch[name].dictionary_encode() if name != "length" else batch[name] for name in CELL]
+            cells.append(pa.table(texts, names=[*CELL]))
+            answer = pc.utf8_length(batch["expected"])
+            for tables, condition, as_it_stands in zip(tables_by_condition, conditions, plain, strict=True):
+                sizes = _sizes(batch, None if as_it_stands else condition)
+                tables.append(pa.table([*sizes, answer], names=[*_SIZES]))
+
+        # the shapes of each condition, numbered as they first appear
+        every = pa.concat_tables(cells).unify_dictionaries()
+        for condition, tables in zip(conditions, tables_by_condition, strict=True):
+            table = pa.concat_tables(tables)
+            for name in CELL:
+                table = table.append_column(name, every[name])
+            index, firsts = numbered(table, [*CELL, *_SIZES])
+            shapes = [
+                Shape(Cell(*(row[name] for name in CELL)), condition.name, *(row[name] for name in _SIZES))
+                for row in firsts.to_pylist()
+            ]
+            included = pa.array([condition.is_for(shape.cell.suite) for shape in shapes], pa.bool_())
+            numbers = pc.if_else(included.take(index), index, pa.scalar(None, pa.int32()))
+            problems = ShapedProblems(source=source, shapes=shapes, numbers=numbers)
+            by_slot |= {Slot(repeat, number, condition.name): problems for repeat in range(repeats)}
+    return by_slot
 
 
 def _sizes(batch: pa.RecordBatch, condition: Condition | None) -> Sequence[Any]:

@@ -176,10 +176,6 @@ def _dollars_together(costs: Sequence[float | None]) -> str:
     return f"{dollars(usd)} + unknown" if usd and None in costs else dollars(total(costs))
 
 
-def _reply_limit(model: ModelPlan) -> str:
-    return "none" if model.max_tokens is None else f"{model.max_tokens:,}" + "*" * model.max_tokens_required
-
-
 BATCH_PRICE: Final = "as a batch"  # the column stands only where a model asked in real time has such a price
 COST_COLUMNS: Final[Sequence[PlanColumn[ModelPlan, Plan]]] = (
     PlanColumn("model", lambda model: model.model, lambda _: "together"),
@@ -204,7 +200,12 @@ COST_COLUMNS: Final[Sequence[PlanColumn[ModelPlan, Plan]]] = (
         lambda plan: duration(plan.seconds),
     ),
     PlanColumn("limited by", lambda model: model.bound_by or "-"),
-    PlanColumn("max_tokens", _reply_limit),
+    PlanColumn(
+        "max_tokens",
+        lambda model: (
+            "none" if model.max_tokens is None else f"{model.max_tokens:,}" + "*" * model.max_tokens_required
+        ),
+    ),
     PlanColumn("price", lambda model: model.price_source or "unknown"),
 )
 

@@ -33,12 +33,19 @@ def question_of_row(value: Any, *, place: str) -> Any:  # Any: a text, or what J
         ProblemSetError: the chat cannot be asked: its roles are others or stand in another order, or a
             message is no text.
     """
-    if (raw_messages := _raw_messages(value)) is None:
+    # A chat may also be a text of JSON.
+    listed = value
+    if isinstance(value, str):
+        if not (value.lstrip().startswith("[") and '"role"' in value):
+            return value
+        try:
+            listed = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    if not is_chat(listed):
         return value
     messages = [
-        Message(role=_role(raw, where), content=_content(raw, where))
-        for number, raw in enumerate(raw_messages, 1)
-        for where in [f"{place}: message {number} of the chat"]
+        _message(raw, f"{place}: message {number} of the chat") for number, raw in enumerate(listed, 1)
     ]
 
     # A system prompt may come first; then user and assistant take turns.
@@ -54,25 +61,14 @@ def question_of_row(value: Any, *, place: str) -> Any:  # Any: a text, or what J
     return messages[0].content if len(messages) == 1 else chat_question(messages)
 
 
-def _raw_messages(value: Any) -> list[RawMessage] | None:  # Any: as above
-    """Return the messages of a chat, or None if the value is no chat."""
-    if isinstance(value, str):
-        if not (value.lstrip().startswith("[") and '"role"' in value):
-            return None
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return None
-    return value if is_chat(value) else None
-
-
 def is_chat(value: Any) -> bool:  # Any: as above
     """Return whether a value is a list of messages."""
     messages = isinstance(value, list) and value
     return bool(messages) and all(isinstance(item, dict) and {*item} >= {"role", "content"} for item in value)
 
 
-def _role(message: RawMessage, where: str) -> str:
+def _message(message: RawMessage, where: str) -> Message:
+    """Return a message as it is asked; its content may be a list of parts that are all text."""
     role = message["role"]
     if any(message.get(name) for name in _CALLS):
         raise ProblemSetError(f"{where} calls a tool. Write it as text, or remove its row.")
@@ -81,11 +77,7 @@ def _role(message: RawMessage, where: str) -> str:
             f"{where} has the role {role!r:.60}. Only system, user and assistant are asked. Write it as a "
             "message of one of them, or remove its row."
         )
-    return _ROLES[role]
 
-
-def _content(message: RawMessage, where: str) -> str:
-    """Return the text of a message, which may be a list of parts that are all text."""
     content = message["content"]
     parts = content if isinstance(content, list) else [{"text": content}]
     texts = [part.get("text") if isinstance(part, dict) else None for part in parts]
@@ -93,4 +85,4 @@ def _content(message: RawMessage, where: str) -> str:
         raise ProblemSetError(f"{where} is no text. Write it as text, or remove its row.")
     if not (text := "\n".join(map(str, texts))).strip():
         raise ProblemSetError(f"{where} is empty. Write its text, or remove it.")
-    return text_value({"content": text}, "content", place=where)
+    return Message(role=_ROLES[role], content=text_value({"content": text}, "content", place=where))

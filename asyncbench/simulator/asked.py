@@ -163,18 +163,18 @@ def chats_in(messages: Sequence[Message]) -> Iterator[str]:
     """
     system = [turn for turn in messages[:1] if turn.role == "system"]
     turns = messages[len(system) :]
-    prompts = [prompt for turn in system for prompt in _ends(turn)]
+
+    # The system prompt stands whole, then from each of its later texts on.
+    prompts = list[Message]()
+    for turn in system:
+        texts = turn.content.split(JOIN)
+        ends = [JOIN.join(texts[start:]) for start in range(min(len(texts), TAILS))]
+        prompts += [replace(turn, content=end) for end in ends]
+
     for start in range(0, len(turns), 2):
         yield from (chat_question([prompt, *turns[start:]]) for prompt in prompts)
         if len(turns) - start > 1:
             yield chat_question(turns[start:])
-
-
-def _ends(system: Message) -> Iterator[Message]:
-    """Yield a system prompt whole, then from each of its later texts on."""
-    texts = system.content.split(JOIN)
-    for start in range(min(len(texts), TAILS)):
-        yield replace(system, content=JOIN.join(texts[start:]))
 
 
 def questions_in(message: str) -> Iterator[str]:
