@@ -8,17 +8,16 @@ never let a call in is not: the model stops.
 
 import asyncio
 import re
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.error_kinds import safe_line
+from asyncbench.providers.functions import call_in_thread
 from asyncbench.providers.params import needs_sampling_version
 from asyncbench.providers.sdk import SdkProvider, Transport
 from asyncbench.providers.secrets import withhold_too
@@ -130,7 +129,7 @@ class CloudCredentials:
 
     async def _look(self) -> None:
         try:
-            login = await _call_in_thread(self._chain.find)
+            login = await call_in_thread(self._chain.find, name="credentials")
         except ProviderError:
             raise
         except Exception as error:  # a library's, of files, programs and servers of any kind
@@ -154,21 +153,6 @@ class CloudCredentials:
         failure = ProviderError(kind, message, may_have_been_billed=False, never_sent=True)
         failure.before_call = True
         return failure
-
-
-async def _call_in_thread(work: Callable[[], Login]) -> Login:
-    """Do what blocks in a daemon thread: no program or server that hangs keeps this process from ending."""
-    result: Future[Login] = Future()
-    result.set_running_or_notify_cancel()
-
-    def run() -> None:
-        try:
-            result.set_result(work())
-        except BaseException as error:
-            result.set_exception(error)
-
-    threading.Thread(target=run, name="credentials", daemon=True).start()
-    return await asyncio.wrap_future(result)
 
 
 class CloudProvider(SdkProvider):

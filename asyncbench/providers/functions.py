@@ -14,9 +14,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.files import found_input
@@ -33,6 +34,7 @@ MESSAGES: Final = "messages"  # the parameter that takes all of them
 _NAME: Final = re.compile(
     rf"(?:{PYTHON}/)?(?:(?P<file>.+\.py):)?(?P<function>\w+)(?:@(?P<digest>[0-9a-f]{{{MARK}}}))?"
 )
+_T = TypeVar("_T")
 _COUNTS: Final = (
     "input_tokens",
     "output_tokens",
@@ -177,7 +179,8 @@ class FunctionProvider:
                 if inspect.iscoroutinefunction(self._function):
                     returned = await self._function(question, **parameters)
                 else:
-                    returned = await _in_thread(self._function, question, parameters)
+                    work = partial(self._function, question, **parameters)
+                    returned = await call_in_thread(work, name=name)
                     if inspect.isawaitable(returned):
                         returned = await returned
             except ProviderError:
@@ -210,15 +213,16 @@ def _parameters(model: Model, condition: Condition) -> dict[str, Any]:
     return parameters
 
 
-async def _in_thread(function: Callable[..., Any], question: object, parameters: Mapping[str, Any]) -> Any:
+async def call_in_thread(work: Callable[[], _T], *, name: str) -> _T:
     """Return the result of a function that would hold up the event loop.
 
-    A daemon thread: one that never ends keeps no process from ending.
+    It runs in a daemon thread of this name: one that never ends keeps no process from ending. What it raises
+    is raised here. What would end a process, such as SystemExit, is a RuntimeError.
     """
     loop = asyncio.get_running_loop()
-    ended = loop.create_future()
+    ended: asyncio.Future[_T] = loop.create_future()
 
-    def end(error: BaseException | None, returned: object) -> None:
+    def end(error: BaseException | None, returned: Any) -> None:
         if ended.done():
             return
         if error is None:
@@ -229,13 +233,13 @@ async def _in_thread(function: Callable[..., Any], question: object, parameters:
     def call() -> None:
         raised, returned = None, None
         try:
-            returned = function(question, **parameters)
+            returned = work()
         except BaseException as error:
             raised = error
         with suppress(RuntimeError):  # the run has ended meanwhile
             loop.call_soon_threadsafe(end, raised, returned)
 
-    Thread(target=call, name=function.__name__, daemon=True).start()
+    Thread(target=call, name=name, daemon=True).start()
     return await ended
 
 

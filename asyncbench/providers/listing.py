@@ -16,8 +16,10 @@ RATES = ("input", "cached_input", "cache_write", "cache_write_1h", "output")
 
 def endpoint_rows(env: Mapping[str, str], *, moment: datetime) -> tuple[dict[str, Any], ...]:  # Any: JSON
     """Return the table of endpoints, as far as this machine can use them; `env` is where keys would be."""
-    return tuple(
-        {
+    rows = list[dict[str, Any]]()
+    for name, endpoint in usable_endpoints().items():
+        form = {"form": endpoint.own_batches} if endpoint.own_batches else {}
+        row = {
             "name": name,
             "via": endpoint.via,
             "apis": endpoint.apis,
@@ -29,20 +31,14 @@ def endpoint_rows(env: Mapping[str, str], *, moment: datetime) -> tuple[dict[str
             "concurrency": endpoint.concurrency,  # unless the sweep says otherwise; None: that of any model
             "batches": endpoint.batch_support,
             "batch_part": endpoint.batch.part if endpoint.batches else None,
-            "batch_ways": _batch_ways(endpoint),
+            # What is particular to its batches, which may have a form of their own.
+            "batch_ways": endpoint.batch.departures if endpoint.batches else form,
             # None: no price table knows this vendor.
             "priced_models": len(_priced(endpoint, moment)) if endpoint.prices else None,
             "simulated": endpoint.simulated,
         }
-        for name, endpoint in usable_endpoints().items()
-    )
-
-
-def _batch_ways(endpoint: KnownEndpoint) -> Mapping[str, object]:
-    """Return the own ways of an endpoint's batches, which may have a form of their own."""
-    if endpoint.batches:
-        return endpoint.batch.departures
-    return {"form": endpoint.own_batches} if endpoint.own_batches else {}
+        rows.append(row)
+    return tuple(rows)
 
 
 def endpoints_as_text(endpoints: Sequence[Mapping[str, Any]]) -> str:

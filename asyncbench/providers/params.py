@@ -197,7 +197,11 @@ def bills_besides(model: Model) -> str | None:
     if model.base_url is None or is_router(model):
         billed = _bills(vendors[model.provider])
     else:
-        billed = any(_is_at(model.base_url, vendor) for vendor in vendors.values() if _bills(vendor))
+        # Its address is one of a vendor's, by whatever path or region.
+        billed, server = False, f".{urlsplit(model.base_url).hostname}"
+        for vendor in filter(_bills, vendors.values()):
+            host = urlsplit(vendor.base_url or _OF_SDKS.get(vendor.via, "")).hostname
+            billed |= vendor.is_at(model.base_url) or (host is not None and server.endswith(f".{host}"))
     if not billed:
         return None
     base_id = model.model_id.split(":")[1] if model.model_id.startswith("ft:") else model.model_id
@@ -209,14 +213,6 @@ def bills_besides(model: Model) -> str | None:
 
 def _bills(vendor: KnownEndpoint) -> bool:
     return (vendor.key_env, vendor.credentials) != (None, None)
-
-
-def _is_at(address: str, vendor: KnownEndpoint) -> bool:
-    """Return whether an address is one of a vendor's, by whatever path or region."""
-    if vendor.is_at(address):
-        return True
-    host = urlsplit(vendor.base_url or _OF_SDKS.get(vendor.via, "")).hostname
-    return host is not None and f".{urlsplit(address).hostname}".endswith(f".{host}")
 
 
 # ── What a wire format, an endpoint or a model refuses, before any call; `params` are sent as given ──────

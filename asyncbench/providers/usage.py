@@ -6,6 +6,7 @@ Of counts that do not fit together the larger is believed: what is missing from 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from itertools import chain
 
 import orjson
 
@@ -237,23 +238,21 @@ def doubts(raw: Mapping[str, object] | None) -> list[str]:
     if raw is None:
         return []
     objects = (raw, *(value for value in raw.values() if isinstance(value, dict)))
-    return [
-        f"{name} of {value} is impossible and was ignored"
-        for fields in objects
-        for name, value in fields.items()
-        # nearly all are counts, and small ones
-        if not ((type(value) is int and 0 <= value <= MOST_USD) or _can_be(name, value))
-    ]
-
-
-def _can_be(name: str, value: object) -> bool:
-    if not isinstance(value, int | float):
-        return True
-    if name.endswith(("tokens", "TokenCount")):
-        return _tokens(value) is not None
-    if name.endswith("_ticks"):
-        return 0 <= value <= MOST_USD * XAI_TICKS_IN_A_DOLLAR
-    return not name.endswith("cost") or _dollars(value) is not None
+    notes = list[str]()
+    for name, value in chain.from_iterable(fields.items() for fields in objects):
+        if type(value) is int and 0 <= value <= MOST_USD:  # nearly all are counts, and small ones
+            continue
+        if not isinstance(value, int | float):
+            continue
+        if name.endswith(("tokens", "TokenCount")):
+            possible = _tokens(value) is not None
+        elif name.endswith("_ticks"):
+            possible = 0 <= value <= MOST_USD * XAI_TICKS_IN_A_DOLLAR
+        else:
+            possible = not name.endswith("cost") or _dollars(value) is not None
+        if not possible:
+            notes.append(f"{name} of {value} is impossible and was ignored")
+    return notes
 
 
 def kept_account(raw: Mapping[str, object] | None, notes: list[str]) -> Mapping[str, object] | None:

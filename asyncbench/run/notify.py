@@ -6,9 +6,7 @@ import platform
 import shlex
 import shutil
 import socket
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,6 +24,7 @@ from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.lanes.batches.status import PartStatus
 from asyncbench.providers.environment import Proxy, proxy_of
+from asyncbench.providers.functions import call_in_thread
 from asyncbench.providers.workers.process import PROXY, withhold_keys
 from asyncbench.records import Model
 from asyncbench.run.costs import costs_text, phrases
@@ -117,17 +116,7 @@ class _Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        addresses: Future[list[ResolveResult]] = Future()
-        addresses.set_running_or_notify_cancel()  # from here on nobody but the thread ends it
-
-        def look_up() -> None:
-            try:
-                addresses.set_result(_addresses(host, port, family))
-            except Exception as error:
-                addresses.set_exception(error)  # raised again where it is waited for
-
-        threading.Thread(target=look_up, name=f"notify {host}", daemon=True).start()
-        return await asyncio.wrap_future(addresses)
+        return await call_in_thread(partial(_addresses, host, port, family), name=f"notify {host}")
 
     async def close(self) -> None:
         """Leave a thread that still waits alone: it ends with the process, and changes nothing."""
