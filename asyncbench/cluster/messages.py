@@ -5,7 +5,6 @@ number again gives the answer that it gave before, so messages may be lost, late
 durations alone: no clock is compared with another.
 """
 
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -143,11 +142,6 @@ class JournalSummary:
 
 
 # ── Links that carry messages, over Ray or in a test
-
-
-def awake_s() -> float:
-    """Return seconds of a clock that goes on while the machine sleeps, where there is one."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class WorkerDiedError(AsyncbenchError):

@@ -12,7 +12,7 @@ from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.planning.preflight import keys_for
 from asyncbench.problems.schema import identified
 from asyncbench.providers.provider import Provider, open_provider
-from asyncbench.records import Model, Reply, Request
+from asyncbench.records import Model
 from asyncbench.run.checkup import question_for
 from asyncbench.simulator.process import running
 from asyncbench.simulator.settings import Settings
@@ -116,30 +116,23 @@ async def _all_tokens(provider: Provider, model: Model, questions: Sequence[str]
 
 
 async def _tokens(provider: Provider, model: Model, question: str) -> int:
-    """Ask a question, and return how many tokens the server counted in it."""
-    (problem,) = identified([draft_synthetic(question)])
-    reply = await _answer(provider, question_for(model, problem))
-    if reply.usage is None or reply.usage.input_tokens is None:
-        raise ConfigError(
-            f"--tokens: {model.alias} does not say how many tokens it counted, so no question can be made of "
-            "a length. Ask your own questions with --problems FILE"
-        )
-    return reply.usage.input_tokens
-
-
-async def _answer(provider: Provider, request: Request) -> Reply:
-    """Ask, and ask again as told after a refusal for lack of room, such as 429.
+    """Ask a question, and return how many tokens the server counted in it.
 
     Raises:
-        ProviderError: the call fails in another way, or there is no room for longer than `MOST_WAIT_S`.
+        ProviderError: the call fails, or there is no room for it for longer than `MOST_WAIT_S`.
+        ConfigError: the server tells no tokens.
     """
+    (problem,) = identified([draft_synthetic(question)])
+    request = question_for(model, problem)
     waited_s, refusals = 0.0, 0
     while True:
         try:
-            return await provider.ask(request)
+            reply = await provider.ask(request)
+            break
         except ProviderError as error:
             if error.kind not in _FULL:
                 raise
+            # A refusal for lack of room, such as 429: it is asked again as told.
             refusals += 1
             growing_s = min(LONGEST_PAUSE_S, 2.0 ** (refusals - 1))
             wait_s = respected_wait_s(error.retry_after_s, growing_s, times=refusals)
@@ -147,3 +140,10 @@ async def _answer(provider: Provider, request: Request) -> Reply:
                 raise
         await asyncio.sleep(wait_s)
         waited_s += wait_s
+
+    if reply.usage is None or reply.usage.input_tokens is None:
+        raise ConfigError(
+            f"--tokens: {model.alias} does not say how many tokens it counted, so no question can be made of "
+            "a length. Ask your own questions with --problems FILE"
+        )
+    return reply.usage.input_tokens

@@ -26,8 +26,8 @@ from asyncbench.cluster.messages import (
     Link,
     WorkerDiedError,
     WorkerSilentError,
-    awake_s,
 )
+from asyncbench.engine.awake import boot_s
 from asyncbench.engine.budget import Ledger
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.files import storing
@@ -212,7 +212,7 @@ class ClusterRun:
         self.coordinator = Coordinator(
             epoch=epoch,
             workers=cluster.count,
-            now_s=awake_s,
+            now_s=boot_s,
             notify=run.screen.say,
             ledger=run.money.ledger,
             note=self._note_lease,

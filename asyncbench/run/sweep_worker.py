@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from asyncbench.cluster.cluster_worker import ClusterWorker
-from asyncbench.cluster.messages import Orders, WorkerDiedError, WorkerReport, awake_s
+from asyncbench.cluster.messages import Orders, WorkerDiedError, WorkerReport
 from asyncbench.config.run_entries import usable_cores, workers_here
 from asyncbench.config.sweep import Sweep
-from asyncbench.engine.awake import deadlines_put_off
+from asyncbench.engine.awake import boot_s, deadlines_put_off
 from asyncbench.engine.model_client import ModelClient
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
@@ -110,7 +110,7 @@ class SweepWorker:
         self._keys = keys_for(brief.models, os.environ)
         self._lag = LoopLag()
         self._worker = ClusterWorker(
-            name, client_for=self._make_client, bound_for=most_of, now_s=awake_s, lag=self._lag
+            name, client_for=self._make_client, bound_for=most_of, now_s=boot_s, lag=self._lag
         )
         self._providers: dict[str, Provider] = {}
         self._ready = asyncio.get_running_loop().create_future()
@@ -154,7 +154,7 @@ class SweepWorker:
         """Hold the folder and the connections of this worker, and do what it is ordered."""
         brief = self._brief
         async with AsyncExitStack() as stack:
-            stack.enter_context(deadlines_put_off())  # those of its calls; leases go by `awake_s`
+            stack.enter_context(deadlines_put_off())  # those of its calls; leases go by `boot_s`
             copy: FolderCopy | None = None
             folder = brief.workers_folder / self._name
             if (address := brief.sweep.copied_to) is not None:

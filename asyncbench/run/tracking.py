@@ -9,7 +9,7 @@ from typing import Final
 
 import orjson
 
-from asyncbench.config.run_entries import Track, check_installed
+from asyncbench.config.run_entries import check_installed
 from asyncbench.config.sweep import Sweep
 from asyncbench.errors import ConfigError
 from asyncbench.files import quoted
@@ -71,9 +71,11 @@ async def send_to_trackers(
         elif why is None:
             why = task.result()
         if why is not None:
+            # What to type: an address is not repeated, since it may hold a password.
+            target = {"mlflow": "URI", "otel": "ADDRESS", "wandb": sweep.track.wandb or ""}[tracker]
             say(
                 f"track: {tracker}: {why}. The results are whole. To send them again: "
-                f"asyncbench track {quoted(sweep.place)} --{tracker} {_form(sweep.track, tracker)}"
+                f"asyncbench track {quoted(sweep.place)} --{tracker} {target}"
             )
 
 
@@ -89,8 +91,3 @@ async def _send(
         return f"cannot be started: {error.strerror}"
     lines = complaint.strip().splitlines() or [f"ended with exit code {code}"]
     return lines[-1].rstrip(".") if code else None
-
-
-def _form(track: Track, tracker: str) -> str:
-    """Return the words to type for a target; an address is not repeated, since it may hold a password."""
-    return track.wandb or "" if tracker == "wandb" else {"mlflow": "URI", "otel": "ADDRESS"}[tracker]
