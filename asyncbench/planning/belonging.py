@@ -393,7 +393,7 @@ def check_comparable(sweep: Sweep) -> None:
     if not is_results_folder(sweep.out):
         return
     with suppress(StoreError):
-        for fault in (*_other_seeds(sweep), *_other_askings(sweep)):
+        for fault in list(_differences(sweep)):
             raise ConfigError(
                 f"--out {sweep.out}: it holds {fault}. Name another folder, or continue with: "
                 f"asyncbench run {quoted(sweep.out / SWEEP_FILE)}"
@@ -414,8 +414,9 @@ def questions_of_steps(sweep: Sweep, load: Load, model: Model, sets: Sequence[Tr
     return digest.hexdigest()
 
 
-def _other_seeds(sweep: Sweep) -> Iterator[str]:
-    """Yield the suites whose problems in the folder have another seed."""
+def _differences(sweep: Sweep) -> Iterator[str]:
+    """Yield contents of a folder that its sweep would ask otherwise now."""
+    # suites whose problems have another seed
     files = {set_name(source.path) for source in sweep.problems if source.path is not None}
     seeds = {source.name: source.seed for source in sweep.problems if source.path is None}
     for copy in copies(sweep.out):
@@ -425,9 +426,7 @@ def _other_seeds(sweep: Sweep) -> Iterator[str]:
         if (seed := open_set(copy.path, any_suite=True).seed) not in (None, seeds[suite]):
             yield f"problems of {suite} with seed {seed}"
 
-
-def _other_askings(sweep: Sweep) -> Iterator[str]:
-    """Yield models whose answers have ids that this sweep would not give them."""
+    # models whose answers have ids that this sweep would not give them
     askings = {
         (model.alias, condition.name): (model, condition)
         for model in sweep.models

@@ -66,7 +66,20 @@ class StraightLine(NamedTuple):
         """
         rows = list(points)
         xs, ys, zs = zip(*rows, strict=True) if rows else ((), (), ())
-        first, second = _slopes(xs, ys, zs)
+
+        # The two slopes; where one would be below zero, the other explains it all.
+        xx, yy, xy = sum(map(mul, xs, xs)), sum(map(mul, ys, ys)), sum(map(mul, xs, ys))
+        xz, yz = sum(map(mul, xs, zs)), sum(map(mul, ys, zs))
+        determinant = xx * yy - xy * xy
+        first, second = (xz / xx, 0.0) if xx else (0.0, yz / yy if yy else 0.0)
+        if determinant > 1e-9 * xx * yy:
+            both = (xz * yy - yz * xy) / determinant, (yz * xx - xz * xy) / determinant
+            if min(both) >= 0:
+                first, second = both
+            elif both[0] < 0 and yy:
+                first, second = 0.0, yz / yy
+
+        # They are scaled to keep the sum of all points.
         fitted = sum([first * x + second * y for x, y in zip(xs, ys, strict=True)])
         whole = sum(zs)
         if not rows or (whole > 0 and fitted <= 0):
@@ -76,20 +89,6 @@ class StraightLine(NamedTuple):
         squares = sum([(z - first * x - second * y) ** 2 for x, y, z in rows])
         error = math.sqrt(squares / max(len(rows) - 2, 1) * len(rows)) / whole if whole > 0 else 0.0
         return cls(first, second, error)
-
-
-def _slopes(xs: Sequence[float], ys: Sequence[float], zs: Sequence[float]) -> tuple[float, float]:
-    """Return the two slopes; where one would be below zero, the other explains it all."""
-    xx, yy, xy = sum(map(mul, xs, xs)), sum(map(mul, ys, ys)), sum(map(mul, xs, ys))
-    xz, yz = sum(map(mul, xs, zs)), sum(map(mul, ys, zs))
-    determinant = xx * yy - xy * xy
-    if determinant > 1e-9 * xx * yy:
-        first, second = (xz * yy - yz * xy) / determinant, (yz * xx - xz * xy) / determinant
-        if first >= 0 and second >= 0:
-            return first, second
-        if first < 0 and yy:
-            return 0.0, yz / yy
-    return (xz / xx, 0.0) if xx else (0.0, yz / yy if yy else 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,6 +98,12 @@ class Evaluation:
         interval = {"lower": low, "upper": high, "confidence_level": 0.95, "method": "Wilson score"}
         condition = {key: str(self.row[key]) for key in ("condition", "style", "condition_params", "params")}
         effort = {"effort": self.row["effort"]} if self.row["effort"] else {}
+        sent = json.loads(self.row["params"] or "{}")
+        arguments = {  # those that the schema has names for
+            name: sent[name]
+            for name in _NUMBERS
+            if isinstance(sent.get(name), int | float) and not isinstance(sent[name], bool)
+        }
         return {
             "evaluation_result_id": f"{name}/accuracy",
             "evaluation_name": name,
@@ -119,18 +125,9 @@ class Evaluation:
                 "uncertainty": {"confidence_interval": interval, "num_samples": counts["trials"]},
             },
             "generation_config": {
-                "generation_args": self._arguments(),
+                "generation_args": arguments,
                 "additional_details": condition | effort,
             },
-        }
-
-    def _arguments(self) -> Json:
-        """Return the parameters that the schema has names for."""
-        sent = json.loads(self.row["params"] or "{}")
-        return {
-            name: sent[name]
-            for name in _NUMBERS
-            if isinstance(sent.get(name), int | float) and not isinstance(sent[name], bool)
         }
 
 

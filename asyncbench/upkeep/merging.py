@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
-from itertools import combinations
+from itertools import combinations, product
 from os import PathLike
 from pathlib import Path
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,7 +39,7 @@ from asyncbench.problems.copies import PROBLEMS, copies, copy_files, read_proble
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.samples import Sample
-from asyncbench.records import Condition
+from asyncbench.records import Condition, Model
 from asyncbench.store.bucket.fetching import display_name, local_folder
 from asyncbench.store.catalog import read_steps
 from asyncbench.store.joining import JoinedFolders, join_folders
@@ -153,8 +152,6 @@ def _check_names(first: Source, second: Source) -> None:
 # ── The sweep of a merged folder: every model, condition and problem set that one of the folders has
 
 
-T = TypeVar("T")
-
 Plan = dict[str, dict[str, dict[str, dict[str, int]]]]  # alias → condition → suite → task → trials
 
 
@@ -166,12 +163,21 @@ def merged_sweep(folders: Sequence[Source], out: Path) -> Sweep:
     Raises:
         ConfigError: two aliases ask the same.
     """
-    models = _first_named((model.alias, model) for source in folders for model in source.sweep.models)
-    conditions = _first_named(
-        (each.name, _joined_condition(each, folders))
-        for source in folders
-        for each in source.sweep.conditions
-    )
+    models = dict[str, Model]()
+    for model in (model for source in folders for model in source.sweep.models):
+        models.setdefault(model.alias, model)
+
+    # A condition is for every model that any of the folders asks like this.
+    conditions = dict[str, Condition]()
+    all_conditions = [(source, condition) for source in folders for condition in source.sweep.conditions]
+    for _, condition in all_conditions:
+        namesakes = [(source, each) for source, each in all_conditions if each.name == condition.name]
+        if any(each.models is not None for _, each in namesakes):
+            pairs = [(model.alias, each) for source, each in namesakes for model in source.sweep.models]
+            asked = frozenset(alias for alias, each in pairs if each.asks(alias))
+            condition = replace(condition, models=asked)
+        conditions.setdefault(condition.name, condition)
+
     by_alias = {alias: _problems(alias, folders) for alias in models}
     everywhere = _unlike((source, problem) for source in folders for problem in source.sweep.problems)
     merged = replace(
@@ -186,30 +192,6 @@ def merged_sweep(folders: Sequence[Source], out: Path) -> Sweep:
     )
     together = f"{' and '.join(str(source.folder) for source in folders)} together"
     return sweep_from(as_mapping(merged), place=together)
-
-
-def _first_named(named: Iterable[tuple[str, T]]) -> dict[str, T]:
-    """Return the first value of each name."""
-    first: dict[str, T] = {}
-    for name, bearer in named:
-        first.setdefault(name, bearer)
-    return first
-
-
-def _joined_condition(condition: Condition, folders: Sequence[Source]) -> Condition:
-    """Return a condition for every model that any of the folders asks like this."""
-    namesakes = [
-        (source, each)
-        for source in folders
-        for each in source.sweep.conditions
-        if each.name == condition.name
-    ]
-    if all(each.models is None for _, each in namesakes):
-        return condition
-    aliases = {
-        model.alias for source, each in namesakes for model in source.sweep.models if each.asks(model.alias)
-    }
-    return replace(condition, models=frozenset(aliases))
 
 
 def _problems(alias: str, folders: Sequence[Source]) -> tuple[ProblemSource, ...]:
@@ -250,7 +232,20 @@ def merged_plan(folders: Sequence[Source], sweep: Sweep) -> Plan:
             _keep_larger(plan.setdefault(alias, {}).setdefault(condition, {}), suites)
     opened: dict[str, ProblemSet] = {}
     for alias, conditions in plan.items():
-        fresh = planned_tasks(sweep, alias, trial_sources(_sets(alias, folders, opened)))
+        # The copies that the model is asked, each once.
+        sets: dict[tuple[str, Sample | None], ProblemSet] = {}
+        for source in folders:
+            used = source.manifest.get("problem_sets", {})
+            copied = [copy for copy in copies(source.folder) if copy.path.name in used]
+            for problem, copy in product(_problems(alias, [source]), copied):
+                if copy.problem_set == problem.name:
+                    name = copy.path.name
+                    problems = opened.setdefault(
+                        name, open_set(copy.path, name=copy.problem_set, any_suite=True)
+                    )
+                    sets[name, problem.sample] = replace(problems, sample=problem.sample)
+
+        fresh = planned_tasks(sweep, alias, trial_sources(list(sets.values())))
         for condition, suites in conditions.items():
             _keep_larger(suites, fresh.get(condition, {}))
     return plan
@@ -262,23 +257,6 @@ def _keep_larger(plan: dict[str, dict[str, int]], added: Mapping[str, Mapping[st
         counts = plan.setdefault(suite, {})
         for task, trials in tasks.items():
             counts[task] = max(trials, counts.get(task, 0))
-
-
-def _sets(alias: str, folders: Sequence[Source], opened: dict[str, ProblemSet]) -> list[ProblemSet]:
-    """Return the copies that a model is asked, each once."""
-    sets: dict[tuple[str, Sample | None], ProblemSet] = {}
-    for source in folders:
-        used = source.manifest.get("problem_sets", {})
-        copied = [copy for copy in copies(source.folder) if copy.path.name in used]
-        for problem in _problems(alias, [source]):
-            for copy in copied:
-                if copy.problem_set == problem.name:
-                    name = copy.path.name
-                    problems = opened.setdefault(
-                        name, open_set(copy.path, name=copy.problem_set, any_suite=True)
-                    )
-                    sets[name, problem.sample] = replace(problems, sample=problem.sample)
-    return list(sets.values())
 
 
 # ── One folder of several

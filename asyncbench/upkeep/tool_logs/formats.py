@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -36,10 +35,7 @@ class LogFormat:
         if odd := [name for name in options if name not in self.options]:
             raise ConfigError(f"import {self.name} takes no --{', --'.join(odd)}. Remove them")
         self.check(options)
-        return partial(self._read, options)
-
-    def _read(self, options: Options, path: Path) -> RecordedRun:
-        return run_from(path, self.entries(path, options), endings=self.endings)
+        return lambda path: run_from(path, self.entries(path, options), endings=self.endings)
 
     def runs_in(self, paths: Iterable[Path], options: Options) -> Iterator[RecordedRun]:
         """Return the runs of files, one each.
