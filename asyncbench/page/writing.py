@@ -22,11 +22,12 @@ from asyncbench.analysis.entrants import asked_in
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
 from asyncbench.page.answers import LONGEST, ShownTrial, answers_to
-from asyncbench.page.blocks import BLOCKS, Values, specs_block
+from asyncbench.page.blocks import BLOCKS, specs_block
 from asyncbench.store.bucket.fetching import display_name
 from asyncbench.store.bucket.objects import s3_address
 from asyncbench.store.rows import encode_json
 from asyncbench.store.schema import ENTRANT
+from asyncbench.tables.data import Values
 
 # ── parts of every page ──────────────────────────────────────────────────────────────────────────
 

@@ -13,6 +13,7 @@ import pyarrow.json as pj
 
 from asyncbench.errors import StoreError
 from asyncbench.records import (
+    UNSTORED,
     Attempt,
     Condition,
     LaneMinute,
@@ -276,7 +277,7 @@ def _stored(value: object) -> tuple[str, ...] | None:
         _STORED[kind] = None
         if dataclasses.is_dataclass(kind):
             fields = dataclasses.fields(kind)
-            _STORED[kind] = tuple(field.name for field in fields if field.metadata.get("stored", True))
+            _STORED[kind] = tuple(field.name for field in fields if field.metadata != UNSTORED)
     return _STORED[kind]
 
 

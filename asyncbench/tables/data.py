@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 HIDDEN: Final = {"data": "hidden"}  # of a field that the data does not have
 INSIDE: Final = {"data": "inside"}  # of a field whose entries stand among those of its record
 
+Values = dict[str, Any]  # Any: whatever JSON can hold
 Method = TypeVar("Method", bound=Callable[..., object])
 _KEYS: Final = dict[object, str | None]()  # of the methods of properties
 

@@ -21,8 +21,9 @@ from asyncbench.analysis.curves import GROUP, curves_by
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.page import writing
-from asyncbench.page.blocks import BLOCKS, head_block
+from asyncbench.page.blocks import BLOCKS
 from asyncbench.page.charts.breaks import LEAST_TRIALS
+from asyncbench.page.first_screen import head_block
 from asyncbench.page.writing import LARGE, data_block, element, write_page
 from asyncbench.reports.standings.report import HARDEST, standings_of
 from asyncbench.store.rows import encode_json

@@ -6,7 +6,8 @@ import pytest
 
 import asyncbench as ab
 from asyncbench.analysis.counting import counted
-from asyncbench.page.blocks import head_block, variants_block
+from asyncbench.page.blocks import variants_block
+from asyncbench.page.first_screen import head_block
 from tests.reports.answered import Asked, folder_of
 
 # Ten problems. `alpha` gains two by `steps` and loses two by its temperature. `beta` gets five in any case.

@@ -21,13 +21,15 @@ from asyncbench.analysis.choosing import Chosen, Names
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.entrants import asked_in
 from asyncbench.errors import AsyncbenchError
-from asyncbench.page.blocks import BLOCKS, Values
+from asyncbench.page.blocks import BLOCKS
+from asyncbench.page.first_screen import FIRST_SCREEN
 from asyncbench.page.live.snapshots import LiveMemory, LiveSnapshot, State, state_of, take_live_snapshot
 from asyncbench.reports.status.report import Status, status_of
 from asyncbench.store.lock import writer_of
 from asyncbench.store.rows import encode_json
 from asyncbench.store.schema import LIMITS
 from asyncbench.store.snapshot import READ_TRIES, MovedError
+from asyncbench.tables.data import Values
 from asyncbench.tables.numbers import total_cost
 from asyncbench.tables.screen import safe
 
@@ -142,7 +144,6 @@ def _lanes(statuses: Mapping[str, Status], figures: RunFigures) -> Iterator[Valu
 # ── counting blocks ──────────────────────────────────────────────────────────────────────────────
 
 
-FIRST_SCREEN: Final = ("head", "standings", "breaks", "heat")
 EVERY_S: Final = 2.0  # between two checks of the folders
 LESS_OFTEN: Final = 4.0  # the next snapshot waits this many times as long as the last one took to count
 AGAIN_S: Final = 30.0  # until a snapshot that failed is tried again, though no change was seen

@@ -16,7 +16,6 @@ from asyncbench.analysis.counting import FolderViews, open_views
 from asyncbench.analysis.entrants import Asked, asked_in
 from asyncbench.errors import AsyncbenchError
 from asyncbench.page.answers import PROBLEMS, Row, summaries, whole_trials
-from asyncbench.page.blocks import Values
 from asyncbench.page.live.search import TextSearch
 from asyncbench.page.live.trials import (
     FolderInMemory,
@@ -30,6 +29,7 @@ from asyncbench.page.live.trials import (
 from asyncbench.store.manifest import folders_of
 from asyncbench.store.reading import AT_ONCE, narrowed, sibling_parts, take_snapshot
 from asyncbench.store.snapshot import Snapshot
+from asyncbench.tables.data import Values
 
 State = tuple[object, ...]  # of folders: two states differ where the contents of a folder do
 

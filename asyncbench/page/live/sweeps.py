@@ -9,13 +9,13 @@ from typing import Final
 from urllib.parse import quote
 
 from asyncbench.analysis.choosing import Chosen
-from asyncbench.page.blocks import Values
 from asyncbench.page.live.counting import EVERY_S, LESS_OFTEN, LiveCounts
 from asyncbench.page.live.snapshots import state_of
 from asyncbench.reports.sweeps import SweepRow, age_of, in_order, row_of, sheet_of
 from asyncbench.store.bucket.fetching import display_name
 from asyncbench.store.lock import writer_of
 from asyncbench.store.manifest import sweeps_below
+from asyncbench.tables.data import Values
 from asyncbench.tables.headings import HEADINGS
 from asyncbench.tables.screen import safe
 
