@@ -360,9 +360,7 @@ def asked_in(views: FolderViews, *, answers: str = "trials") -> Asked:
         views: of the folders.
         answers: a table that has all trials.
     """
-    rows = {
-        (row["run"], row["model"], row["condition"]): row for row in views.rows(_ENTRANTS.format(answers))
-    }
+    rows = {entrant_of(row): row for row in views.rows(_ENTRANTS.format(answers))}
     names = names_of(sort_entrants(rows, views.manifest))
     shorts = short_names(names.values())
     folders = {model: label for (label, _), model in views.names.items()}
@@ -402,6 +400,11 @@ def _kinds(views: FolderViews, answers: str) -> tuple[NamedKind, ...]:
         for key in sorted(keys, key=rank)
         for suite, task, variant, form in (key,)
     )
+
+
+def entrant_of(row: Mapping[str, Any]) -> Entrant:  # Any: of a row of `trials` or of cells
+    """Return who was asked in a row."""
+    return row["run"], row["model"], row["condition"]
 
 
 def kind_of(row: Mapping[str, Any]) -> KindKey:  # Any: of a row of `trials` or of cells

@@ -17,9 +17,7 @@ from asyncbench.reports.styles import DRAWN_OPTIONS, NAMES, described
 
 if TYPE_CHECKING:
     from asyncbench.analysis.choosing import Chosen
-    from asyncbench.reports.comparison.baseline import BaselineGate
     from asyncbench.reports.gates import GateResult
-    from asyncbench.reports.thresholds import ReportThreshold
 
 _M_MMAP_THRESHOLD, _LARGE = -3, 1 << 20  # a setting of glibc, and from how many bytes on it holds
 
@@ -196,9 +194,13 @@ def report(
     from asyncbench.analysis.choosing import chosen as choose
 
     chosen = choose(folders, suite=suite, task=task, models=aliases_typed(models), where=where)
-    thresholds = _parse_thresholds(fail_under)
-    if junit and not thresholds:
+    if junit and not fail_under:
         raise ConfigError("--junit is for --fail-under. Add --fail-under, or leave --junit out")
+    thresholds = []
+    if fail_under:
+        from asyncbench.reports.thresholds import ReportThreshold, threshold_results
+
+        thresholds = [ReportThreshold.parse(text) for text in fail_under]
     options: dict[str, Any] = {"by": by, "min_depth": min_depth, "grader": grader, "metric": metric}
     options |= {"published": published, "intervals": intervals}  # Any: of the style
     if figures or width:
@@ -212,7 +214,6 @@ def report(
         show(report_of(chosen, style, **options), as_json=as_json, markdown=markdown, latex=latex)
     if thresholds:
         from asyncbench.analysis.served import simulated_note_of
-        from asyncbench.reports.thresholds import threshold_results
 
         simulated = simulated_note_of(chosen, simulated=False)
         _end_with(threshold_results(chosen, thresholds), junit, [simulated] if simulated else [])
@@ -220,14 +221,6 @@ def report(
 
 # The styles stand once, in their table.
 report.__doc__ = "\n\n".join([cleandoc(report.__doc__ or ""), "Styles:", *described()])
-
-
-def _parse_thresholds(typed: list[str] | None) -> "list[ReportThreshold]":
-    if not typed:
-        return []
-    from asyncbench.reports.thresholds import ReportThreshold
-
-    return [ReportThreshold.parse(text) for text in typed]
 
 
 def _end_with(results: "list[GateResult]", junit: Path | None, notes: Sequence[str]) -> None:
@@ -366,12 +359,16 @@ def compare_two(
     cost_usd, latency_p50_s, latency_p95_s, ttft_p50_s or ttft_p95_s. It passes only where the 95 % interval
     rules out a loss as large as the margin.
     """
+    from asyncbench.reports.comparison.baseline import BaselineGate, gate_results
     from asyncbench.reports.comparison.report import compare_on
     from asyncbench.store.manifest import is_results_folder
 
     if len(folders) == 1 and is_results_folder(Path(b)):
         b, folders = a, [Path(b), *folders]
-    gates = _parse_gates(fail_if, margin, junit)
+    for option, value in (("--margin", margin), ("--junit", junit)):
+        if value is not None and not fail_if:
+            raise ConfigError(f"{option} is for --fail-if. Add --fail-if worse, or leave {option} out")
+    gates = [BaselineGate.parse(text, margin) for text in fail_if or ()]
 
     comparison = compare_on(
         a,
@@ -386,19 +383,8 @@ def compare_two(
     )
     show(comparison, as_json=as_json, markdown=markdown)
     if gates:
-        from asyncbench.reports.comparison.baseline import gate_results
-
         results = gate_results(a, b, folders, gates, suite=suite, task=task, where=where)
         _end_with(results, junit, comparison.found.simulated_notes)
-
-
-def _parse_gates(typed: list[str] | None, margin: float | None, junit: Path | None) -> "list[BaselineGate]":
-    from asyncbench.reports.comparison.baseline import BaselineGate
-
-    for option, value in (("--margin", margin), ("--junit", junit)):
-        if value is not None and not typed:
-            raise ConfigError(f"{option} is for --fail-if. Add --fail-if worse, or leave {option} out")
-    return [BaselineGate.parse(text, margin) for text in typed or ()]
 
 
 def reconcile(

@@ -16,7 +16,7 @@ from asyncbench.analysis.anatomy.counts import error_of, type_of
 from asyncbench.analysis.anatomy.error import Error, are_words
 from asyncbench.analysis.anatomy.numbers import sign_of
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.entrants import Asked, asked_in, kind_of
+from asyncbench.analysis.entrants import Asked, asked_in, entrant_of, kind_of
 from asyncbench.records import Outcome, accepted_answers
 from asyncbench.store.schema import ENTRANT
 from asyncbench.suites.chats import readable_question
@@ -166,7 +166,7 @@ def _column_values(column: "pa.Array[Any]") -> list[Any]:  # Any: cells of a tab
 def _line(row: Row, roster: Asked, error: Error | None) -> ShownTrial:
     return {
         "id": row["trial_id"],
-        "asked": roster.entrant_places[row["run"], row["model"], row["condition"]],
+        "asked": roster.entrant_places[entrant_of(row)],
         "kind": roster.kind_places[kind_of(row)],
         "length": row["length"],
         "repeat": row["repeat"],

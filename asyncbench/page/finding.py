@@ -144,7 +144,7 @@ class _RankingSentences:
     @property
     def _nouns(self) -> str:
         """What the lines of the ranking are: models, or variants of fewer of them."""
-        entrants = [_entrant(line) for line in self.ranking.lines]
+        entrants = [line.entrant for line in self.ranking.lines]
         models = count_models(entrants)
         if models == len(entrants):
             return "models"
@@ -154,16 +154,12 @@ class _RankingSentences:
         return [line for line in self.ranking.lines if line.place == rank]
 
     def _name(self, line: RankingRow) -> str:
-        return self.names[_entrant(line)]
+        return self.names[line.entrant]
 
     def _shares(self, lines: Sequence[RankingRow]) -> str:
         if len(lines) > 2:
             return f"{_percent(lines[-1].share)} to {_percent(lines[0].share)}"
         return " and ".join(_percent(line.share) for line in lines)
-
-
-def _entrant(line: RankingRow) -> Entrant:
-    return line.run, line.model, line.condition
 
 
 # ── results without a ranking ────────────────────────────────────────────────────────────────────
@@ -200,7 +196,7 @@ def _unranked(
         for ranking in standings.rankings[:1]:
             line = ranking.lines[0]
             low, high = (rounded(100 * end, 1) for end in line.interval)
-            right = f"{names[line.run, line.model, line.condition]} gets {_percent(line.share)}"
+            right = f"{names[line.entrant]} gets {_percent(line.share)}"
             yield f"{right} ({low} to {high}) of {number_of(ranking.problems, 'problem')} right."
 
 

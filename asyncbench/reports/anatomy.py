@@ -28,7 +28,7 @@ from asyncbench.analysis.cells import (
 )
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.analysis.curves import GROUP, Curve, curves_by
-from asyncbench.analysis.entrants import Entrant, names_of, sort_entrants
+from asyncbench.analysis.entrants import Entrant, entrant_of, names_of, sort_entrants
 from asyncbench.analysis.folder_report import FolderReport, no_trials
 from asyncbench.analysis.graders import Graded, graded_by, headline_graders
 from asyncbench.analysis.lost_trials import lost_notes
@@ -90,7 +90,7 @@ class Worth:
     @property
     def asked(self) -> Entrant:
         """Who was asked; trials are grouped by the columns of `ENTRANT` first."""
-        return entrant_of(self.group)
+        return group_entrant(self.group)
 
     def has_place(self, spent: str) -> bool:
         """Return whether the entrant can be on a frontier: it replied, and its spending is known."""
@@ -136,7 +136,7 @@ def asked_alike(cells: Iterable[Sums]) -> tuple[frozenset[Entrant], ...]:
     """
     tasks_of = defaultdict[Entrant, set[tuple[object, ...]]](set)
     for row in cells:
-        tasks_of[row["run"], row["model"], row["condition"]].add(tuple(row[name] for name in _WHAT))
+        tasks_of[entrant_of(row)].add(tuple(row[name] for name in _WHAT))
     alike = defaultdict[frozenset[tuple[object, ...]], set[Entrant]](set)
     for entrant, tasks in tasks_of.items():
         alike[frozenset(tasks)].add(entrant)
@@ -293,7 +293,7 @@ class AnatomyReport(FolderReport):
     def sheets(self) -> Iterator[Sheet]:
         names = names_of(self.order)
         who: Columns[ErrorFindings] = {
-            "model": lambda findings: names[entrant_of(findings.group)],
+            "model": lambda findings: names[group_entrant(findings.group)],
             "suite/task": lambda findings: task_of(findings.group),
         }
         if self.examined:
@@ -371,8 +371,8 @@ def anatomy_of(views: FolderViews) -> AnatomyReport:
         ProblemSetError: a folder's copy of the problems is damaged.
     """
     by_group, cells = errors_in(views), add_known_costs(views, cells_in(views), CELL)
-    order = sort_entrants({entrant_of(group) for group in by_group}, views.manifest)
-    groups = sorted(by_group, key=lambda group: (order.index(entrant_of(group)), group))
+    order = sort_entrants({group_entrant(group) for group in by_group}, views.manifest)
+    groups = sorted(by_group, key=lambda group: (order.index(group_entrant(group)), group))
     worths = {worth.group: worth for worth in worth_of(cells, GROUP)}
     return AnatomyReport(
         folder=str(views.chosen),
@@ -420,7 +420,7 @@ def task_of(group: Group) -> str:
     return " ".join(filter(None, [task if suite == task else f"{suite}/{task}", *more]))
 
 
-def entrant_of(group: Sequence[str]) -> Entrant:
+def group_entrant(group: Sequence[str]) -> Entrant:
     """Return the run, model and condition of a group."""
     run, model, condition = group[: len(ENTRANT)]
     return run, model, condition

@@ -11,7 +11,7 @@ import orjson
 
 from asyncbench.analysis.cells import keep_skips
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.entrants import Entrant, names_of, sort_entrants
+from asyncbench.analysis.entrants import Entrant, entrant_of, names_of, sort_entrants
 from asyncbench.analysis.folder_report import FolderReport, NothingToShowError, no_trials
 from asyncbench.analysis.lost_trials import lost_notes
 from asyncbench.analysis.pairing import Marked, Marks, common_marks, difference_interval, marked, pair
@@ -129,8 +129,7 @@ _USE: Final = counts_by("answers", ENTRANT, only=("cost_usd",), more=["avg(outpu
 def read_settings(views: FolderViews, table: str = "answers") -> dict[Entrant, "PromptSettings"]:
     """Return how each entrant was asked, as a table of trials says."""
     return {  # a later row replaces an earlier one: see _SETTINGS
-        (row["run"], row["model"], row["condition"]): PromptSettings.read(row)
-        for row in views.rows(_SETTINGS.format(table))
+        entrant_of(row): PromptSettings.read(row) for row in views.rows(_SETTINGS.format(table))
     }
 
 

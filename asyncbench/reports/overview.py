@@ -23,7 +23,7 @@ from asyncbench.analysis.cells import (
     summed,
 )
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.entrants import Entrant, names_of, sort_entrants
+from asyncbench.analysis.entrants import Entrant, entrant_of, names_of, sort_entrants
 from asyncbench.analysis.folder_report import FolderReport, no_trials
 from asyncbench.analysis.graders import Graded, graded_by, headline_graders
 from asyncbench.analysis.lost_trials import lost_notes
@@ -175,7 +175,7 @@ def overview_of(views: FolderViews) -> Overview:
             for task, trials in tasks.items():
                 plan.update({(*entrant, suite, None): trials, (*entrant, suite, task): trials})
     rows = add_known_costs(views, views.rows(_LINES), (*ENTRANT, "suite"), (*ENTRANT, "suite", "task"))
-    names = names_of(sort_entrants({(row["run"], row["model"], row["condition"]) for row in rows}, manifest))
+    names = names_of(sort_entrants({*map(entrant_of, rows)}, manifest))
     positions = {name: position for position, name in enumerate(names.values())}
 
     # Mean scores by entrant, suite and task; none where no grader gave a score.
@@ -237,7 +237,7 @@ def _line(
     plan: Mapping[Key, int],
     scores: Mapping[Key, Value | None],
 ) -> OverviewLine:
-    key = (*(entrant := (row["run"], row["model"], row["condition"])), row["suite"], row["task"])
+    key = (*(entrant := entrant_of(row)), row["suite"], row["task"])
     outcomes, columns = outcomes_of(row), {name: row[name] for name in OverviewLine.__slots__ if name in row}
     correct, answered = outcomes[Outcome.CORRECT], outcomes[Outcome.CORRECT] + outcomes[Outcome.WRONG]
     over_all, of_answered = (

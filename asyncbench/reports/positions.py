@@ -101,7 +101,6 @@ def positions_of(views: FolderViews) -> Positions:
         trials = sum(row["trials"] for row in counts)
         answered = sum(row["trials"] for row in counts if row["answer"])
         repeats = max(row["repeats"] for row in counts)  # which narrow no interval
-
         for letter in sorted({row[side] for row in counts for side in ("expected", "answer") if row[side]}):
             there = [row for row in counts if row["expected"] == letter]
             right, correct = (sum(row[column] for row in there) for column in ("trials", "correct"))

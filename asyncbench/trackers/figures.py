@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from asyncbench.analysis.entrants import entrant_of
 from asyncbench.analysis.sql import sql
 from asyncbench.page.writing import write_page
 from asyncbench.reports.report import report
@@ -76,7 +77,7 @@ def figures_of(folder: Path) -> FolderFigures:
     figures: dict[tuple[str, str, str], dict[str, float]] = {}
     names = {}
     for row in (*counted["suites"], *counted["tasks"]):
-        entrant = (row["run"], row["model"], row["condition"])
+        entrant = entrant_of(row)
         figures.setdefault(entrant, {}).update(_figures_of_row(row))
         names[entrant] = row["name"]
 
@@ -117,7 +118,7 @@ def _settings_of(folder: Path) -> dict[tuple[str, str, str], dict[str, str]]:
     values: dict[tuple[str, str, str], dict[str, list[str]]] = {}
     for row in sql(folder, _SETTINGS).to_pylist():
         params = json.loads(row.pop("params") or "{}") | json.loads(row.pop("condition_params") or "{}")
-        settings = values.setdefault((row["run"], row["model"], row["condition"]), {})
+        settings = values.setdefault(entrant_of(row), {})
         for name, value in (row | params).items():
             text = value if isinstance(value, str) else json.dumps(value)
             if value is not None and text not in settings.setdefault(name, []):

@@ -9,7 +9,6 @@ import asyncbench as ab
 from asyncbench.errors import ConfigError
 from asyncbench.records import LaneMinute
 from asyncbench.reports.endpoints import counts
-from asyncbench.reports.endpoints.report import _highest, _stopped_by
 from asyncbench.store.folder import Store
 from tests.reports import answered
 from tests.reports.load_folders import Loaded, load_folder
@@ -208,10 +207,10 @@ def test_what_this_computer_spoilt_is_unknown_and_who_has_no_calls_is_named(tmp_
     assert "m has no times: in each of its steps this computer was the bottleneck" in text
     assert "Without a line, for no call of theirs counts: gone." in text
     (line,) = providers_on(folder).providers
-    assert (_highest(line), _stopped_by(line)) == ("unknown", "this computer was the bottleneck")
+    assert (line.highest_text, line.stopped_by_text) == ("unknown", "this computer was the bottleneck")
     kept = load_folder(tmp_path / "kept", [Loaded(model="m", rates=(1.0,), verdict="met")])
     (line,) = providers_on(kept).providers
-    assert _highest(line) == "60 RPM"  # the unit of all limits
+    assert line.highest_text == "60 RPM"  # the unit of all limits
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Chosen
 from asyncbench.analysis.counting import FolderViews, counted
-from asyncbench.analysis.entrants import Entrant, names_of, sort_entrants
+from asyncbench.analysis.entrants import Entrant, entrant_of, names_of, sort_entrants
 from asyncbench.analysis.pairing import (
     Bits,
     Marked,
@@ -96,9 +96,7 @@ def simulated_notes(views: FolderViews, sides: Sequence[ComparedSide]) -> tuple[
 def _names_in(folders: Chosen) -> dict[Entrant, str]:
     def names_in(views: FolderViews) -> dict[Entrant, str]:
         rows = views.rows("SELECT DISTINCT run, model, condition FROM trials")
-        return names_of(
-            sort_entrants(((row["run"], row["model"], row["condition"]) for row in rows), views.manifest)
-        )
+        return names_of(sort_entrants(map(entrant_of, rows), views.manifest))
 
     if names := counted(folders, names_in):
         return names

@@ -77,6 +77,25 @@ class ForecastReview:
             return None
         return self.p5 <= self.actual <= self.p95
 
+    @property
+    def range_text(self) -> str:
+        """Whether `actual` is in the range, or why that is not known."""
+        if self.within is not None:
+            return "yes" if self.within else "no"
+        if self.trials >= self.planned:
+            return "unknown"
+        return "stopped early" if self.trials + self.skipped >= self.planned else "still open"
+
+    @property
+    def others_text(self) -> str:
+        """The number and the cost of the other calls."""
+        if self.others is None:
+            return ""
+        if not self.others["calls"]:
+            return "none"
+        unknown = f", {self.others['unknown']:,} of unknown cost" if self.others["unknown"] else ""
+        return f"{self.others['calls']:,}: {'≥ ' if unknown else ''}{dollars(self.others['usd'])}{unknown}"
+
 
 def forecasts_of(views: FolderViews, costs: Mapping[CostKey, CallCosts]) -> Iterator[ForecastReview]:
     """Yield the earliest forecast of each measure of a model, and what it came to.
@@ -182,24 +201,6 @@ def _other_calls(made: CallCosts | None, came: Row) -> Row:
 
 def _measured(review: ForecastReview, amount: float | None) -> str:
     return dollars(amount) if review.measure == COST else count(None if amount is None else round(amount))
-
-
-def _others_text(review: ForecastReview) -> str:
-    others = review.others
-    if others is None:
-        return ""
-    if not others["calls"]:
-        return "none"
-    unknown = f", {others['unknown']:,} of unknown cost" if others["unknown"] else ""
-    return f"{others['calls']:,}: {'≥ ' if unknown else ''}{dollars(others['usd'])}{unknown}"
-
-
-def _range_text(review: ForecastReview) -> str:
-    if review.within is not None:
-        return "yes" if review.within else "no"
-    if review.trials >= review.planned:
-        return "unknown"
-    return "stopped early" if review.trials + review.skipped >= review.planned else "still open"
 
 
 # ── The report
@@ -490,8 +491,8 @@ FORECASTS: Final[Columns[ForecastReview]] = {
     "actual": lambda review: (
         ("≥ " if review.partial and review.actual is not None else "") + _measured(review, review.actual)
     ),
-    "in range": _range_text,
-    "other attempts": _others_text,
+    "in range": lambda review: review.range_text,
+    "other attempts": lambda review: review.others_text,
     "trials": lambda review: (
         f"{review.trials:,} of {review.planned:,}"
         + (f", {review.skipped:,} skipped" if review.skipped else "")

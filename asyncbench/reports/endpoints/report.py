@@ -247,6 +247,22 @@ class ProviderLine:
         ordered = sorted(timed_hours, key=lambda hour: medians[id(hour)])
         return (ordered[0], ordered[-1]) if len(ordered) > 1 else None
 
+    @property
+    def highest_text(self) -> str:
+        """The highest rate that kept the SLO."""
+        if self.highest_rate is None:
+            return MISSING
+        kept = self.highest_rate.kept
+        if kept is None:  # unknown, unless a rate surely missed the SLO
+            return "unknown" if self.highest_rate.stopped_by in _UNKNOWN else "none"
+        return f"{kept:g} callers" if self.highest_rate.arrivals == CLOSED else _rpm(60 * kept)
+
+    @property
+    def stopped_by_text(self) -> str:
+        """The reason why no higher rate counts."""
+        cause = (self.highest_rate and self.highest_rate.stopped_by) or MISSING
+        return _UNKNOWN.get(cause, cause.replace("slo", "SLO"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Providers(FolderReport):
@@ -354,20 +370,6 @@ def _seconds_of(line: ProviderLine, *, kind: str, name: str) -> str:
     return ENDLESS if isinf(percentile.value) else f"{percentile.value:.3f}"
 
 
-def _highest(line: ProviderLine) -> str:
-    if line.highest_rate is None:
-        return "-"
-    kept = line.highest_rate.kept
-    if kept is None:  # unknown, unless a rate surely missed the SLO
-        return "unknown" if line.highest_rate.stopped_by in _UNKNOWN else "none"
-    return f"{kept:g} callers" if line.highest_rate.arrivals == CLOSED else _rpm(60 * kept)
-
-
-def _stopped_by(line: ProviderLine) -> str:
-    cause = (line.highest_rate and line.highest_rate.stopped_by) or MISSING
-    return _UNKNOWN.get(cause, cause.replace("slo", "SLO"))
-
-
 def _rpm(calls: float | None) -> str:
     return "-" if calls is None else f"{calls:,.0f} RPM"
 
@@ -430,8 +432,8 @@ _CAPACITY: Final[Columns[ProviderLine]] = {
         if line.figures.retry_after["obeyed"]
         else MISSING
     ),
-    "highest rate": _highest,
-    "stopped by": _stopped_by,
+    "highest rate": lambda line: line.highest_text,
+    "stopped by": lambda line: line.stopped_by_text,
     "limit promised": lambda line: _limits(line.figures.limits["promised"]),
     "limit in force": lambda line: _limits(line.figures.limits["told"]),
     "limit found": lambda line: _rpm(line.figures.limits["found"]),

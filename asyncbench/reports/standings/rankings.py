@@ -79,6 +79,11 @@ class RankingRow:
     known_tokens: int  # number of trials whose tokens are known
 
     @property
+    def entrant(self) -> Entrant:
+        """Who was asked: run, model and condition."""
+        return self.run, self.model, self.condition
+
+    @property
     def accuracy(self) -> Accuracy:
         """The accuracy on the ranking's problems: over all trials, over answered ones, and its bounds."""
         return Accuracy.of(self.shared)

@@ -138,7 +138,7 @@ CUT: Final = "not ranked (every reply was cut)"
 def ranking_title(ranking: Ranking) -> str:
     """Return the title of a ranking: its suite, the number of models, and the problems."""
     named = ranking.suite or f"All suites ({', '.join(ranking.suites)})"
-    who = models_text([(line.run, line.model, line.condition) for line in ranking.lines])
+    who = models_text([line.entrant for line in ranking.lines])
     problems = number_of(ranking.problems, "problem")
     basis = f"on the same {problems}" if ranking.paired else f"each on {problems} of its own"
     return f"{named}: {who}{' ' if ranking.paired else ', '}{basis}"
@@ -243,7 +243,7 @@ def rankings_by_kind(views: FolderViews, rankings: Sequence[Ranking]) -> Iterato
 
 def _kind_ranking(ranking: Ranking, kind: KindKey, lengths: Lengths, trials: Marked) -> KindRanking | None:
     """Return a ranking on the problems of a kind, or None if an entrant was asked none of them."""
-    entrants = {line.name: (line.run, line.model, line.condition) for line in ranking.lines}
+    entrants = {line.name: line.entrant for line in ranking.lines}
     kind_problems = reduce(or_, lengths.values())
     marks = {name: trials.marks[entrant].restrict(kind_problems) for name, entrant in entrants.items()}
     if ranking.paired:

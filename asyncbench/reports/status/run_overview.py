@@ -138,11 +138,7 @@ class RunOverview(FolderReport):
         yield from self.simulated_notes()
         status = self.status
         unpriced = f" + {status.unpriced_attempts:,} unpriced calls" if status.unpriced_attempts else ""
-        entrants = {
-            (line.run, line.model, line.condition)
-            for ranking in self.standings.rankings
-            for line in ranking.lines
-        }
+        entrants = {line.entrant for ranking in self.standings.rankings for line in ranking.lines}
         asked = {model for _, model, _ in entrants}
         who = models_text(
             [*entrants, *(("", each.model, "") for each in status.models if each.model not in asked)]
