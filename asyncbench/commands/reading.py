@@ -140,6 +140,14 @@ def report(
         bool,
         typer.Option("--intervals", help="nupa: show the 95 % interval of every figure in the tables."),
     ] = False,
+    training_length: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LENGTH",
+            help="nupa: show figures at the length that models were trained on, and mark it in pictures by "
+            "length: 8; 8,20 for tasks of up to 20 and up to 100 digits; MODEL=8. Repeatable.",
+        ),
+    ] = None,
     as_json: Json = False,
     markdown: Markdown = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead of text.")] = False,
@@ -203,6 +211,7 @@ def report(
         thresholds = [ReportThreshold.parse(text) for text in fail_under]
     options: dict[str, Any] = {"by": by, "min_depth": min_depth, "grader": grader, "metric": metric}
     options |= {"published": published, "intervals": intervals}  # Any: of the style
+    options |= {"training_length": training_length}
     if figures or width:
         form = {"json": as_json, "markdown": markdown, "latex": latex, "html": html}
         _write_figures(chosen, figures, out, width, style, options=options, form=form)

@@ -107,11 +107,13 @@ class PublishedPicture(Report):
 
     Kinds: `bars` and `lines` show `value` over `x`, a colour a `series`; `stack` has a bar for each `y`, cut
     into series; `map` shades the cells `x` × `y`; `points` sets `value` against the number `x`; `dots` has a
-    line for each `y`, with a point at each `value`. Columns `low` and `high`, where rows have them, are drawn
-    as an interval. A row without a value may have a `gap`: its reason, of `GAPS`.
+    line for each `y`, with a point at each `value`; `curves` has a line for each series over the number `x`,
+    broken where `stretch` changes, with hollow points where `few` is true, and a mark at `training_length`.
+    Columns `low` and `high`, where rows have them, are drawn as an interval. A row without a value may have a
+    `gap`: its reason, of `GAPS`.
 
-    Scales: category, share, right (1 or 0), digits (of the wrong length: log2(digits + 1)), number, log, usd
-    (a log, too), difference (of shares).
+    Scales: category, length (in digits), share, right (1 or 0), digits (of the wrong length: log2(digits +
+    1)), number, log, usd (a log, too), difference (of shares).
     """
 
     name: str  # of its files, such as `figure-5`
@@ -153,7 +155,7 @@ class PublishedPicture(Report):
         channels = {"x": self.x, "y": self.y, "series": self.series, "panel": self.panel}
         channels |= {"value": self.value, "text": self.text, "guide": self.guide}
         channels |= {"low": "low", "high": "high"}
-        channels |= {"gap": "gap", "first": "first"}
+        channels |= {name: name for name in ("gap", "first", "few", "stretch", "training_length")}
         rows = [
             {channel: row[column] for channel, column in channels.items() if column in row}
             for row in self.rows

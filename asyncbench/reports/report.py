@@ -30,6 +30,7 @@ def report(
     grader: str | None = None,
     published: bool = False,
     intervals: bool = False,
+    training_length: int | str | Sequence[str] | None = None,
     metric: str | None = None,
 ) -> Report:
     """Make a report of a results folder or several, in one of several styles. Nothing is changed.
@@ -55,6 +56,9 @@ def report(
         published: `llm-arithmetic` and `nupa` only: set the figures that the benchmark's own document prints
             beside those of the folder. [False]
         intervals: `nupa` only: show the 95 % interval of every figure in the tables. [False]
+        training_length: `nupa` only: the digits up to which models were trained. A table has the figures
+            there and a digit beyond, and pictures by length mark it. `8`, `"8,20"` for tasks of up to 20 and
+            of up to 100 digits, or a list such as `["llama-ft=8", "qwen-ft=12"]`. [none]
         metric: `heatmap` only: `exact_match`, `digit_match`, `dlength`, `cost` or another one of the page's
             figures. [accuracy]
 
@@ -69,6 +73,7 @@ def report(
         ProblemSetError: A copy of a problem set is damaged.
     """
     choices: dict[str, Any] = {"by": by, "min_depth": min_depth, "grader": grader}
+    choices["training_length"] = training_length or None
     choices["metric"] = metric and metric.replace("-", "_")
     options = {name: value for name, value in choices.items() if value is not None}
     options |= {name: True for name, given in (("published", published), ("intervals", intervals)) if given}

@@ -108,7 +108,7 @@ STYLES: Final[Mapping[str | None, Style]] = {
         "published.nupa.report",
         "nupa_report_on",
         _PUBLISHED,
-        frozenset({"published", "intervals"}),
+        frozenset({"published", "intervals", "training_length"}),
         published=True,
         drawn=True,
     ),

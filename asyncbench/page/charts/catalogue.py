@@ -22,6 +22,7 @@ from asyncbench.page.charts.chart import (
     Spec,
     calculated,
     field,
+    grouped,
     legible,
     mark,
     panels,
@@ -164,7 +165,7 @@ def _set_colours(
         if encoding.get("color", {}).get("field") != "series":
             continue
         encoding["color"]["scale"] = {"domain": [*shown], "range": fills}
-        if picture.kind == "lines":  # the symbol of a legend is a line, long enough for its dash
+        if picture.kind in LINED:  # the symbol of a legend is a line, long enough for its dash
             encoding["color"]["legend"] = {**LINE_SYMBOL}
         if any(turns) and picture.kind == "bars":
             encoding["stroke"] = {**SERIES, "scale": {"domain": [*shown], "range": whole}}
@@ -222,6 +223,10 @@ _SCALES: Final[Mapping[str, tuple[Spec, Spec]]] = {  # → options of a scale, o
     "share": ({"domain": [0, 1]}, {"format": PERCENT, "values": QUARTERS}),
     "right": ({"domain": [0, 1]}, {}),
     "digits": ({"type": "symlog", "constant": 1, "domainMin": 0}, {"format": ",d"}),
+    "length": (
+        {"zero": False, "nice": False, "padding": 6},
+        {"format": "d", "tickMinStep": 1, "tickCount": 6, "grid": False},
+    ),
     "number": ({"zero": True, "nice": True}, {"format": ",~r", "tickCount": 5}),
     "difference": ({"zero": True, "nice": True}, {"format": "+.0%", "tickCount": 5}),
     "log": ({"type": "log", "nice": True}, {"format": ",~g", "tickCount": 6}),
@@ -248,6 +253,9 @@ _MARKS: Final = re.compile(rf"( {re.escape(MARK)}| \*| †)+$")  # behind a name
 _REMARKED: Final = re.compile(r"( \*| †)+$")  # marks that point to a note
 TINTS: Final = (1, 0.5, 0.25, 0.1, 0)  # of bars, once all colours were used
 DASHES: Final = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4])  # of lines, likewise
+BANDS: Final = 0.45  # opacity of all bands together
+DOTS: Final = 500.0  # square pixels of all points of a line over lengths
+LINED: Final = {"lines", "curves"}  # kinds of pictures whose series are lines
 LINE_SYMBOL: Final = {"symbolType": "stroke", "symbolSize": 900, "symbolStrokeWidth": 2}  # of a legend
 KEY_BELOW: Final = 54.0  # pixels from a picture of points to its key
 KEY_LINE: Final = 14.0  # height of a line of it
@@ -412,6 +420,48 @@ def _series(picture: PublishedPicture) -> Spec:
     return view(*layers, width=_wide(picture), height=_height(picture))
 
 
+def _curves(picture: PublishedPicture) -> Spec:
+    """Return lines over lengths with bands, broken where nothing is known, and a mark at training lengths."""
+    x, y, colour = _across(picture), _values(picture), _coloured(picture)
+    ends = {"x": x, "y": _values(picture, "low"), "y2": field("high"), **colour}
+    known, stretch = {"filter": "isValid(datum.value)"}, {"detail": field("stretch:N")}
+    points = grouped(("series", "stretch"), points="count()")
+    single, several = {"filter": "datum.points === 1"}, {"filter": "datum.points > 1"}
+
+    band = {"opacity": BANDS / max(3, len({row[picture.series] for row in picture.rows}))}
+    layers = [
+        mark("area", band, known, points, several, **ends, **stretch),
+        mark("rule", {"strokeWidth": 1, "opacity": 0.45}, known, points, single, **ends),
+        mark("line", {"strokeJoin": "round"}, known, x=x, y=y, **colour, **stretch),
+    ]
+    # Points of many lengths are small, so that they do not hide the line.
+    lengths = (grouped((), lengths="distinct(x)"), *calculated(dot=f"clamp({DOTS} / datum.lengths, 4, 26)"))
+    size = field("dot:Q", scale=None, legend=None)
+    for few, style in (("!", {"filled": True}), ("", {"filled": False, "style": "hollow"})):
+        these = (known, *lengths, {"filter": f"{few}datum.few"})
+        layers.append(mark("point", {"opacity": 1, **style}, *these, x=x, y=y, size=size, **colour))
+    return view(*_trained(picture, x), *layers, width=_wide(picture), height=_height(picture))
+
+
+def _trained(picture: PublishedPicture, x: Spec) -> list[Spec]:
+    """Return the ground up to the length that all models of a panel were trained on, and a line at each."""
+    lengths = {(row.get(picture.panel), row.get("training_length")) for row in picture.rows}
+    lengths = {(panel, length) for panel, length in lengths if length is not None}
+    if not lengths:
+        return []
+    told = {"filter": "isValid(datum.training_length)"}
+    shortest = {"aggregate": [{"op": "min", "field": "training_length", "as": "trained"}]}
+    at = {**x, "field": "trained"}
+    shade = mark("rect", {"style": "stripe"}, told, shortest, x=at, x2={"value": 0})
+
+    # A line is of one model only where models of a panel differ.
+    differ = len(lengths) > len({panel for panel, _ in lengths})
+    by = ["series", "training_length"] if differ and picture.series else ["training_length"]
+    each = {"aggregate": [{"op": "min", "field": "training_length", "as": "trained"}], "groupby": by}
+    style = {"strokeDash": [5, 3], "strokeWidth": 1.4} if differ else {"style": "training"}
+    return [shade, mark("rule", style, told, each, x=at, **(_coloured(picture) if differ else {}))]
+
+
 def _stack(picture: PublishedPicture) -> Spec:
     """Return bars from left to right, each cut into its series."""
     row_numbers, x = running((), place="row_number()"), {**_values(picture), "stack": "zero"}
@@ -501,6 +551,7 @@ def _dots(picture: PublishedPicture) -> Spec:
 _DRAWN: Final[Mapping[str, Callable[[PublishedPicture], Spec]]] = {
     "bars": _series,
     "lines": _series,
+    "curves": _curves,
     "stack": _stack,
     "map": _map,
     "points": _points,

@@ -283,6 +283,8 @@ def _config(
             "strong": {"color": on_strong, "fontSize": 11},
             "halo": {"color": ground, "stroke": ground, "strokeWidth": 4, "fontSize": 11},
             "plain": {"color": muted},
+            "hollow": {"fill": ground, "strokeWidth": 1.3},
+            "training": {"color": ink, "strokeWidth": 1.2, "opacity": 0.8},
             "faint": {"color": faint, "strokeWidth": 1},
             "stripe": {"color": grid, "opacity": 0.45},
             "accent": {"color": series[0]},

@@ -15,6 +15,7 @@ from asyncbench.published.nupa.counts import (
     entrant_lines,
     task_name,
 )
+from asyncbench.published.nupa.training import NOBODY_SAYS, TrainingLengths
 from asyncbench.published.reports import (
     MARK,
     UNANSWERED,
@@ -31,6 +32,14 @@ POOLED: Final = "Means over the answers of a range, graded by `strict`."
 INTERVALS: Final = "Whiskers: 95 % CI."
 SHADED: Final = "Cells hold the mean dlength, and are shaded by log2(dlength + 1)."
 PRINTED_NOTE: Final = f"Models marked {MARK} are as the paper prints them."
+
+PARTS: Final[Mapping[str, tuple[str, ...]]] = {  # the paper has five pictures of all tasks
+    "sums": ("add", "sub"),
+    "products": ("multiply", "truediv", "floordiv", "mod"),
+    "comparison": ("max", "min"),
+    "digits": ("digit_max", "digit_min", "digit_add", "get_digit", "length", "count"),
+    "conversion": ("to_float", "to_scient", "sig"),
+}
 
 TRACE_TOKENS: Final = 2000  # of prompt and reply together: the context of the paper's rule-following model
 SINGLE: Final[Mapping[tuple[str, str], range]] = {  # Table 3: task, representation → lengths
@@ -128,6 +137,7 @@ class Shown:
     names: Mapping[Entrant, str]
     ranges: Sequence[Row]  # a row for each of S, M, L, XL of each line
     printed: bool  # whether the paper's own figures stand beside
+    training: TrainingLengths
     # counts of the folder that only pictures show; rows have run, model and condition
     shots: Sequence[Row] = ()  # worked examples of each condition
     speeds: Sequence[Row] = ()  # of those whose calls have times
@@ -144,7 +154,13 @@ class Shown:
         return (*notes, PRINTED_NOTE) if self.printed else notes
 
 
-def shown_of(lines: Sequence[TaskLine], folder: Folders | None = None, *, printed: bool) -> Shown:
+def shown_of(
+    lines: Sequence[TaskLine],
+    folder: Folders | None = None,
+    *,
+    printed: bool,
+    training: TrainingLengths = NOBODY_SAYS,
+) -> Shown:
     """Return the data of all pictures.
 
     Args:
@@ -152,6 +168,7 @@ def shown_of(lines: Sequence[TaskLine], folder: Folders | None = None, *, printe
         folder: of which they are; without it, nothing is counted for pictures alone. Raises as `counts_of`
             does.
         printed: whether the paper's own figures stand beside the folder's.
+        training: the lengths up to which models were trained.
     """
 
     def count(views: FolderViews) -> dict[str, list[Row]]:
@@ -160,7 +177,8 @@ def shown_of(lines: Sequence[TaskLine], folder: Folders | None = None, *, printe
 
     names = names_of(entrant_lines(lines))
     counts = counted_of(folder, [SUITE], count) if folder is not None else {}
-    return Shown(lines=lines, names=names, ranges=range_rows(lines, names), printed=printed, **counts)
+    ranges = range_rows(lines, names)
+    return Shown(lines=lines, names=names, ranges=ranges, printed=printed, training=training, **counts)
 
 
 def range_rows(lines: Iterable[TaskLine], names: Mapping[Entrant, str]) -> list[Row]:

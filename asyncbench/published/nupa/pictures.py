@@ -14,9 +14,11 @@ from asyncbench.analysis.cells import rows_by
 from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.entrants import Entrant
 from asyncbench.published.nupa.counts import RANGES, TaskLine, task_name
+from asyncbench.published.nupa.length_pictures import length_pictures
 from asyncbench.published.nupa.paper_maps import frame_pictures, table_pictures
 from asyncbench.published.nupa.picture_rows import (
     INTERVALS,
+    PARTS,
     POOLED,
     SCALES,
     SHADED,
@@ -29,6 +31,7 @@ from asyncbench.published.nupa.picture_rows import (
     rows_with_ends,
     shown_of,
 )
+from asyncbench.published.nupa.training import NOBODY_SAYS, TrainingLengths
 from asyncbench.published.reports import (
     MARK,
     MOST_SERIES,
@@ -43,13 +46,6 @@ from asyncbench.suites.numbers import FORMS, parts
 from asyncbench.suites.nupa.tasks import REPRESENTATIONS, task_of
 from asyncbench.suites.suite import Kind
 
-PARTS: Final[Mapping[str, tuple[str, ...]]] = {  # the paper has five pictures of all tasks
-    "sums": ("add", "sub"),
-    "products": ("multiply", "truediv", "floordiv", "mod"),
-    "comparison": ("max", "min"),
-    "digits": ("digit_max", "digit_min", "digit_add", "get_digit", "length", "count"),
-    "conversion": ("to_float", "to_scient", "sig"),
-}
 STANDARD_ERROR: Final = "Means over the repeats, with their standard error."
 NO_REPEATS: Final = f"{INTERVALS} Those of the paper are standard errors; ask with `repeats` for yours."
 BY_FIGURE: Final[Mapping[str, str]] = {
@@ -65,21 +61,25 @@ CHOSEN: Final[Collection[Kind]] = {  # those whose values the paper's text reads
 }
 
 
-def pictures_of(lines: Sequence[TaskLine], folder: Folders, *, printed: bool) -> Iterator[PublishedPicture]:
+def pictures_of(
+    lines: Sequence[TaskLine], folder: Folders, *, printed: bool, training: TrainingLengths = NOBODY_SAYS
+) -> Iterator[PublishedPicture]:
     """Yield all pictures; those without data have no rows.
 
     Args:
         lines: of a report.
         folder: of which they are. Raises as `counts_of` does.
         printed: whether the paper's own figures stand beside the folder's.
+        training: the lengths up to which models were trained.
     """
-    shown = shown_of(lines, folder, printed=printed)
+    shown = shown_of(lines, folder, printed=printed, training=training)
     yield from _range_pictures(shown)
     yield from table_pictures(shown)
     yield from frame_pictures(shown)
     yield from _examples(shown)
     yield from _speeds(shown)
     yield _single(shown)
+    yield from length_pictures(shown)
 
 
 def paper_tables(lines: Sequence[TaskLine], *, printed: bool) -> Iterator[PublishedPicture]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -28,6 +28,7 @@ from asyncbench.published.nupa.counts import (
     task_name,
 )
 from asyncbench.published.nupa.pictures import paper_tables, pictures_of
+from asyncbench.published.nupa.training import TrainingLengths, training_lengths
 from asyncbench.published.reports import (
     MARK as PUBLISHED,
     PublishedPicture,
@@ -62,6 +63,7 @@ class NupaReport(PublishedReport):
     empty: int
     planned: Mapping[Entrant, int]
     intervals: bool  # whether the tables have the 95 % interval of each figure
+    training: TrainingLengths  # marked in pictures by length
     lines: tuple[TaskLine, ...]  # as the manifest has who was asked, then as the table of tasks
 
     def data(self) -> dict[str, object]:
@@ -96,12 +98,16 @@ class NupaReport(PublishedReport):
             "left_out": self.left_out,
             "empty": self.empty,
             "models": models,
-            "lines": [_line(line) for line in self.lines],
+            "lines": [
+                _line(line) | {"training_length": self.training.length_of(line.model, line.task)}
+                for line in self.lines
+            ],
         }
         return self.add_published(data)
 
     def sheets(self) -> Iterator[Sheet]:
         yield from _tables(self.lines, intervals=self.intervals)
+        yield self._sheet_of_training_lengths()
         if self.published:
             yield from compare_with_printed(self.lines, self.published)
 
@@ -113,10 +119,23 @@ class NupaReport(PublishedReport):
         sheets = [table.paper_sheet() for table in paper_tables(self.lines, printed=bool(self.published))]
         yield from (sheet for sheet in sheets if sheet.rows)
         yield from tables if self.intervals else ()
+        trained = self._sheet_of_training_lengths()
+        yield from [trained] if trained.rows else []
+
+    def _sheet_of_training_lengths(self) -> Sheet:
+        """Return the figures at the training length and a digit beyond, of models of which it was said."""
+        named = names_of(entrant_lines(self.lines))
+        rows = [
+            TrainedLine(named[line.asked], line, length)
+            for line in self.lines
+            if (length := self.training.length_of(line.model, line.task)) is not None
+        ]
+        return Sheet.of("At the training length T, and a digit beyond", TRAINED, rows, labels=2)
 
     def pictures(self) -> Iterator[PublishedPicture]:
         """Yield the pictures of the paper, and those that its tables ask for."""
-        return pictures_of(self.lines, self.source, printed=bool(self.published))
+        printed = bool(self.published)
+        return pictures_of(self.lines, self.source, printed=printed, training=self.training)
 
     def outcomes(self) -> Iterator[str]:
         trials, failed = sum(line.trials for line in self.lines), sum(line.failed for line in self.lines)
@@ -172,25 +191,35 @@ def paper_figures_of(views: FolderViews) -> PaperFigures:
     return PaperFigures(lines=counts_in(views, views.manifest)["lines"], published=printed_tables())
 
 
-def nupa_report_on(folder: Folders, *, published: bool = False, intervals: bool = False) -> NupaReport:
+def nupa_report_on(
+    folder: Folders,
+    *,
+    published: bool = False,
+    intervals: bool = False,
+    training_length: int | str | Sequence[str] = (),
+) -> NupaReport:
     """Return the figures of NUPA in a results folder.
 
     Args:
         folder: the results folder.
         published: beside those that the paper prints.
         intervals: with the 95 % interval of each.
+        training_length: the lengths up to which models were trained, for pictures, as `training_lengths`
+            takes them.
 
     Raises:
-        ConfigError: it is not a results folder, or holds no trial of NUPA.
+        ConfigError: it is not a results folder, holds no trial of NUPA, or a training length is wrong.
         StoreError: its results cannot be read.
     """
     manifest = manifest_of(folder)
     counts = counts_of(folder, manifest)
+    aliases = dict.fromkeys(line.model for line in counts["lines"])
     return NupaReport(
         **about(folder, manifest, runs={line.run for line in counts["lines"]}),
         **counts,
         published=printed_tables() if published else (),
         intervals=intervals,
+        training=training_lengths(training_length, aliases),
         source=chosen(folder),
         planned={
             entrant: sum(suites[SUITE].values())
@@ -286,6 +315,21 @@ def _task_cell(figure: str, column: str, line: TaskLine, *, interval: bool) -> C
     return _figure_cell(figure, found.mean_in(column), found.intervals[column] if interval else None)
 
 
+class TrainedLine(NamedTuple):
+    """The figures of a model in a task, and the longest problems that it was trained on."""
+
+    name: str
+    line: TaskLine
+    training_length: int
+
+
+def _length_cell(figure: str, beyond: int, trained: TrainedLine) -> Cell:
+    """Return a figure of the length that is so many digits beyond the training length."""
+    by_length = trained.line.by_grader["strict"][figure].by_length
+    added = by_length.get(trained.training_length + beyond)
+    return MISSING if added is None else _figure_cell(figure, added.mean, interval_of(added))
+
+
 def _figure_cell(figure: str, mean: Number | None, interval: Interval | None) -> Cell:
     """Return a figure, with its interval if there is one; exact match is shaded."""
     if mean is None:
@@ -314,6 +358,21 @@ PASSED: Final[Columns[TaskLine]] = {
         f"{digits.replace('_', ' ')} ({name})": partial(_passed, figure, digits)
         for name, figure in (("exact", "exact_match"), ("digit", "digit_match"), ("dlength", "dlength"))
         for digits in ("well_learned", "preserving")
+    },
+}
+
+TRAINED: Final[Columns[TrainedLine]] = {
+    "model": lambda trained: trained.name,
+    "task": lambda trained: task_name(trained.line.task),
+    "T": lambda trained: str(trained.training_length),
+    **{
+        f"{name} at {'T + 1' if beyond else 'T'}": partial(_length_cell, figure, beyond)
+        for figure, name in (
+            ("exact_match", "exact match"),
+            ("digit_match", "digit match"),
+            ("dlength", "dlength"),
+        )
+        for beyond in (0, 1)
     },
 }
 
