@@ -238,6 +238,8 @@ Dollars = Annotated[
 ]  # a flag would be read as a dollar
 Share = Annotated[float, Field(ge=0.001, lt=1, strict=False)]  # narrower takes more answers than are asked
 Name = Annotated[str, Field(min_length=1)]
+Variable = Annotated[str, Field(pattern=ENV_VARIABLE)]
+WebAddress = Annotated[str, Field(pattern=BASE_URL_PATTERN)]
 Streaming = Literal[True, False, "auto"]
 
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Final
 from pydantic import Field, model_validator
 
 from asyncbench.config.entry import (
-    ENV_VARIABLE,
     HEADER,
     Entry,
     Name,
     Place,
+    Variable,
     drop_unset,
     quoted,
 )
@@ -22,7 +22,6 @@ from asyncbench.records import ClientCertificate, Model, Price
 # ── what a gateway asks for: headers, query and certificate
 
 
-Variable = Annotated[str, Field(pattern=ENV_VARIABLE)]
 # What says how long a request is and where it goes is not for a sweep to say.
 _OF_REQUESTS: Final = {"connection", "content-encoding", "content-length", "host", "te", "transfer-encoding"}
 

@@ -19,8 +19,6 @@ from pydantic import (
 )
 
 from asyncbench.config.entry import (
-    BASE_URL_PATTERN,
-    ENV_VARIABLE,
     Dollars,
     Entry,
     Keys,
@@ -29,6 +27,8 @@ from asyncbench.config.entry import (
     Number,
     Place,
     Streaming,
+    Variable,
+    WebAddress,
     drop_unset,
     params_from,
     quoted,
@@ -156,9 +156,6 @@ class TimeoutsEntry(Entry):
     )
 
 
-_Address = Annotated[str, Field(pattern=BASE_URL_PATTERN)]
-
-
 class WhomEntry(Entry):
     """Whom to ask, with which parameters and at what price: the keys that stand before the limits."""
 
@@ -171,13 +168,13 @@ class WhomEntry(Entry):
         description="The model's name in tables and folders. Without it: provider/model id. "
         "Values of lists are added to it.",
     )
-    base_url: _Address | Annotated[list[_Address], Field(min_length=1)] | None = Field(
+    base_url: WebAddress | Annotated[list[WebAddress], Field(min_length=1)] | None = Field(
         default=None,
         description="The address of the server, or a list of addresses that serve the same model. A call "
         "goes where fewer are in flight, and an address that fails is left out until it answers. Without it: "
         "the provider's own. With it, the provider's published prices do not apply.",
     )
-    key_env: Annotated[str, Field(pattern=ENV_VARIABLE)] | None = Field(
+    key_env: Variable | None = Field(
         default=None,
         description="The NAME of the environment variable that holds the API key, never the key itself. "
         "Without it: the provider's usual one, such as OPENAI_API_KEY.",

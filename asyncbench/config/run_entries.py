@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, PositiveInt, TypeAdapter, ValidationError
 
 from asyncbench.config.entry import (
-    BASE_URL_PATTERN,
-    ENV_VARIABLE,
     Entry,
     Name,
     Number,
     Place,
+    Variable,
+    WebAddress,
     Words,
     quoted,
     seconds_in,
@@ -133,7 +133,7 @@ class NotifyEntry(Entry):
         default=None,
         description="The address to post to. It is a secret; `webhook_env` keeps it out of the file.",
     )
-    webhook_env: Annotated[str, Field(pattern=ENV_VARIABLE)] | None = Field(
+    webhook_env: Variable | None = Field(
         default=None, description="The NAME of the environment variable that holds the address to post to."
     )
     on: _On | None = Field(
@@ -212,7 +212,7 @@ class TrackEntry(Entry):
         default=None,
         description="The project at Weights & Biases. `WANDB_API_KEY` holds the key, as the package expects.",
     )
-    otel: Annotated[str, Field(pattern=BASE_URL_PATTERN)] | None = Field(
+    otel: WebAddress | None = Field(
         default=None,
         description="The address of an OpenTelemetry collector that takes OTLP over HTTP, such as "
         "`http://127.0.0.1:4318`. Each call of the run becomes a span, without prompt and reply.",
