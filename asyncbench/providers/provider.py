@@ -3,9 +3,10 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from typing import Final, Protocol
+from importlib import import_module
+from typing import Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
@@ -44,51 +45,9 @@ class Provider(Protocol):
         ...
 
 
-def _openai(endpoint: Endpoint, wire: Wire) -> Provider:
-    from asyncbench.providers.openai.client import OpenAIProvider
-
-    return OpenAIProvider(endpoint, wire)
-
-
-def _anthropic(endpoint: Endpoint, wire: Wire) -> Provider:
-    from asyncbench.providers.anthropic.client import AnthropicProvider
-
-    return AnthropicProvider(endpoint, wire)
-
-
-def _google(endpoint: Endpoint, wire: Wire) -> Provider:
-    with needing("google"):
-        from asyncbench.providers.google.client import GoogleProvider
-    return GoogleProvider(endpoint, wire)
-
-
-def _vertex(endpoint: Endpoint, wire: Wire) -> Provider:
-    with needing("google"):
-        from asyncbench.providers.google.client import VertexProvider
-    return VertexProvider(endpoint, wire)
-
-
-def _azure(endpoint: Endpoint, wire: Wire) -> Provider:
-    with needing("azure"):
-        from asyncbench.providers.azure.client import AzureEntraProvider
-    return AzureEntraProvider(endpoint, wire)
-
-
-def _bedrock(endpoint: Endpoint, wire: Wire) -> Provider:
-    with needing("bedrock"):
-        from asyncbench.providers.bedrock.client import BedrockProvider
-    return BedrockProvider(endpoint, wire)
-
-
-def _vertex_anthropic(endpoint: Endpoint, wire: Wire) -> Provider:
-    with needing("vertex"):
-        from asyncbench.providers.vertex_anthropic.client import VertexAnthropicProvider
-    return VertexAnthropicProvider(endpoint, wire)
-
-
 @contextmanager
 def needing(extra: str) -> Iterator[None]:
-    """Name the missing extra where an SDK cannot be imported."""
+    """Say which extra is missing where an SDK cannot be imported."""
     try:
         yield
     except ImportError as error:
@@ -97,21 +56,34 @@ def needing(extra: str) -> Iterator[None]:
         ) from None
 
 
-def _http(endpoint: Endpoint, wire: Wire) -> Provider:
-    from asyncbench.providers.http import HttpProvider
+class Adapter(NamedTuple):
+    """The class of an adapter. Its module, and with it an SDK, is imported when it is first used."""
 
-    return HttpProvider(endpoint, wire)
+    module: str  # of this folder
+    name: str
+    extra: str | None = None  # that installs the SDK; None: it is always there
+
+    def __call__(self, endpoint: Endpoint, wire: Wire) -> Provider:
+        """Return the provider of an endpoint.
+
+        Raises:
+            ConfigError: its extra is not installed.
+        """
+        with nullcontext() if self.extra is None else needing(self.extra):
+            module = import_module(f"asyncbench.providers.{self.module}")
+        provider: Provider = getattr(module, self.name)(endpoint, wire)
+        return provider
 
 
-PROVIDERS: Mapping[str, Callable[[Endpoint, Wire], Provider]] = {
-    "anthropic": _anthropic,
-    "azure": _azure,
-    "bedrock": _bedrock,
-    "google": _google,
-    "http": _http,
-    "openai": _openai,
-    "vertex": _vertex,
-    "vertex-anthropic": _vertex_anthropic,
+PROVIDERS: Final[Mapping[str, Adapter]] = {
+    "anthropic": Adapter("anthropic.client", "AnthropicProvider"),
+    "azure": Adapter("azure.client", "AzureEntraProvider", "azure"),
+    "bedrock": Adapter("bedrock.client", "BedrockProvider", "bedrock"),
+    "google": Adapter("google.client", "GoogleProvider", "google"),
+    "http": Adapter("http", "HttpProvider"),
+    "openai": Adapter("openai.client", "OpenAIProvider"),
+    "vertex": Adapter("google.client", "VertexProvider", "google"),
+    "vertex-anthropic": Adapter("vertex_anthropic.client", "VertexAnthropicProvider", "vertex"),
 }
 
 
