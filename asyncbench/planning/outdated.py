@@ -12,7 +12,6 @@ from asyncbench.files import quoted
 from asyncbench.planning.belonging import current_copies
 from asyncbench.problems.copies import ProblemTable, copy_files
 from asyncbench.problems.problem_set import contract_batches
-from asyncbench.problems.schema import ROWS_AT_ONCE
 from asyncbench.records import GRADER_ERROR, NO_VERSION
 from asyncbench.store.bucket.fetching import display_name
 from asyncbench.store.catalog import read_grades, read_trials
@@ -150,9 +149,7 @@ def _own_grader_counts(folder: Path, stored: Collection[tuple[str, int]]) -> Cou
 
 
 def _answers(path: Path) -> pa.Table:
-    return pa.Table.from_batches(
-        contract_batches(path, rows=ROWS_AT_ONCE, columns=["problem_id", "expected"])
-    )
+    return pa.Table.from_batches(contract_batches(path, columns=["problem_id", "expected"]))
 
 
 def _others(rows: pa.Table, now: pa.Table) -> pa.Table:

@@ -23,7 +23,6 @@ from asyncbench.problems.making import copy_into
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.recorded import run_called, runs_said
-from asyncbench.problems.schema import ROWS_AT_ONCE
 from asyncbench.problems.sorted_files import limit_note
 from asyncbench.providers.credentials import Credentials, credentials_of
 from asyncbench.providers.endpoints import known_endpoints
@@ -202,7 +201,7 @@ def _choices_note(problems: ProblemSet, custom: Custom) -> str | None:
     """Return a note on choices of a file that are not asked, and how to ask them, or None."""
     if custom.choices is not None:
         return None
-    unread = unread_choices(problems.path, custom.columns, rows=ROWS_AT_ONCE)
+    unread = unread_choices(problems.path, custom.columns)
     if unread is None or unread[1].shown:
         return None
     names, used = unread[0], {*custom.columns.values(), *custom.several["wording"]}

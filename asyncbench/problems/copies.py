@@ -117,9 +117,7 @@ def set_apart(folder: Path, current: Collection[str]) -> None:
 def _ids_in(*paths: Path) -> "pa.ChunkedArray[pa.StringScalar]":
     """Return the ids of the problems in copies."""
     columns = ("problem_id",)
-    batches = (
-        batch for path in paths for batch in contract_batches(path, rows=ROWS_AT_ONCE, columns=columns)
-    )
+    batches = (batch for path in paths for batch in contract_batches(path, columns=columns))
     return pa.chunked_array([batch.column(0) for batch in batches], pa.string())
 
 

@@ -26,7 +26,7 @@ from asyncbench.problems.choices import (
 )
 from asyncbench.problems.files import lacking, opened_columns
 from asyncbench.problems.row_graders import RowGraders
-from asyncbench.problems.schema import Column, converted, is_text
+from asyncbench.problems.schema import ROWS_AT_ONCE, Column, converted, is_text
 from asyncbench.problems.text_files import (
     Row,
     first_of,
@@ -188,7 +188,7 @@ def guessed(names: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:
     return guesses
 
 
-def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
+def drafts(path: Path, custom: Custom, *, rows: int = ROWS_AT_ONCE) -> Iterator[Draft]:
     """Yield the problems of a custom file in file order, `rows` of them in memory at a time.
 
     Raises:
@@ -213,7 +213,9 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
         raise ProblemSetError("\n".join([first, *more])) if more else refused[0]
 
 
-def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[str, Draft | ProblemSetError]]:
+def placed_drafts(
+    path: Path, custom: Custom, *, rows: int = ROWS_AT_ONCE
+) -> Iterator[tuple[str, Draft | ProblemSetError]]:
     """Yield each problem with the place of its row, or what is wrong with it; raises as `drafts` does."""
     answers = custom.several["expected"]
     rows_of = _text_rows if is_text_file(path) else _parquet_rows
@@ -260,7 +262,7 @@ def placed_drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[tuple[st
         yield column, DecimalUnknownError(answer, column)
 
 
-def likely_choices(path: Path, custom: Custom, *, rows: int) -> ChoiceColumns:
+def likely_choices(path: Path, custom: Custom, *, rows: int = ROWS_AT_ONCE) -> ChoiceColumns:
     """Return the choices of a file with the form that its answers seem to have.
 
     Raises:
@@ -278,7 +280,7 @@ def likely_choices(path: Path, custom: Custom, *, rows: int) -> ChoiceColumns:
     return ChoiceColumns(columns=custom.several[CHOICES], form=form, unsure=unsure, seed=seed)
 
 
-def answer_forms(path: Path, custom: Custom, *, rows: int) -> AnswerForms:
+def answer_forms(path: Path, custom: Custom, *, rows: int = ROWS_AT_ONCE) -> AnswerForms:
     """Return the forms of the answers in a file with choices; broken rows do not count."""
     forms = AnswerForms()
     rows_of = _text_rows if is_text_file(path) else _parquet_rows
@@ -291,7 +293,7 @@ def answer_forms(path: Path, custom: Custom, *, rows: int) -> AnswerForms:
 
 
 def unread_choices(
-    path: Path, columns: Mapping[str, str], *, rows: int
+    path: Path, columns: Mapping[str, str], *, rows: int = ROWS_AT_ONCE
 ) -> tuple[str | list[str], AnswerForms] | None:
     """Return the columns that seem to hold choices, and what answers say of them, or None.
 

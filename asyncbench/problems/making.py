@@ -78,7 +78,7 @@ def generate(
             **survey.facts,
         )
 
-    drafts = draft_batches(chosen.generate(seed, values), rows=ROWS_AT_ONCE)
+    drafts = draft_batches(chosen.generate(seed, values))
     if excluded := tuple(map(Path, exclude)):
         drafts = _new_drafts(drafts, excluded)
     return _written(add_ids(drafts), out, made, writing=writing, cells=chosen.has_small_cells)
@@ -106,7 +106,7 @@ def write_problems(problems: Iterable[Problem], out: Path, *, writing: Writing =
     def made(survey: Survey) -> ProblemSet:
         return ProblemSet(path=out, name=out.stem, **survey.facts)
 
-    return _written(batches_of(iter(problems), rows=ROWS_AT_ONCE), out, made, writing=writing)
+    return _written(batches_of(iter(problems)), out, made, writing=writing)
 
 
 def copy_into(

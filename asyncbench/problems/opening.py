@@ -204,7 +204,7 @@ def _open_custom(
             custom, choices=ChoiceColumns(columns=names, form=answer_form or "letter", seed=shuffle_choices)
         )
         if answer_form is None:
-            custom = replace(custom, choices=likely_choices(path, custom, rows=ROWS_AT_ONCE))
+            custom = replace(custom, choices=likely_choices(path, custom))
         wording = wording or WORDING
     elif answer_form is not None or shuffle_choices is not None:
         key = "answer_form" if answer_form is not None else "shuffle_choices"
@@ -213,14 +213,14 @@ def _open_custom(
         check_wording(wording, path, custom)
         custom = replace(custom, wording=wording)
     count = QuestionCount()
-    problems = _made_of(count.counted(drafts(path, custom, rows=ROWS_AT_ONCE)), path, name, custom=custom)
-    return replace(problems, repeats=count.repeats(path, custom, rows=ROWS_AT_ONCE))
+    problems = _made_of(count.counted(drafts(path, custom)), path, name, custom=custom)
+    return replace(problems, repeats=count.repeats(path, custom))
 
 
 def _made_of(problems: Iterator[Draft], path: Path, name: str, **fields: Any) -> ProblemSet:
     """Return a set whose problems are made of the rows of another file."""
     survey = Survey()
-    for batch in batches_of(identified(problems), rows=ROWS_AT_ONCE):
+    for batch in batches_of(identified(problems)):
         survey.add(_checked(batch, path=path))
     return _problem_set(path, name, survey, **fields)
 
@@ -243,7 +243,7 @@ def _open_contract(path: Path, name: str, suite: str | None, *, any_suite: bool)
         )
     survey, ids = Survey(), _Ids(path)
     check = partial(_checked, path=path, any_suite=any_suite)
-    batches = map(check, contract_batches(path, rows=ROWS_AT_ONCE))
+    batches = map(check, contract_batches(path))
     with ThreadPoolExecutor(1) as reader:  # reads the next batch meanwhile
         following = reader.submit(next, batches, None)
         while (batch := following.result()) is not None:

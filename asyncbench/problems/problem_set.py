@@ -24,6 +24,7 @@ from asyncbench.problems.samples import Sample
 from asyncbench.problems.schema import (
     PROBLEM_FIELDS,
     PROBLEM_SCHEMA,
+    ROWS_AT_ONCE,
     SCHEMA_VERSION,
     Column,
     batches_of,
@@ -250,7 +251,7 @@ class ProblemSet:
 
 
 def contract_batches(
-    path: Path, *, rows: int, start: int = 0, columns: Sequence[str] = PROBLEM_SCHEMA.names
+    path: Path, *, rows: int = ROWS_AT_ONCE, start: int = 0, columns: Sequence[str] = PROBLEM_SCHEMA.names
 ) -> Iterator[pa.RecordBatch]:
     """Yield batches of a file that has the contract's columns: some of those, in its types."""
     schema = pa.schema(map(PROBLEM_SCHEMA.field, columns))

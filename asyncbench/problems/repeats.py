@@ -54,12 +54,12 @@ class QuestionCount:
             self.questions += not self._seen.add(_digest(draft.question))
             yield draft
 
-    def repeats(self, path: Path, custom: Custom, *, rows: int) -> Repeats | None:
+    def repeats(self, path: Path, custom: Custom) -> Repeats | None:
         """Return the repeated questions, from a second reading of the file, or None if all are there once."""
         if self.questions == self.problems:
             return None
         lines, answers = dict[int, list[str]](), dict[int, dict[int, str]]()
-        for place, draft in placed_drafts(path, custom, rows=rows):
+        for place, draft in placed_drafts(path, custom):
             if isinstance(draft, ProblemSetError):
                 raise draft  # it has changed since
             question = _digest(draft.question)

@@ -38,7 +38,7 @@ _values = attrgetter(*PROBLEM_SCHEMA.names)
 drafted_values = attrgetter(*DRAFTED.names)
 
 
-def batches_of(problems: Iterator[Problem], *, rows: int) -> Iterator[pa.RecordBatch]:
+def batches_of(problems: Iterator[Problem], *, rows: int = ROWS_AT_ONCE) -> Iterator[pa.RecordBatch]:
     """Yield problems as batches of `rows` rows; the last may be shorter, as are those of long questions."""
     waiting, room = list[Problem](), MOST_CHARACTERS
     for problem in problems:
@@ -51,7 +51,7 @@ def batches_of(problems: Iterator[Problem], *, rows: int) -> Iterator[pa.RecordB
         yield _batch(map(_values, waiting), PROBLEM_SCHEMA)
 
 
-def draft_batches(drafts: Iterator[Draft], *, rows: int) -> Iterator[pa.RecordBatch]:
+def draft_batches(drafts: Iterator[Draft], *, rows: int = ROWS_AT_ONCE) -> Iterator[pa.RecordBatch]:
     """Yield drafts as batches of `rows` rows, without ids; the last may be shorter."""
     while batch := list(islice(drafts, rows)):
         yield _batch(map(drafted_values, batch), DRAFTED)
