@@ -279,8 +279,12 @@ class DealtLane:
             if self.limits.concurrency and not dead:
                 until_s = at_s + model.client.model.timeouts.total
                 self.taken_until_s += [until_s] * model.reported.in_flight
-            # The journal tells which trials are closed or skipped, and what the others have behind them.
-            if journal is not None:
+            begun = list[PendingTrial]()  # by the dead worker; if its journal was not read, about as many
+            if journal is None:
+                begun += islice(model.dealt.values(), model.reported.in_flight + 1)  # one more may be graded
+            else:
+                # The journal tells which trials are closed or skipped, and what the others have behind them.
+                graded = list[PendingTrial]()
                 for number, pending in [*model.dealt.items()]:
                     trial_id = pending.request.trial.trial_id
                     if (closed := journal.closed.get(trial_id)) is not None:
@@ -289,7 +293,10 @@ class DealtLane:
                         _skip(model, model.dealt.pop(number))
                     elif (since := journal.histories.get(trial_id)) is not None:
                         pending.history = _continue_history(pending.history, since)
-            begun = [*_begun(model, journal)]
+                        begun.append(pending)
+                    elif pending.answered:
+                        graded.append(pending)
+                begun += graded[:1]  # what an earlier worker was told is graded one by one
             for pending in begun:
                 pending.tries += 1
             model.lose_calls(len([pending for pending in begun if not pending.answered]))
@@ -328,17 +335,3 @@ def _continue_history(before: History, since: History) -> History:
     """Return the history of a trial with what a worker added; the worker went on counting its attempts."""
     costs = (before.cost_usd, since.cost_usd)
     return replace(since, cost_usd=None if None in costs else sum(filter(None, costs), 0.0))
-
-
-def _begun(model: DealtModel, journal: JournalSummary | None) -> Iterator[PendingTrial]:
-    """Yield the trials that a dead worker had begun; if its journal was not read, about as many."""
-    if journal is None:
-        yield from islice(model.dealt.values(), model.reported.in_flight + 1)  # one more: it may be graded
-        return
-    others = list[PendingTrial]()
-    for pending in model.dealt.values():
-        if pending.request.trial.trial_id in journal.histories:
-            yield pending
-        elif pending.answered:
-            others.append(pending)
-    yield from others[:1]  # what an earlier worker was told is graded one by one

@@ -7,7 +7,7 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from functools import reduce
 from typing import Final
@@ -38,7 +38,7 @@ from asyncbench.run.findings import (
     rate_headers,
     settings_findings,
 )
-from asyncbench.simulator.process import Simulator, running
+from asyncbench.simulator.process import running
 from asyncbench.simulator.questions import DOCTORS_ANSWER, DOCTORS_QUESTION
 from asyncbench.simulator.settings import Settings
 from asyncbench.suites.requests import request_for
@@ -70,7 +70,7 @@ async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[C
     async with AsyncExitStack() as stack:
         stack.enter_context(deadlines_put_off())
         needed = any(model.simulated and model.base_url is None and model.replay is None for model in models)
-        simulator = await asyncio.to_thread(stack.enter_context, doctors_simulator()) if needed else None
+        simulator = await asyncio.to_thread(stack.enter_context, running(Settings())) if needed else None
         url = simulator.url if simulator else None
         locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         async with asyncio.TaskGroup() as background:
@@ -331,11 +331,6 @@ def question_for(model: Model, problem: Problem = _PROBLEM) -> Request:
     )
 
 
-def doctors_simulator(**settings: float) -> AbstractContextManager[Simulator]:
-    """Return a simulator that runs while a block lasts; each of its models knows the answer."""
-    return running(Settings(**settings))  # type: ignore[arg-type]  # checked by Settings
-
-
 # ── The delay that the client on this machine adds to the times it measures
 
 
@@ -359,9 +354,8 @@ async def noise_floor(*, latency_s: float = LATENCY_S) -> tuple[Noise, ...]:
         ProviderError: the simulator was not reached.
     """
     with ExitStack() as stack:
-        simulator = await asyncio.to_thread(
-            stack.enter_context, doctors_simulator(latency_s=latency_s, ttft_s=latency_s / 2)
-        )
+        settings = Settings(latency_s=latency_s, ttft_s=latency_s / 2)
+        simulator = await asyncio.to_thread(stack.enter_context, running(settings))
         return tuple([await _measure_noise(adapter, simulator.url, latency_s) for adapter in ADAPTERS])
 
 

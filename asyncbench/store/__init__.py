@@ -12,7 +12,6 @@ PUBLIC = (
     "checksums",
     "copying",
     "folder",
-    "generation",
     "holdings",
     "id_set",
     "joining",

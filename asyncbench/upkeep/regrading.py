@@ -6,7 +6,7 @@ tables are built anew beside the old ones and take their places in one step.
 
 import gc
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
@@ -22,9 +22,8 @@ from asyncbench.files import local
 from asyncbench.records import GRADER_ERROR
 from asyncbench.store.bucket.fetching import display_name, local_folder
 from asyncbench.store.folder import Store
-from asyncbench.store.generation import Generation
 from asyncbench.store.manifest import read_manifest
-from asyncbench.store.parts import Part, scanned
+from asyncbench.store.parts import scanned
 from asyncbench.store.reading import take_snapshot
 from asyncbench.store.schema import OF_THE_TRIAL
 from asyncbench.store.snapshot import Snapshot
@@ -287,20 +286,49 @@ def _paused_collector() -> Iterator[None]:
 
 
 def _rewrite(folder: Path, tally: RegradeTally) -> None:
+    """Replace both tables, part by part in the places of the old; few rows wait in memory."""
     with (
         Store.reopen(folder) as store,
         store.replaced("trials") as trials,
         store.replaced("grades") as grades,
     ):
         batches = _BatchGrader(folder, take_snapshot(folder), tally)
-        changed: set[Path] = set()
-        for path, trial_part, grade_part in _rewritten(trials, grades, changed=changed):
-            for batch in scanned("trials", [path]):
-                made = batches.graded(batch)
-                if made.changed:
-                    changed.add(path)
-                trial_part.add(made.trials)
-                grade_part.add(made.grades)
+        stored = _group_by_partition(grades.earlier)
+        for partition, paths in _group_by_partition(trials.earlier).items():
+            if not (grade_paths := stored.pop(partition, [])):
+                raise StoreError(
+                    f"there are no grades for {paths[0]}. Restore that part of `grades` from a backup"
+                )
+
+            # Pair the parts in their order; there may be more of one table than of the other.
+            last, changed = len(paths) - 1, False
+            grade_part = grades.part(grade_paths[:1] if last else grade_paths)
+            for n, path in enumerate(paths):
+                if n and (replaced := grade_paths[n:] if n == last else grade_paths[n : n + 1]):
+                    grade_part.finish()
+                    grade_part = grades.part(replaced)
+                trial_part = trials.part([path])
+                for batch in scanned("trials", [path]):
+                    made = batches.graded(batch)
+                    changed = changed or made.changed
+                    trial_part.add(made.trials)
+                    grade_part.add(made.grades)
+                trial_part.finish()
+            grade_part.finish()
+
+            # Grades of a partition may stand in any of its parts: all of these stay, or none.
+            if not changed:
+                trials.keep_after_all(paths)
+                grades.keep_after_all(grade_paths)
+        for path in chain.from_iterable(stored.values()):  # of trials that are gone
+            grades.keep(path)
+
+
+def _group_by_partition(paths: Iterable[Path]) -> dict[Partition, list[Path]]:
+    partitions: dict[Partition, list[Path]] = {}
+    for path in paths:
+        partitions.setdefault(path.parent.parts[-2:], []).append(path)
+    return partitions
 
 
 class _BatchGrader:
@@ -315,56 +343,3 @@ class _BatchGrader:
         made = regraded(trials, self._questions.find(trials), earlier)
         self._tally.add(trials, made, earlier)
         return made
-
-
-# ── the new generation of both tables, part by part in the places of the old ─────────────────
-
-
-def _rewritten(
-    trials: Generation, grades: Generation, *, changed: Collection[Path]
-) -> Iterator[tuple[Path, Part, Part]]:
-    """Yield each part of `trials` with the two parts that its rows and their grades go to.
-
-    A part is finished before the next one begins, so that few rows wait in memory.
-
-    Args:
-        trials: what takes the place of the trials.
-        grades: what takes the place of the grades.
-        changed: the parts of `trials`, of those yielded so far, whose rows or grades are others now. Where a
-            partition has none of them, its earlier parts stay. (A part of `grades` may hold those of any
-            trial of its partition, so a part alone cannot tell.)
-
-    Raises:
-        StoreError: trials stand without any grades beside them.
-    """
-    stored = _group_by_partition(grades.earlier)
-    for partition, paths in _group_by_partition(trials.earlier).items():
-        grade_paths = stored.pop(partition, [])
-        if not grade_paths:
-            raise StoreError(
-                f"there are no grades for {paths[0]}. Restore that part of `grades` from a backup"
-            )
-
-        # Pair the parts in their order; there may be more of one table than of the other.
-        last = len(paths) - 1
-        grade_part = grades.part(grade_paths[:1] if last else grade_paths)
-        for n, path in enumerate(paths):
-            if n and (replaced := grade_paths[n:] if n == last else grade_paths[n : n + 1]):
-                grade_part.finish()
-                grade_part = grades.part(replaced)
-            trial_part = trials.part([path])
-            yield path, trial_part, grade_part
-            trial_part.finish()
-        grade_part.finish()
-        if not any(path in changed for path in paths):
-            trials.keep_after_all(paths)
-            grades.keep_after_all(grade_paths)
-    for path in (path for paths in stored.values() for path in paths):  # of trials that are gone
-        grades.keep(path)
-
-
-def _group_by_partition(paths: Iterable[Path]) -> dict[Partition, list[Path]]:
-    partitions: dict[Partition, list[Path]] = {}
-    for path in paths:
-        partitions.setdefault(path.parent.parts[-2:], []).append(path)
-    return partitions
