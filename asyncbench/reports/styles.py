@@ -56,7 +56,7 @@ STYLES: Final[Mapping[str | None, Style]] = {
     "formats": Style(
         "reports.formats.report",
         "formats_of",
-        "the same problems with numbers in several formats, beside plain digits.",
+        "numbers in several formats beside plain digits, examples beside none, and rules carried out.",
     ),
     "card": Style(
         "reports.card",

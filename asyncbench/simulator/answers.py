@@ -22,6 +22,7 @@ from asyncbench.simulator.asked import reasoning_of, story_of
 from asyncbench.simulator.questions import KnownAnswer, Questions, digest, rows
 from asyncbench.simulator.wire import RefusedError, Why, WireAnswer, WireRequest, answer_of, tokens
 from asyncbench.suites.numbers import rewritten
+from asyncbench.suites.nupa.execution import AskedRule, asked_rule, written_execution
 from asyncbench.suites.thinking import split_thinking
 
 # ── what was recorded, and its names ─────────────────────────────────────────────────────────
@@ -178,6 +179,8 @@ DECORATED_SHARE = 0.1  # of its right answers: graders must read an answer out o
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?(/\d+)?")
 _MANTISSA = re.compile(r"\d+(\.\d+)?")
+LONGEST_EXECUTION = 20_000  # lines of a rule that is carried out
+_VALUE = re.compile(r"\w+ = \d+")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 Answerer = Callable[[KnownAnswer, str], str]  # the known answer, and the text that seeds its random draws
@@ -226,6 +229,22 @@ def mistaken(expected: str, draw: random.Random) -> str:
         if wrong and Decimal(wrong) != Decimal(right):
             break
     return expected[:start] + wrong + expected[end:]
+
+
+def carried_out(
+    asked: AskedRule, answer: str, expected: str, draw: random.Random, max_tokens: int | None
+) -> str:
+    """Return an answer behind the execution of its rule, in which one value is wrong if the answer is."""
+    most = LONGEST_EXECUTION if max_tokens is None else min(max_tokens, LONGEST_EXECUTION)
+    lines = written_execution(*asked, most=most)
+    if expected in answer:
+        return "\n".join([*lines, f"So the answer is {expected}."])
+    values = [n for n, line in enumerate(lines) if _VALUE.fullmatch(line)]
+    if values:
+        n = draw.choice(values)
+        name, _, value = lines[n].partition(" = ")
+        lines[n] = f"{name} = {mistaken(value, draw)}"
+    return "\n".join([*lines, f"So the answer is {answer}."])
 
 
 def _slip(slip: str, digits: str, index: int, draw: random.Random) -> str:
@@ -288,6 +307,9 @@ class MadeUp:
         space = " " if request.without_roles and request.question.endswith("=") else ""
         spoilt = worse and (draw := random.Random(f"{seed}/worse")).random() < worse
         text = mistaken(right.expected, draw) if spoilt else self._answerer(right, seed)
+        message = next((each.content for each in reversed(request.messages) if each.role == "user"), "")
+        if text and (asked := asked_rule(message)) is not None:
+            text = carried_out(asked, text, right.expected, random.Random(f"{seed}/rule"), request.max_tokens)
         # Mistakes are made in plain digits: in another form, a slip might change no digit.
         return Taken(answer=answer_of(request, space + rewritten(text, request.digits), reasoning))
 

@@ -26,6 +26,7 @@ PUBLIC = (
     "llm_arithmetic",
     "number_reading",
     "numbers",
+    "nupa.execution",
     "nupa.generation",
     "nupa.grading",
     "nupa.suite",

@@ -27,6 +27,15 @@ KEPT_SLO: Final = "kept the SLO"
 PER_1000_ANSWERS: Final = "cost per 1,000 answers"
 BESIDE_BEST, BEST_ACCURACY = "beside the best (95 % CI)", "its accuracy (95 % CI)"
 BESIDE_PLAIN, BESIDE_NONE = "beside plain (95 % CI)", "beside none (95 % CI)"
+BESIDE_CHAT, FOLLOWED = "beside chat (95 % CI)", "no wrong line (95 % CI)"
+FIRST_LINES: Final = {  # heading → the first and the last executed line; None: all that follow
+    "line 1": (1, 1),
+    "lines 2-5": (2, 5),
+    "lines 6-10": (6, 10),
+    "lines 11-20": (11, 20),
+    "lines 21-50": (21, 50),
+    "from line 51": (51, None),
+}
 BY_REMAINDER: Final = tuple(f"length % 3 = {rest} (95 % CI)" for rest in range(3))
 TOKENS_BY_REMAINDER: Final = tuple(f"tokens per digit at {rest}" for rest in range(3))
 BY_PAIR: Final = ("9.11 < 9.9 (95 % CI)", "9.1 < 9.23 (95 % CI)", "8.5 < 9.1 (95 % CI)")
@@ -48,6 +57,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     "setting": "the parameter or condition that was varied",
     "value": "what the parameter of `--by` was set to",
     "format": "how the numbers are written: `digits` of the condition",
+    "style": "`chat`: the plain question; `rules`: with a procedure to carry out line by line",
     "worked examples": "how many stand before the question: `shots` of the condition",
     "effort": "the reasoning effort that was asked for",
     # trials
@@ -104,6 +114,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     BEST_ACCURACY: "the accuracy of the best variant",
     "beside the first (95 % CI)": "difference in accuracy to the first value, in percentage points",
     BESIDE_PLAIN: "difference in accuracy to plain digits, in percentage points, on the same problems",
+    BESIDE_CHAT: "difference in accuracy to the plain question, in percentage points, on the same problems",
     BESIDE_NONE: "difference in accuracy to no worked examples, in percentage points, on the same problems",
     **{
         heading: f"accuracy where the length divided by 3 leaves {rest}; many tokens have three digits"
@@ -158,6 +169,22 @@ HEADINGS: Final[Mapping[str, str]] = {
     "compared": "wrong numbers laid beside the expected one, digit by digit",
     "unbeaten on cost": "no other model is as accurate for less, or more accurate for the same",
     "unbeaten on tokens": "the same for reasoning tokens",
+    # rules that are carried out
+    "rule replies": "replies to a question with a rule to carry out",
+    FOLLOWED: "replies that have all values of the executed rule, in their order",
+    "right of these": "part of the replies without a wrong line whose answer is right",
+    "right of the others": "part of the replies with a wrong line whose answer is right all the same",
+    "another value": "part of the replies whose first wrong line gives a variable another value",
+    "another line": "part of the replies that first go on with another line of the rule, or another variable",
+    "ended before": "part of the replies that end, or go on to their answer, before the rule does",
+    "no line": "part of the replies that have no line of the rule and no value",
+    "median line": "the place of the first wrong line among the lines that are executed, median",
+    **dict.fromkeys(FIRST_LINES, "part of the replies whose first wrong line is here"),
+    "routine": "the procedure that is carried out",
+    "line": "a line of the rule",
+    "of first wrong lines": "part of all first wrong lines",
+    "executed": "what the line gives, in one of these replies",
+    "found": "what that reply has instead",
     # time, tokens and money
     "input tokens": "as billed by the provider",
     "output tokens": "as billed by the provider, reasoning included",

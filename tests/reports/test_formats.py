@@ -17,6 +17,9 @@ from asyncbench.problems.schema import identified
 from asyncbench.records import Condition, Model, Outcome, Problem, Reply, Trial, Usage
 from asyncbench.reports.formats.counts import MISLEADING, OTHER_WHOLE, SAME_WHOLE, pair_of
 from asyncbench.store.folder import Store
+from asyncbench.suites.nupa.execution import written_execution
+from asyncbench.suites.nupa.generation import draft_nupa
+from asyncbench.suites.nupa.grading import grade as nupa_grade
 from asyncbench.suites.nupa.tasks import TASKS
 from tests.rows import each_row
 from tests.store import made
@@ -189,6 +192,61 @@ def test_without_another_format_the_report_says_how_to_ask_in_some(tmp_path):
 
     assert "`configs/nupa-formats.yaml` asks in six" in text
     assert "Worked examples" in text
+
+
+def test_replies_with_a_rule_are_compared_with_the_executed_rule(tmp_path):
+    (problem,) = identified([draft_nupa(ADD, ("12345", "678"))])
+    executed = "\n".join(written_execution("add", "integer", problem.operands, most=100))
+    replies = [
+        f"{executed}\nSo the answer is 13023.",
+        f"{executed.replace('block = 13', 'block = 14')}\nSo the answer is 13023.",
+        f"{executed.replace('block = 13', 'block = 14')}\nSo the answer is 14023.",
+        "So the answer is 13023.",
+    ]
+    conditions = {
+        "plain": (Condition(name="plain"), ["The answer is 1"] * 4),
+        "rules": (Condition(name="rules", style="rules"), replies),
+    }
+    results = [
+        made.result(
+            Trial(
+                trial_id=made.trial_id(10 * len(name) + repeat),
+                run="s",
+                sweep="s",
+                problem_set="s",
+                problem=problem,
+                model=Model(alias="m", provider="openai", model_id="m", api="chat"),
+                condition=condition,
+                repeat=repeat,
+            ),
+            Reply(text=text),
+        )
+        for name, (condition, texts) in conditions.items()
+        for repeat, text in enumerate(texts)
+    ]
+    graded = [
+        replace(each, grades=nupa_grade(problem, each.reply, each.trial.condition.style)) for each in results
+    ]
+    folder = made.results_folder(tmp_path / "out", *graded)
+    (folder / "problems").mkdir(exist_ok=True)
+    write_problems([problem], folder / "problems" / "s.parquet")
+
+    data = data_of(folder)
+    assert [(line["value"], line["difference"]) for line in data["styles"]] == [
+        ("chat", None),
+        ("rules", 0.75),
+    ]
+    (model,) = data["rules"]["models"]
+    assert (model["replies"], model["followed"], model["followed_right"], model["strayed_right"]) == (
+        4,
+        1,
+        1,
+        2,
+    )
+    assert model["kinds"] == {"another value": 2, "no line": 1}
+    assert (model["numbers"], model["median_line"]) == ({"8": 2}, 8)
+    (line,) = data["rules"]["lines"]
+    assert (line["routine"], line["expected"], line["found"]) == ("add", "block = 13", "block = 14")
 
 
 @pytest.mark.long

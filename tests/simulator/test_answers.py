@@ -7,9 +7,10 @@ from fractions import Fraction
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from asyncbench.simulator.answers import answerer, mistaken, noisy, oracle
+from asyncbench.simulator.answers import answerer, carried_out, mistaken, noisy, oracle
 from asyncbench.simulator.questions import KnownAnswer
 from asyncbench.suites.numbers import DIGIT_FORMS, plain, rewritten
+from asyncbench.suites.nupa.execution import AskedRule, first_wrong_line
 
 seeds = st.integers().map(random.Random)
 numbers = st.one_of(
@@ -50,6 +51,18 @@ def test_a_mistaken_number_looks_like_the_right_one(expected, draw):
 def test_a_mistake_is_still_one_when_its_answer_is_written_in_another_form(expected, draw, form):
     written = rewritten(mistaken(expected, draw), (form,))
     assert Fraction(plain(written, (form,))) != Fraction(expected)
+
+
+def test_a_rule_is_carried_out_before_a_right_answer_and_with_one_wrong_value_before_a_wrong_one():
+    asked = AskedRule("add", "integer", ("12345", "678"))
+    right, wrong = (
+        carried_out(asked, answer, "13023", random.Random(7), None) for answer in ("13023", "13024")
+    )
+
+    assert first_wrong_line(right, *asked) is None
+    assert right.endswith("\nSo the answer is 13023.")
+    assert first_wrong_line(wrong, *asked) is not None
+    assert wrong.endswith("\nSo the answer is 13024.")
 
 
 def test_all_ways_of_getting_a_number_wrong_occur():

@@ -36,17 +36,20 @@ class Varied:
 
     key: str
     baseline: str
+    alone: bool = False  # whether who has one value is shown, where nobody has several
     word: Callable[[Any], str]  # of a value; None: it is not set
 
 
 FORMAT: Final = Varied(
     key="digits",
     baseline="plain",
+    alone=True,
     word=lambda forms: " and ".join(forms or ["plain"]).replace("_", "-"),
 )
 EXAMPLES: Final = Varied(
     key="shots", baseline="none", word=lambda shots: "none" if shots is None else str(shots)
 )
+STYLE: Final = Varied(key="style", baseline="chat", word=str)
 # Words that ask for a format belong to it, and so do examples that are written in it.
 _WORDS: Final = frozenset({"system", "template", "turns_digest"})
 
@@ -54,9 +57,9 @@ _WORDS: Final = frozenset({"system", "template", "turns_digest"})
 def ways_by(settings: Mapping[Entrant, PromptSettings], varied: Varied) -> Ways:
     """Return the entrants by the value of a setting, with those of the same model and all else alike.
 
-    The baseline comes first. Who has but one value is left out, unless everybody has.
+    The baseline comes first. Who has but one value is left out, unless everybody has and that is shown.
     """
-    ways = defaultdict[Way, dict[str, Entrant]](dict)
+    ways, words = defaultdict[Way, dict[str, Entrant]](dict), defaultdict[Way, set[str]](set)
     for who, setting in settings.items():
         run, model, condition = who
         overridden = {
@@ -66,12 +69,13 @@ def ways_by(settings: Mapping[Entrant, PromptSettings], varied: Varied) -> Ways:
         value = varied.word(others.pop(varied.key, None))
         if varied is not FORMAT:
             others.setdefault(FORMAT.key, None)  # plain digits are named, too
-        values = ways[run, model, ", ".join(_named_settings(others))]
-        values[f"{value} ({condition})" if value in values else value] = who
-    several = {way: values for way, values in ways.items() if len(values) > 1}
+        way = (run, model, ", ".join(_named_settings(others)))
+        words[way].add(value)
+        ways[way][f"{value} ({condition})" if value in ways[way] else value] = who
+    several = {way: values for way, values in ways.items() if len(words[way]) > 1}
     return {
         way: dict(sorted(values.items(), key=lambda entry: entry[0] != varied.baseline))
-        for way, values in (several or ways).items()
+        for way, values in (several or (ways if varied.alone else {})).items()
     }
 
 

@@ -19,6 +19,7 @@ from asyncbench.reports.formats.counts import (
     EXAMPLES,
     FORMAT,
     PAIRS,
+    STYLE,
     OperandFacts,
     facts_by_problem,
     lines_beside,
@@ -26,10 +27,12 @@ from asyncbench.reports.formats.counts import (
     token_use,
     ways_by,
 )
+from asyncbench.reports.formats.rules import RuleFollowing, rule_following_in
 from asyncbench.reports.standings.report import SKIPPED
 from asyncbench.tables.data import HIDDEN
 from asyncbench.tables.headings import (
     ACCURACY,
+    BESIDE_CHAT,
     BESIDE_NONE,
     BESIDE_PLAIN,
     BY_PAIR,
@@ -69,6 +72,8 @@ class Formats(FolderReport):
     remainders: tuple[EffectLine, ...]
     pairs: tuple[EffectLine, ...]  # of the larger or smaller of two decimals
     examples: tuple[EffectLine, ...]
+    styles: tuple[EffectLine, ...]  # with a rule to carry out, beside the plain question
+    rules: RuleFollowing
     rewritten: bool = field(metadata=HIDDEN)  # whether any numbers were asked in another format
     outcomes: Mapping[str, Mapping[str, int]] = field(metadata=HIDDEN)  # by name and format
     skipped: int  # trials that `stop_when` leaves out
@@ -81,6 +86,7 @@ class Formats(FolderReport):
             yield LENGTHS.format(digits)
         if self.tasks[0]["name"] == TOGETHER:
             yield TOGETHER_ONLY
+        yield from self.rules.remarks()
         yield from counted_note(self.skipped, SKIPPED)
         yield from lost_notes(self.outcomes)
 
@@ -92,6 +98,8 @@ class Formats(FolderReport):
         pairs = _rows_by(self.pairs, "pair")
         yield Sheet.of("The larger or smaller of two decimals", PAIR_COLUMNS, pairs, labels=2)
         yield Sheet.of("Worked examples", EXAMPLE_COLUMNS, self.examples, labels=2)
+        yield Sheet.of("Style of the question", STYLE_COLUMNS, self.styles, labels=2)
+        yield from self.rules.sheets()
 
 
 def formats_of(views: FolderViews) -> Formats:
@@ -106,7 +114,7 @@ def formats_of(views: FolderViews) -> Formats:
         raise NothingToShowError(folder, no_trials(folder))
     settings, kinds, facts = read_settings(views, "trials"), kind_bits(views), facts_by_problem(views)
     ordered = {who: settings[who] for who in sort_entrants(trials.marks, views.manifest)}
-    ways, examples = ways_by(ordered, FORMAT), ways_by(ordered, EXAMPLES)
+    ways = ways_by(ordered, FORMAT)
     marks, names = marks_by_name(ways, trials), names_of(ways)
     shown, first = finest(kind[1:] for kind in kinds), next(iter(marks))
     by_task = (
@@ -123,7 +131,7 @@ def formats_of(views: FolderViews) -> Formats:
         line["tokens_per_operand"] = None if used is None else used.per_operand.get(remainder)
         line["tokens_per_digit"] = None if used is None else used.per_digit.get(remainder)
 
-    varied = any(len(values) > 1 for values in examples.values())
+    ruled = [who for who, setting in ordered.items() if setting.value_of(STYLE.key) == "rules"]
     return Formats(
         folder=str(folder),
         simulated_note=note_of_simulated(views, table="answers"),
@@ -131,7 +139,9 @@ def formats_of(views: FolderViews) -> Formats:
         tasks=lines_beside(FORMAT, {first: marks[first]}, by_task),
         remainders=remainders,
         pairs=lines_beside(FORMAT, marks, _by_pair(trials.problem_ids, facts)),
-        examples=lines_beside(EXAMPLES, marks_by_name(examples, trials)) if varied else (),
+        examples=lines_beside(EXAMPLES, marks_by_name(ways_by(ordered, EXAMPLES), trials)),
+        styles=lines_beside(STYLE, marks_by_name(ways_by(ordered, STYLE), trials)),
+        rules=rule_following_in(views, ruled),
         rewritten=any(setting.value_of(FORMAT.key) for setting in ordered.values()),
         outcomes={
             f"{names[way]}, {value}": trials.outcomes(who, trials.marks[who].asked)
@@ -232,6 +242,11 @@ REMAINDER_COLUMNS: Final[Columns[Parts]] = {
     **{heading: partial(_digit_tokens, remainder=rest) for rest, heading in enumerate(TOKENS_BY_REMAINDER)},
 }
 PAIR_COLUMNS: Final[Columns[Parts]] = _columns_by(dict(zip(PAIRS, BY_PAIR, strict=True)))
+STYLE_COLUMNS: Final[Columns[EffectLine]] = {
+    "model": lambda line: line["name"],
+    "style": lambda line: line["value"],
+    **_compared(BESIDE_CHAT),
+}
 EXAMPLE_COLUMNS: Final[Columns[EffectLine]] = {
     "model": lambda line: line["name"],
     "worked examples": lambda line: line["value"],
