@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from rich.cells import cell_len, chop_cells
 from rich.console import Console, JustifyMethod, RenderableType
@@ -240,9 +241,9 @@ class Column:
         """Return it folded: text between the parts of names, figures between words."""
         if self.width <= width:
             return self
-        fold = folded if self.named else _break_words
-        cells = [cell if _cell_width(cell) <= width else fold(str(cell), width) for cell in self.cells]
-        return replace(self, head=fold(self.head, width), cells=cells)
+        fold = partial(folded, width=width, whole_words=not self.named)
+        cells = [cell if _cell_width(cell) <= width else fold(str(cell)) for cell in self.cells]
+        return replace(self, head=fold(self.head), cells=cells)
 
 
 def below_each_other(
@@ -299,14 +300,19 @@ def allotted(wanted: Sequence[int], total: int) -> list[int]:
     return widths
 
 
-def folded(text: str, width: int) -> str:
+def folded(text: str, width: int, *, whole_words: bool = False) -> str:
     """Return a text on lines of so many characters: broken between words, then between parts of names.
 
     A number that is too long loses its middle; of other words, what has no parts is broken anywhere.
+
+    Args:
+        text: the text.
+        width: in characters.
+        whole_words: a word that is too long stays as it is.
     """
     pieces = list[str]()
-    for word in re.findall(r"\S+\s*", text):
-        if cell_len(word.rstrip()) <= width:
+    for word in re.findall(r"\S+\s*", text.replace("\n", " ") if whole_words else text):
+        if whole_words or cell_len(word.rstrip()) <= width:
             pieces.append(word)
         elif _NUMBER.fullmatch(word.strip()):
             pieces.append(f"{middle_cut(word.rstrip(), width)} ")
@@ -328,16 +334,6 @@ def middle_cut(text: str, limit: int) -> str:
         return text
     tail = (limit - 1) // 2
     return f"{text[: limit - 1 - tail]}…{text[len(text) - tail :]}"
-
-
-def _break_words(text: str, width: int) -> str:
-    """Return figures on lines, broken between words; a word that is longer stays as it is."""
-    lines = [""]
-    for word in re.findall(r"\S+\s*", text.replace("\n", " ")):
-        if lines[-1] and cell_len(lines[-1]) + cell_len(word.rstrip()) > width:
-            lines.append("")
-        lines[-1] += word
-    return "\n".join(line.rstrip() for line in lines)
 
 
 def _table_of(columns: Sequence[Column], *, gap: int = 1, title: str | None = None) -> Table:
