@@ -14,6 +14,7 @@ each drawn afresh: problems of one cell, each counted once, in an order that doe
 answers.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import exp, inf, lgamma, log, log1p
 from typing import Final, NamedTuple
@@ -81,10 +82,15 @@ def _bound(correct: int, answers: int, least: float, *, outer: float) -> float:
 @lru_cache(maxsize=256)
 def alike_needed(width: float) -> int:
     """Return how many answers, all right or all wrong, it takes until the interval is no wider than this."""
-    few, enough = 0, 1
-    while always_valid_interval(0, enough).width > width:
-        few, enough = enough, 2 * enough
-    while enough - few > 1:
-        middle = (few + enough) // 2
-        few, enough = (middle, enough) if always_valid_interval(0, middle).width > width else (few, middle)
-    return enough
+    return fewest_answers(lambda answers: always_valid_interval(0, answers).width <= width)
+
+
+def fewest_answers(enough: Callable[[int], bool]) -> int:
+    """Return the least number from 1 on that is enough; every greater one has to be enough, too."""
+    few, many = 0, 1
+    while not enough(many):
+        few, many = many, 2 * many
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if enough(middle) else (middle, many)
+    return many

@@ -25,7 +25,7 @@ from asyncbench.lanes.load.steps import (
     measured_whole,
 )
 from asyncbench.records import StepResult
-from asyncbench.stats.always_valid import always_valid_interval
+from asyncbench.stats.always_valid import always_valid_interval, fewest_answers
 from asyncbench.tables.numbers import percent
 
 MOST_STEPS: Final = 40  # of a server whose answers contradict each other
@@ -207,13 +207,7 @@ def probe_s(load: Load, rate: float) -> float:
 @cache
 def all_good_needed(share: float) -> int:
     """Return how many calls it takes until it is certain that more than a share is good, if all are."""
-    few, enough = 0, 1
-    while always_valid_interval(enough, enough).low < share:
-        few, enough = enough, 2 * enough
-    while enough - few > 1:
-        middle = (few + enough) // 2
-        few, enough = (middle, enough) if always_valid_interval(middle, middle).low < share else (few, middle)
-    return enough
+    return fewest_answers(lambda calls: always_valid_interval(calls, calls).low >= share)
 
 
 def tidy(rate: float) -> float:
