@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from ctypes import CDLL
+from dataclasses import replace
 from functools import partial
 from inspect import cleandoc
 from pathlib import Path
@@ -17,7 +18,8 @@ from asyncbench.reports.styles import DRAWN_OPTIONS, NAMES, described
 
 if TYPE_CHECKING:
     from asyncbench.analysis.choosing import Chosen
-    from asyncbench.reports.gates import GateResult
+    from asyncbench.tables.gates import GateResult
+    from asyncbench.tables.report import Report
 
 _M_MMAP_THRESHOLD, _LARGE = -3, 1 << 20  # a setting of glibc, and from how many bytes on it holds
 
@@ -204,11 +206,11 @@ def report(
     chosen = choose(folders, suite=suite, task=task, models=aliases_typed(models), where=where)
     if junit and not fail_under:
         raise ConfigError("--junit is for --fail-under. Add --fail-under, or leave --junit out")
-    thresholds = []
+    gates: Sequence[GateResult] = ()
     if fail_under:
-        from asyncbench.reports.thresholds import ReportThreshold, threshold_results
+        from asyncbench.reports.thresholds import threshold_results
 
-        thresholds = [ReportThreshold.parse(text) for text in fail_under]
+        gates = threshold_results(chosen, fail_under)
     options: dict[str, Any] = {"by": by, "min_depth": min_depth, "grader": grader, "metric": metric}
     options |= {"published": published, "intervals": intervals}  # Any: of the style
     options |= {"training_length": training_length}
@@ -220,21 +222,27 @@ def report(
     else:
         from asyncbench.reports.report import report as report_of
 
-        show(report_of(chosen, style, **options), as_json=as_json, markdown=markdown, latex=latex)
-    if thresholds:
+        made = report_of(chosen, style, **options)
+        _show_with(gates, made, as_json=as_json, markdown=markdown, latex=latex)
+    if gates:
         from asyncbench.analysis.served import simulated_note_of
 
         simulated = simulated_note_of(chosen, simulated=False)
-        _end_with(threshold_results(chosen, thresholds), junit, [simulated] if simulated else [])
+        _end_with(gates, junit, [simulated] if simulated else [])
 
 
 # The styles stand once, in their table.
 report.__doc__ = "\n\n".join([cleandoc(report.__doc__ or ""), "Styles:", *described()])
 
 
-def _end_with(results: "list[GateResult]", junit: Path | None, notes: Sequence[str]) -> None:
+def _show_with(gates: "Sequence[GateResult]", report: "Report", **forms: bool) -> None:
+    """Print a report with what its gates answered; in text they stand on standard error alone, as the end."""
+    show(replace(report, gates=tuple(gates)) if any(forms.values()) else report, **forms)
+
+
+def _end_with(results: "Sequence[GateResult]", junit: Path | None, notes: Sequence[str]) -> None:
     """Print the answers of the gates, write them to a file if one is named, and exit unless all passed."""
-    from asyncbench.reports.gates import exit_code, write_junit
+    from asyncbench.tables.gates import exit_code, write_junit
 
     if junit is not None:
         write_junit(junit, results, notes=notes)
@@ -368,16 +376,15 @@ def compare_two(
     cost_usd, latency_p50_s, latency_p95_s, ttft_p50_s or ttft_p95_s. It passes only where the 95 % interval
     rules out a loss as large as the margin.
     """
-    from asyncbench.reports.comparison.baseline import BaselineGate, gate_results
+    from asyncbench.reports.comparison.baseline import gate_results, gates_from
     from asyncbench.reports.comparison.report import compare_on
     from asyncbench.store.manifest import is_results_folder
 
     if len(folders) == 1 and is_results_folder(Path(b)):
         b, folders = a, [Path(b), *folders]
-    for option, value in (("--margin", margin), ("--junit", junit)):
-        if value is not None and not fail_if:
-            raise ConfigError(f"{option} is for --fail-if. Add --fail-if worse, or leave {option} out")
-    gates = [BaselineGate.parse(text, margin) for text in fail_if or ()]
+    if junit and not fail_if:
+        raise ConfigError("--junit is for --fail-if. Add --fail-if worse, or leave --junit out")
+    gates = gates_from(fail_if or (), margin)
 
     comparison = compare_on(
         a,
@@ -390,9 +397,9 @@ def compare_two(
         examples=examples,
         every=as_json,
     )
-    show(comparison, as_json=as_json, markdown=markdown)
-    if gates:
-        results = gate_results(a, b, folders, gates, suite=suite, task=task, where=where)
+    results = gate_results(a, b, folders, gates, suite=suite, task=task, where=where) if gates else ()
+    _show_with(results, comparison, as_json=as_json, markdown=markdown)
+    if results:
         _end_with(results, junit, comparison.found.simulated_notes)
 
 

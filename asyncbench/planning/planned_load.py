@@ -1,7 +1,7 @@
 """The plan of a load: its calls, tokens, dollars, minutes and calls in flight, before any call is made."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -26,6 +26,7 @@ from asyncbench.records import Model
 from asyncbench.stats.percentiles import fewest_for
 from asyncbench.store.catalog import read_attempts
 from asyncbench.store.manifest import is_results_folder
+from asyncbench.tables.data import data_of
 from asyncbench.tables.numbers import dollars, duration
 from asyncbench.tables.report import Report, Sheet
 
@@ -73,7 +74,7 @@ class LoadPlan(Report):
             "cost_usd_most": total(step.cost_usd_most for step in self.steps),
             "seconds": self.seconds,
         }
-        return asdict(self) | {"together": together}
+        return {**data_of(self), "together": together}
 
     def content(self) -> Iterator[str | Sheet]:
         if self.simulated:

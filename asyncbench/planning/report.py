@@ -1,7 +1,7 @@
 """The plan of a sweep as a record, as text and as tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import prod
 from typing import Final, NamedTuple, cast
 
@@ -20,6 +20,7 @@ from asyncbench.planning.records import (
 )
 from asyncbench.records import Model
 from asyncbench.suites.requests import sent_parameters
+from asyncbench.tables.data import data_of
 from asyncbench.tables.numbers import dollars, duration, number_of, percent
 from asyncbench.tables.report import Report, Sheet
 
@@ -72,7 +73,7 @@ class Plan(Report):
             "batch_usd": total(model.batch_usd for model in self.models),
             "unpriced": [model.model for model in self.models if model.price_source is None],
         }
-        return asdict(self) | {"together": together}
+        return {**data_of(self), "together": together}
 
     def content(self) -> Iterator[str | Sheet]:
         # what is planned

@@ -7,7 +7,6 @@ PUBLIC = (
     "cost.counts",
     "cost.report",
     "endpoints.report",
-    "gates",
     "heatmap",
     "load.accuracy",
     "load.closing",

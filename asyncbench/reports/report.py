@@ -13,6 +13,7 @@ from asyncbench.config.entry import suggestion
 from asyncbench.errors import ConfigError
 from asyncbench.reports.styles import BY_MODEL, COMPARED, EFFECTS, MODEL, NAMES, STYLES, Style
 from asyncbench.reports.sweeps import sweeps_in
+from asyncbench.reports.thresholds import threshold_results
 from asyncbench.store.catalog import read_steps
 from asyncbench.tables.report import Report
 
@@ -32,6 +33,7 @@ def report(
     intervals: bool = False,
     training_length: int | str | Sequence[str] | None = None,
     metric: str | None = None,
+    fail_under: str | Sequence[str] = (),
 ) -> Report:
     """Make a report of a results folder or several, in one of several styles. Nothing is changed.
 
@@ -61,10 +63,12 @@ def report(
             of up to 100 digits, or a list such as `["llama-ft=8", "qwen-ft=12"]`. [none]
         metric: `heatmap` only: `exact_match`, `digit_match`, `dlength`, `cost` or another one of the page's
             figures. [accuracy]
+        fail_under: a threshold that figures must keep, or a list: `gpt-5-mini: accuracy >= 0.9`. [none]
 
     Returns:
         A `Report`, with `as_text()`, `as_markdown()`, `as_latex()` and `as_json()`. If the folder has nothing
-        that the style can show, the report says so.
+        that the style can show, the report says so. Its `gates` have an answer for each figure of
+        `fail_under`: `status`, `metric`, `value`.
 
     Raises:
         ConfigError: The folder is not a results folder, the style is unknown, an option belongs to
@@ -81,6 +85,15 @@ def report(
     if made_by is BY_MODEL:
         options.pop("by")
     choice = chosen(folder, suite=suite, task=task, models=models, where=where)
+    gates = threshold_results(choice, fail_under)
+    made = _made(choice, style, made_by, options)
+    return replace(made, gates=tuple(gates)) if gates else made
+
+
+def _made(
+    choice: Chosen, style: str | None, made_by: Style, options: dict[str, Any]
+) -> Report:  # Any: of the style
+    """Make a report, or the one that says why there is none."""
     listed = sweeps_in(choice.paths[0]) if choice.plain and style is None and not options else None
     if listed is not None:
         return listed

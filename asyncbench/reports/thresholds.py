@@ -12,9 +12,9 @@ from asyncbench.analysis.choosing import Folders
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE
-from asyncbench.reports.gates import GateResult, GateStatus
 from asyncbench.reports.load.steps import PERCENTILES, TIME_KINDS, StepFigures, steps_in
 from asyncbench.reports.overview import OverviewLine, overview_of
+from asyncbench.tables.gates import GateResult, GateStatus
 
 Number = float | None  # None: unknown
 _SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = {
@@ -101,7 +101,7 @@ class ReportThreshold:
             )
         return cls(text=text, model=form["model"], metric=form["metric"], sign=form["sign"], limit=limit)
 
-    def results(self, figures: Iterable["_GateFigure"]) -> Iterator[GateResult]:
+    def results(self, figures: Iterable["_GateFigure"]) -> Iterator["ThresholdResult"]:
         """Yield for each figure of the threshold's metric whether it keeps the threshold.
 
         Raises:
@@ -123,7 +123,24 @@ class ReportThreshold:
             sentence = f"{figure.subject}: {self.metric} is {number}, {form} {self.limit:g}"
             if figure.undecided is not None:
                 status, sentence = GateStatus.UNDECIDED, f"{figure.subject}: {figure.undecided}"
-            yield GateResult(gate=self.text, subject=figure.subject, status=status, sentence=sentence)
+            yield ThresholdResult(
+                gate=self.text,
+                subject=figure.subject,
+                status=status,
+                sentence=sentence,
+                metric=self.metric,
+                value=None if value is None or isinf(value) else value,
+                sign=self.sign,
+                limit=self.limit,
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdResult(GateResult):
+    """The answer of a threshold."""
+
+    sign: str
+    limit: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,17 +154,20 @@ class _GateFigure:
     undecided: str | None = None  # why the figure says nothing; None: it does
 
 
-def threshold_results(folder: Folders, thresholds: Sequence[ReportThreshold]) -> list[GateResult]:
+def threshold_results(folder: Folders, typed: str | Sequence[str]) -> list[ThresholdResult]:
     """Return for each figure of a folder whether it keeps its thresholds.
 
     Args:
         folder: the results folder, or several, or some of their trials.
-        thresholds: the thresholds.
+        typed: a threshold as it is typed, or several.
 
     Raises:
-        ConfigError: `folder` is not a results folder, or has no trials of a threshold's model.
+        ConfigError: it is no threshold, `folder` is not a results folder, or has no trials of the model.
         StoreError: the folder cannot be read.
     """
+    thresholds = [ReportThreshold.parse(text) for text in ([typed] if isinstance(typed, str) else typed)]
+    if not thresholds:
+        return []
     figures = counted(folder, lambda views: [*_figures_in(views)])
     return [result for threshold in thresholds for result in threshold.results(figures)]
 

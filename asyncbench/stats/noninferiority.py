@@ -25,7 +25,7 @@ class Verdict(StrEnum):
     """The answer to the question whether B is worse than A."""
 
     WORSE = "worse"
-    PASSED = "passed"  # a loss as large as the margin is ruled out
+    NOT_WORSE = "not_worse"  # a loss as large as the margin is ruled out
     UNDECIDED = "undecided"
 
 
@@ -41,7 +41,7 @@ def judge(interval: tuple[float, float], margin: float) -> Verdict:
     """
     low, high = interval
     if high < margin:
-        return Verdict.PASSED
+        return Verdict.NOT_WORSE
     return Verdict.WORSE if low > 0 else Verdict.UNDECIDED
 
 

@@ -2,6 +2,7 @@
 
 PUBLIC = (
     "data",
+    "gates",
     "headings",
     "numbers",
     "report",

@@ -8,14 +8,15 @@ for HTML. JSON keeps it exactly.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, ClassVar, TypeVar
 
 from rich.text import Text
 
 from asyncbench.tables import html, latex
-from asyncbench.tables.data import data_of
+from asyncbench.tables.data import HIDDEN, data_of
+from asyncbench.tables.gates import GateResult
 from asyncbench.tables.headings import PER_CORRECT
 from asyncbench.tables.numbers import MISSING
 from asyncbench.tables.screen import (
@@ -146,6 +147,7 @@ def html_of(parts: Iterable[str | Sheet]) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """Report: notes and tables for people, data for programs.
 
@@ -157,10 +159,12 @@ class Report:
         latex_content   the same for LaTeX, where a paper prints something else
         screen_text     the text, for a style that fits a screen
         data            what `--json` has: by default the fields and marked properties of the report
+
+    What its gates answered stands below the notes, in text at the end, and in JSON as `gates`.
     """
 
-    __slots__ = ()
     apart: ClassVar[str] = "\n\n"  # what stands in text between notes and tables
+    gates: tuple[GateResult, ...] = field(default=(), metadata=HIDDEN)
 
     def notes_above(self) -> Iterator[str]:
         """Yield the notes above the tables."""
@@ -201,26 +205,34 @@ class Report:
             width: in characters; None: as wide as the terminal.
             height: in lines, for a style that fits a screen; None: as that style likes.
         """
-        return self.screen_text(width, height)
+        lines = safe_notes((gate.line for gate in self.gates), width=width)
+        return "\n".join([self.screen_text(width, height), *lines])
 
     def as_markdown(self) -> str:
         """Return the same in Markdown."""
         return "\n".join(
             f"**{safe_note_markdown(item)}**\n" if isinstance(item, str) else item.as_markdown()
-            for item in self.content()
+            for item in self._with_gates(self.content())
         )
 
     def as_latex(self) -> str:
         """Return the same in LaTeX."""
         return latex.document(
             item.as_latex() if isinstance(item, Sheet) else latex.paragraph(safe_note(item))
-            for item in self.latex_content()
+            for item in self._with_gates(self.latex_content())
         )
 
     def _repr_html_(self) -> str:
         """Return the same for a notebook, which shows it as the value of a cell."""
-        return html_of(self.content())
+        return html_of(self._with_gates(self.content()))
 
     def as_json(self, *, indent: int | None = 2) -> str:
         """Return all data as JSON; `indent` None: on one line."""
-        return json.dumps(self.data(), indent=indent, default=str)
+        gates = {"gates": data_of(self.gates)} if self.gates else {}
+        return json.dumps({**self.data(), **gates}, indent=indent, default=str)
+
+    def _with_gates(self, content: Iterable[Any]) -> list[Any]:
+        """Return the content, with what the gates answered below its first notes."""
+        items = list(content)
+        notes = next((n for n, item in enumerate(items) if not isinstance(item, str)), len(items))
+        return [*items[:notes], *(gate.line for gate in self.gates), *items[notes:]]

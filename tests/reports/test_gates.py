@@ -1,11 +1,15 @@
 """`compare --fail-if` and `report --fail-under`: their exit codes, lines and JUnit files."""
 
+import json
+from math import inf
 from xml.etree import ElementTree  # of files that are written here
 
 import pytest
 
+import asyncbench as ab
 from asyncbench.errors import ConfigError
-from asyncbench.reports.comparison.baseline import BaselineGate, gate_results
+from asyncbench.reports.comparison.baseline import BaselineGate, PairedFigure, gate_results
+from asyncbench.tables.data import data_of
 from tests.commands import asyncbench_here
 from tests.reports.answered import Asked, folder_of
 from tests.rows import each_row
@@ -135,3 +139,96 @@ def test_junit_has_a_case_per_answer_with_its_figures(nights, tmp_path):
     assert suite[0][0].tag == "failure"
     assert suite[0][0].attrib["message"] == "m, nupa: accuracy is 0.75, not >= 0.8"
     assert suite[1].findtext("system-out") == "passed: m, nupa: accuracy is 0.75, < 1"
+
+
+def test_python_json_junit_and_the_line_have_one_answer(nights, tmp_path):
+    """Python, JSON, JUnit and standard error tell the same verdict, figures and numbers of problems."""
+    (gate,) = ab.compare("m", "m", nights / "main", nights / "unsure", fail_if="worse", margin=2).gates
+    assert (gate.status, gate.verdict, gate.margin, gate.failed_calls) == ("undecided", "undecided", 0.02, 0)
+    assert gate.measured is not None
+    assert (gate.measured.a, gate.measured.b, gate.measured.change) == (0.75, 0.75, 0)
+    assert (gate.measured.problems, gate.problems_needed) == (400, 2_000)
+
+    file = tmp_path / "gates.xml"
+    typed = ("compare", "m", nights / "main", nights / "unsure", "--fail-if", "worse", "--margin", 2)
+    done = asyncbench_here(*typed, "--json", "--junit", file)
+    assert (done.returncode, done.stderr) == (3, f"{gate.line}\n")
+    low, high = gate.measured.interval
+    assert json.loads(done.stdout)["gates"] == [
+        {
+            "gate": "worse",
+            "subject": "m in unsure",
+            "status": "undecided",
+            "sentence": gate.sentence,
+            "metric": "accuracy",
+            "margin": 0.02,
+            "value": 0.75,
+            "measured": {"a": 0.75, "b": 0.75, "change": 0.0, "problems": 400, "interval": [low, high]},
+            "problems_needed": 2_000,
+            "failed_calls": 0,
+            "verdict": "undecided",
+        }
+    ]
+    suite = ElementTree.fromstring(file.read_bytes())  # noqa: S314  ours
+    assert suite[0][0].attrib["message"] == gate.sentence
+
+
+@pytest.mark.parametrize(
+    ("night", "verdict", "failed"),
+    [("same", "not_worse", 0), ("broken", "worse", 0), ("failing", "undecided", 100)],
+)
+def test_the_verdict_is_a_word_of_three(nights, night, verdict, failed):
+    (gate,) = ab.compare("m", "m", nights / "main", nights / night, fail_if=["worse"], margin=2).gates
+    assert (gate.verdict, gate.failed_calls) == (verdict, failed)
+    assert gate.problems_needed is None
+
+
+def test_what_cannot_be_measured_is_null_and_an_end_without_limit_too(nights):
+    compared = ab.compare("m", "m", nights / "main", nights / "unpriced", fail_if="cost_usd worse by 5 %")
+    (gate,) = json.loads(compared.as_json())["gates"]
+    assert (gate["verdict"], gate["measured"], gate["margin"]) == ("undecided", None, 0.05)
+    endless = PairedFigure(a=1, b=2, change=1, interval=(0.5, inf), problems=9, text="", gain=False)
+    assert data_of(endless)["interval"] == [0.5, None]
+
+
+def test_a_document_has_the_answers_and_text_ends_with_them(nights):
+    compared = ab.compare("m", "m", nights / "main", nights / "broken", fail_if="worse", margin=2)
+    (gate,) = compared.gates
+    assert compared.as_text(width=400).endswith(f"\n{gate.line}")
+    assert f"**{gate.line}**" in compared.as_markdown()
+    assert gate.line in compared._repr_html_()
+
+    typed = ("compare", "m", nights / "main", nights / "broken", "--fail-if", "worse", "--margin", 2)
+    assert gate.line not in asyncbench_here(*typed).stdout  # standard error has it, as the last line
+    assert gate.line in asyncbench_here(*typed, "--markdown").stdout
+
+
+def test_a_report_has_the_answers_of_its_thresholds(nights):
+    thresholds = ["accuracy >= 0.8", "m: cost_usd < 200"]
+    made = ab.report(nights / "main", fail_under=thresholds)
+    assert [(gate.status, gate.metric, gate.value) for gate in made.gates] == [
+        ("failed", "accuracy", 0.75),
+        ("passed", "cost_usd", 100.0),
+    ]
+    filtered = ab.report(nights / "main", "cost", task="add", fail_under="accuracy >= 0.8")
+    assert [gate.line for gate in filtered.gates] == [made.gates[0].line]
+
+    typed = ("report", nights / "main", *(word for each in thresholds for word in ("--fail-under", each)))
+    done = asyncbench_here(*typed, "--json")
+    assert done.returncode == 4
+    assert json.loads(done.stdout)["gates"][0] == {
+        "gate": "accuracy >= 0.8",
+        "subject": "m, nupa",
+        "status": "failed",
+        "sentence": "m, nupa: accuracy is 0.75, not >= 0.8",
+        "metric": "accuracy",
+        "value": 0.75,
+        "sign": ">=",
+        "limit": 0.8,
+    }
+    assert "gates" not in json.loads(asyncbench_here("report", nights / "main", "--json").stdout)
+
+
+def test_python_refuses_a_margin_without_a_gate(nights):
+    with pytest.raises(ConfigError, match="--margin is for --fail-if"):
+        ab.compare("m", "m", nights / "main", nights / "same", margin=2)

@@ -12,8 +12,8 @@ from tests.rows import each_row
 @each_row(
     ("low", "high", "verdict"),
     [
-        (-0.01, 0.01, "passed"),
-        (0.001, 0.019, "passed"),  # worse, but by less than the margin
+        (-0.01, 0.01, "not_worse"),
+        (0.001, 0.019, "not_worse"),  # worse, but by less than the margin
         (0.001, 0.02, "worse"),
         (0.05, 0.09, "worse"),
         (0.0, 0.03, "undecided"),
@@ -66,6 +66,6 @@ def test_gates_call_equal_models_worse_and_pass_worse_ones_in_at_most_one_of_twe
 
     for situation in SITUATIONS:
         counts = Counter(verdicts(situation, seeds=range(200)))
-        wrong = Verdict.PASSED if situation.loss >= situation.margin else Verdict.WORSE
+        wrong = Verdict.NOT_WORSE if situation.loss >= situation.margin else Verdict.WORSE
         limit = 200 if 0 < situation.loss < situation.margin else 22  # once in a million at 5 %: 22 of 200
         assert counts[wrong] <= limit, situation

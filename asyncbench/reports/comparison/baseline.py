@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf, isfinite
 from pathlib import Path
@@ -19,10 +19,11 @@ from asyncbench.analysis.served import simulated_by
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.reports.comparison.pair import ComparedSide, condition_numbers, sides_of, trials_of_side
-from asyncbench.reports.gates import GateResult, GateStatus
 from asyncbench.stats.noninferiority import PairedValues, Verdict, judge, problems_to_judge, relative_change
 from asyncbench.stats.paired import bootstrap_difference
 from asyncbench.stats.percentiles import fewest_for
+from asyncbench.tables.data import HIDDEN, in_data
+from asyncbench.tables.gates import GateResult, GateStatus
 from asyncbench.tables.numbers import number_of, percent, points, rounded
 
 SEED: Final = 8  # of the bootstrap
@@ -99,6 +100,72 @@ class BaselineGate:
         return f"{size} %" if self.metric != "accuracy" else f"{size} point{'s' * (size != '1')}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedFigure:
+    """A figure of A and of B on the trials that both answered, and how it changed."""
+
+    a: float
+    b: float
+    change: float  # of accuracy b − a; of another figure its share of a: 0.1 is 10 % more
+    interval: tuple[float, float] = field(metadata=HIDDEN)  # 95 %, of the change
+    problems: int
+    text: str = field(metadata=HIDDEN)  # the same in words
+    gain: bool = field(metadata=HIDDEN)  # is more of it better?
+
+    @property
+    @in_data("interval")
+    def finite_interval(self) -> tuple[float | None, float | None]:
+        """The interval for JSON, which knows no infinity: None is no end."""
+        low, high = (end if isfinite(end) else None for end in self.interval)
+        return low, high
+
+    @property
+    def loss(self) -> float:
+        """What B lost: above 0 where B is worse."""
+        return -self.change if self.gain else self.change
+
+    @property
+    def loss_interval(self) -> tuple[float, float]:
+        """The 95 % interval of the loss."""
+        low, high = self.interval
+        return (-high, -low) if self.gain else (low, high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineResult(GateResult):
+    """The answer of a gate against a baseline. Its value is that of B."""
+
+    margin: float  # as in `BaselineGate`
+    measured: PairedFigure | None  # None: it cannot be measured, and the sentence says why
+    problems_needed: int | None  # about so many would decide; None: it is decided, or nobody knows
+    failed_calls: int  # of B, on questions that A answered
+
+    @property
+    @in_data("verdict")
+    def verdict(self) -> Verdict:
+        """What the gate found."""
+        return _VERDICTS[self.status]
+
+
+_VERDICTS: Final = {
+    GateStatus.FAILED: Verdict.WORSE,
+    GateStatus.PASSED: Verdict.NOT_WORSE,
+    GateStatus.UNDECIDED: Verdict.UNDECIDED,
+}
+
+
+def gates_from(typed: str | Sequence[str], margin: float | None) -> list[BaselineGate]:
+    """Return gates as they are typed.
+
+    Raises:
+        ConfigError: one of them is no gate, or a margin is given for none.
+    """
+    texts = [typed] if isinstance(typed, str) else typed
+    if margin is not None and not texts:
+        raise ConfigError("--margin is for --fail-if. Add --fail-if worse, or leave --margin out")
+    return [BaselineGate.parse(text, margin) for text in texts]
+
+
 def _unit(metric: str) -> str:
     return "points" if metric == "accuracy" else "percent"
 
@@ -112,7 +179,7 @@ def gate_results(
     suite: str | None = None,
     task: str | None = None,
     where: str | None = None,
-) -> list[GateResult]:
+) -> list[BaselineResult]:
     """Return whether B is worse than A by each gate, on the trials that both were asked.
 
     Args:
@@ -204,7 +271,7 @@ def _problem_numbers(trials: pa.Table) -> list[int]:
     return [numbers.setdefault(str(problem), len(numbers)) for problem in trials["problem_id"].to_pylist()]
 
 
-def _result(gate: BaselineGate, trials: pa.Table, subject: str) -> GateResult:
+def _result(gate: BaselineGate, trials: pa.Table, subject: str) -> BaselineResult:
     """Answer a gate.
 
     A trial of B that failed counts against it where B would pass, and not at all where B would be worse. So a
@@ -213,50 +280,56 @@ def _result(gate: BaselineGate, trials: pa.Table, subject: str) -> GateResult:
     answered = trials.filter(pc.field("outcome_b") != Outcome.FAILED)
     failed = len(trials) - len(answered)
     measure = _measured_accuracy if gate.metric == "accuracy" else partial(_measured_change, gate.metric)
+    answer = partial(_answer, gate, subject, failed)
     seen = measure(answered)
     if isinstance(seen, str):
-        return _answer(gate, subject, GateStatus.UNDECIDED, seen)
+        return answer(GateStatus.UNDECIDED, seen)
 
-    verdict = judge(seen.interval, gate.margin)
+    left_out = f"; {number_of(failed, 'failed call')} left out" if failed else ""
+    verdict = judge(seen.loss_interval, gate.margin)
     if verdict is Verdict.WORSE:
-        return _answer(gate, subject, GateStatus.FAILED, f"worse: {seen.text}", failed)
+        return answer(GateStatus.FAILED, f"worse: {seen.text}{left_out}", seen)
     if verdict is Verdict.UNDECIDED:
-        needed = problems_to_judge(seen.loss, seen.interval, gate.margin, seen.problems)
+        needed = problems_to_judge(seen.loss, seen.loss_interval, gate.margin, seen.problems)
         # Two digits count: 1,947 is about 1,900.
-        number = f"about {round(needed, min(0, 2 - len(str(needed)))):,}" if needed else "more"
-        reason = f"this needs {number} problems, {seen.problems:,} were asked: {seen.text}"
-        return _answer(gate, subject, GateStatus.UNDECIDED, reason, failed)
+        needed = needed and round(needed, min(0, 2 - len(str(needed))))
+        number = f"about {needed:,}" if needed else "more"
+        sentence = f"this needs {number} problems, {seen.problems:,} were asked: {seen.text}{left_out}"
+        return answer(GateStatus.UNDECIDED, sentence, seen, needed)
 
     strict = measure(trials) if failed else seen
-    if isinstance(strict, str) or judge(strict.interval, gate.margin) is not Verdict.PASSED:
-        reason = f"{number_of(failed, 'failed call')} could change this. Ask again with --retry failed"
-        reason += f": {seen.text}"
-        return _answer(gate, subject, GateStatus.UNDECIDED, reason)
-    sentence = f"shown not to be worse by {gate.margin_text}: {seen.text}"
-    return _answer(gate, subject, GateStatus.PASSED, sentence, failed)
+    if isinstance(strict, str) or judge(strict.loss_interval, gate.margin) is not Verdict.NOT_WORSE:
+        sentence = f"{number_of(failed, 'failed call')} could change this. Ask again with --retry failed"
+        return answer(GateStatus.UNDECIDED, f"{sentence}: {seen.text}", seen)
+    sentence = f"shown not to be worse by {gate.margin_text}: {seen.text}{left_out}"
+    return answer(GateStatus.PASSED, sentence, seen)
 
 
 def _answer(
-    gate: BaselineGate, subject: str, status: GateStatus, sentence: str, failed: int = 0
-) -> GateResult:
-    left_out = f"; {number_of(failed, 'failed call')} left out" if failed else ""
-    return GateResult(
-        gate=gate.text, subject=subject, status=status, sentence=f"{subject}, {sentence}{left_out}"
+    gate: BaselineGate,
+    subject: str,
+    failed: int,
+    status: GateStatus,
+    sentence: str,
+    seen: PairedFigure | None = None,
+    needed: int | None = None,
+) -> BaselineResult:
+    return BaselineResult(
+        gate=gate.text,
+        subject=subject,
+        status=status,
+        sentence=f"{subject}, {sentence}",
+        metric=gate.metric,
+        value=seen.b if seen else None,
+        margin=gate.margin,
+        measured=seen,
+        problems_needed=needed,
+        failed_calls=failed,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Measured:
-    """The loss of B, with its interval: above 0 where B is worse."""
-
-    loss: float
-    interval: tuple[float, float]
-    problems: int
-    text: str
-
-
-def _measured_accuracy(trials: pa.Table) -> _Measured | str:
-    """Return how much accuracy B lost, or why that is unknown."""
+def _measured_accuracy(trials: pa.Table) -> PairedFigure | str:
+    """Return how the accuracy changed from A to B, or why that is unknown."""
     if not len(trials):
         return NOTHING_SHARED
     gained, asked = Counter[int](), Counter[int]()
@@ -271,13 +344,21 @@ def _measured_accuracy(trials: pa.Table) -> _Measured | str:
         f"accuracy {percent(shares[1])} after {percent(shares[0])}, {points(difference)} points "
         f"(95 % CI {points(low)} to {points(high)}) on {number_of(len(asked), 'problem')}"
     )
-    return _Measured(loss=-difference, interval=(-high, -low), problems=len(asked), text=text)
+    return PairedFigure(
+        a=shares[0],
+        b=shares[1],
+        change=difference,
+        interval=(low, high),
+        problems=len(asked),
+        text=text,
+        gain=True,
+    )
 
 
 NOTHING_SHARED: Final = "undecidable: no trial was answered by both. Ask both the same problems"
 
 
-def _measured_change(metric: str, trials: pa.Table) -> _Measured | str:
+def _measured_change(metric: str, trials: pa.Table) -> PairedFigure | str:
     """Return by what part a cost or a time grew, or why that is unknown. A failed trial never ended."""
     column, share = RELATIVE[metric]
     rows = [
@@ -310,7 +391,15 @@ def _measured_change(metric: str, trials: pa.Table) -> _Measured | str:
         f"{metric} {found.b:.4g} after {found.a:.4g}, {_percent_change(found.change)} "
         f"(95 % CI {low} to {high}) on {number_of(values.clusters, 'problem')}{known}"
     )
-    return _Measured(loss=found.change, interval=found.interval, problems=values.clusters, text=text)
+    return PairedFigure(
+        a=found.a,
+        b=found.b,
+        change=found.change,
+        interval=found.interval,
+        problems=values.clusters,
+        text=text,
+        gain=False,
+    )
 
 
 def _percent_change(change: float) -> str:

@@ -1,7 +1,7 @@
 """`compare A B FOLDER`: two models on the same questions, as tables and examples."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +12,7 @@ from asyncbench.analysis.choosing import Folders, chosen
 from asyncbench.analysis.lost_trials import lost_notes
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
+from asyncbench.reports.comparison.baseline import BaselineResult, gate_results, gates_from
 from asyncbench.reports.comparison.pair import (
     Compared,
     ComparisonRow,
@@ -20,7 +21,7 @@ from asyncbench.reports.comparison.pair import (
     sides_of,
 )
 from asyncbench.suites.chats import readable_question
-from asyncbench.tables.data import data_of
+from asyncbench.tables.data import HIDDEN, data_of
 from asyncbench.tables.numbers import MISSING, count, number_of, p_sentence, p_text, percent, points, rounded
 from asyncbench.tables.report import Columns, Report, Sheet
 from asyncbench.tables.screen import middle_cut, render, safe, safe_notes, shown_width
@@ -37,6 +38,7 @@ class Comparison(Report):
     found: Compared
     examples: int  # text shows so many problems for each model; JSON has all that were found
     unpaired: bool  # show the unpaired test, too
+    gates: tuple[BaselineResult, ...] = field(default=(), metadata=HIDDEN)
     said: tuple[str, ...] = ()  # notes on the folders and trials that were chosen
 
     @property
@@ -171,10 +173,14 @@ def compare_on(
     unpaired: bool = False,
     examples: int = EXAMPLES,
     every: bool = False,
+    fail_if: str | Sequence[str] = (),
+    margin: float | None = None,
 ) -> Comparison:
     """Compare two models on the problems that both answered, with a paired test.
 
         print(ab.compare("gpt-5-mini", "claude-haiku", "results/night").as_text())
+        (gate,) = ab.compare("mini", "mini", "results/main", "results/pr", fail_if="worse", margin=2).gates
+        print(gate.verdict, gate.measured.change, gate.measured.interval)  # worse, not_worse or undecided
 
     Args:
         a: the first model: an alias, a run, or a name as reports show it, `alias (condition)`.
@@ -188,9 +194,12 @@ def compare_on(
         unpaired: also show the unpaired test, which needs no problems in common. [False]
         examples: the number of questions to show that only `a` answered right, and likewise `b`. [5]
         every: put every such question into the JSON. [False]
+        fail_if: a gate, or a list of them: `worse`, or `latency_p95_s worse by 10 %`. [none]
+        margin: the loss that a gate accepts which names none: points of accuracy, else percent. [none]
 
     Returns:
-        A `Comparison`: accuracies and their difference, with intervals, and p values.
+        A `Comparison`: accuracies and their difference, with intervals, and p values. Its `gates` have an
+        answer for each of `fail_if`: `status`, `verdict`, `margin`, `measured`, `problems_needed`.
 
     Raises:
         ConfigError: The folder is not a results folder, a name is unknown or ambiguous, both are the same,
@@ -198,6 +207,7 @@ def compare_on(
         StoreError: A file of the folder is missing or damaged.
         ProblemSetError: A copy of a problem set is damaged.
     """
+    gates = gates_from(fail_if, margin)
     if folder_of_b is not None:
         folder = list(dict.fromkeys([*chosen(folder).paths, Path(folder_of_b)]))
     folders = chosen(folder, where=where)
@@ -209,7 +219,8 @@ def compare_on(
             "detects only large differences."
         )
     notes = tuple(folders.notes()) if folders.filtered or len(folders.paths) > 2 else ()
-    return Comparison(found=result, examples=examples, unpaired=unpaired, said=notes)
+    answers = gate_results(a, b, folders, gates, suite=suite, task=task, where=where) if gates else ()
+    return Comparison(found=result, examples=examples, unpaired=unpaired, said=notes, gates=tuple(answers))
 
 
 # ── in words ─────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,7 @@
-"""Gates, by which the checks of another program pass or fail: their answers, also as a JUnit file."""
+"""Gates, by which the checks of another program pass or fail: their answers, also as a JUnit file.
+
+A record per answer. Text, JUnit, JSON and Python read the same one.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +23,14 @@ class GateStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
-    """The answer of a gate."""
+    """The answer of a gate. Each kind of gate adds what it is held against."""
 
     gate: str  # as it was typed
     subject: str  # whose figure it is
     status: GateStatus
     sentence: str  # with the figures behind the answer
+    metric: str
+    value: float | None  # of the metric; None: unknown, or endless, as the sentence says
 
     @property
     def line(self) -> str:
