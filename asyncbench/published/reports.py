@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import product
+from itertools import pairwise, product
 from math import ceil
 from operator import itemgetter
 from pathlib import Path
@@ -137,6 +137,7 @@ class PublishedPicture(Report):
     scale: str = "share"
     notes: Sequence[str] = ()
     shading: str = ""  # a note on what the shades of a map say, which a printed table has not
+    meaning: str = ""  # what its words say, for a caption that stands alone
 
     @property
     def drawable(self) -> bool:
@@ -253,20 +254,33 @@ class PublishedPicture(Report):
         )
         yield filled(sheet)
 
+    @property
+    def tabular(self) -> bool:
+        """True if the document prints it as a table."""
+        return self.name.startswith("table-")
+
+    @property
+    def legend(self) -> str:
+        """What a caption says after the title: its notes, and what its words mean."""
+        return " ".join(filter(None, [*self.notes, self.meaning]))
+
     def latex_content(self) -> Iterator[Any]:
-        """Yield a map of models as papers print it: a column a model, its notes and signs in the caption."""
-        if self.kind == "map" and "model" in (self.x, self.y, self.panel):
+        """Yield a table as papers print it: its notes and signs in the caption, a column a model."""
+        if self.kind == "map" and (self.tabular or "model" in (self.x, self.y, self.panel)):
             yield self.paper_sheet()
+        elif self.tabular:
+            yield from (replace(sheet, legend=self.legend, name=self.name) for sheet in self.sheets())
         else:
             yield from self.content()
 
     def paper_sheet(self) -> Sheet:
-        """Return a map of models as a table: a column a model, a row whatever else the map tells apart."""
-        across = next(channel for channel in ("x", "y", "panel") if getattr(self, channel) == "model")
-        down = [channel for channel in ("panel", "y", "x") if channel != across and getattr(self, channel)]
+        """Return a map as a table: a column a model, or else a place across; a row for all else."""
+        channels = [channel for channel in ("panel", "y", "x") if getattr(self, channel)]
+        across = next((channel for channel in channels if getattr(self, channel) == "model"), "x")
+        down = [channel for channel in channels if channel != across]
         rows = self.drawn_rows()
         cells = {(*(row[channel] for channel in down), row[across]): self._paper_cell(row) for row in rows}
-        models = list(dict.fromkeys(row[across] for row in rows))
+        columns = list(dict.fromkeys(row[across] for row in rows))
 
         # Rows stand as the map has them. One in which nothing was asked is left out.
         orders = [list(getattr(self, f"{channel}_order", ())) for channel in down]
@@ -277,17 +291,23 @@ class PublishedPicture(Report):
                 order.index(name) if name in order else -1 for order, name in zip(orders, row, strict=True)
             ],
         )
-        table = [[*name, *(cells.get((*name, model), LACKING) for model in models)] for name in ranked]
+        table = [[*name, *(cells.get((*name, column), LACKING) for column in columns)] for name in ranked]
         table = [row for row in table if any(cell != LACKING for cell in row[len(down) :])]
+
+        # The first of several names stands where it begins.
+        if len(down) > 1:
+            for above, row in reversed([*pairwise(table)]):
+                row[0] = "" if row[0] == above[0] else row[0]
 
         present = {cell for row in table for cell in row[len(down) :]}
         signs = [f"{sign} {words}." for sign, words in self.signs().items() if sign in present]
         return Sheet(
             title=self.title,
-            head=[*(getattr(self, channel) for channel in down), *models],
+            head=[*(getattr(self, channel) for channel in down), *columns],
             rows=table,
             labels=len(down),
-            legend=" ".join([*self.notes, *signs]),
+            legend=" ".join(filter(None, [self.legend, *signs])),
+            name=self.name,
             upright=True,
         )
 

@@ -1,37 +1,21 @@
-r"""Tables in LaTeX (booktabs). Characters with a meaning in TeX are escaped.
+r"""Text, tables and pictures in LaTeX. Characters with a meaning in TeX are escaped.
 
 What is shown is plain text for every engine: signs that an 8-bit engine has no letter for are written by
-their number, as `U+4E2D`.
+their number, as `U+4E2D`. Tables (`latex_tables`) and pictures are floats, in a column of a paper where they
+fit in one, and else across both.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
-LONGEST_PAGE: Final = 48  # rows; what is longer is broken over pages
-LONG: Final = 36  # rows; what is longer is set in \scriptsize
-# Characters in which a table's widest cells lie side by side, `GAP` between two columns:
-COLUMN: Final = 45  # fit in one of two columns of a page; what is wider stands across both
-USUAL: Final = 65  # fit on a line of `article` in its usual size
-SMALL: Final = 105  # in \scriptsize
-WIDEST: Final = 112  # narrowed to the line, are still read without a glass
-GAP: Final = 3
-TIGHT: Final = 2  # characters between two columns of what is wider than a line
-FOLDED: Final = r"p{.4\linewidth}"  # of a column of sentences in a table of several pages
-MOST_KEYS: Final = 2  # columns of names that stand in each part of a table
-MOST_WAITING: Final = 12  # tables that look for a place on a page
+NEEDS: Final = "% needs \\usepackage{booktabs} and \\usepackage{graphicx}\n"
+COLUMN: Final = 219.0  # points of a column of ACL's papers; those of ICML, IEEE and `article` are wider
+TALL: Final = 400.0  # points: what is so high has a column or page of its own
+PENDING: Final = 18  # floats that may wait for their place in any TeX; for more, room is asked for
 
-NEEDS: Final = (
-    "% needs \\usepackage{booktabs}, \\usepackage{graphicx} (wide tables are narrowed)"
-    " and, for tables of several pages, \\usepackage{longtable}\n"
-)
-
-_FLOAT: Final = "\\begin{table"
-_OVER_PAGES: Final = "\\begin{longtable}"
-_NARROWED: Final = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}"
-_SMALLER: Final = (
-    "\\begingroup\\scriptsize\\setlength{\\tabcolsep}{3pt}\n"  # of a longtable, which has no box
-)
+_FLOAT: Final = re.compile(r"\\begin\{(?:table|figure)\*?\}")
+_ENDS: Final = re.compile(r"\\(?:begin|end)\{(?:table|figure)\*?\}")
 _TEX_FORMS: Final = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -85,10 +69,11 @@ _LATIN: Final = frozenset(map(chr, range(0xC0, 0x100))) - set("ÐÞðþ")
 
 def escaped(text: str) -> str:
     """Return a text as LaTeX that shows just these characters, on one line."""
-    return _JOINED.sub(r"\1{}", "".join(map(_shown, text)))
+    return _JOINED.sub(r"\1{}", "".join(map(shown, text)))
 
 
-def _shown(character: str) -> str:
+def shown(character: str) -> str:
+    """Return a character as LaTeX that shows just it."""
     if character in _TEX_FORMS:
         return _TEX_FORMS[character]
     if " " <= character <= "~" or character in _LATIN:
@@ -107,116 +92,67 @@ def paragraph(text: str) -> str:
 
 
 def document(parts: Iterable[str]) -> str:
-    """Return paragraphs and tables one after the other, told what they need.
+    """Return paragraphs and floats one after the other, told what they need.
 
-    Tables that wait for their place are set before one of several pages, which waits for none; after every
-    few, as TeX gives up where a hundred wait; and at the end of several.
+    After several floats a page ends, so that none of them stands in what follows.
     """
-    texts, waiting = [NEEDS], 0
-    for text in parts:
-        floats = text.count(_FLOAT)
-        if waiting and (_OVER_PAGES in text or waiting + floats > MOST_WAITING):
-            texts.append("\\clearpage\n")
-            waiting = 0
-        texts.append(text)
-        waiting += floats
-    if waiting > 1:
-        texts.append("\\clearpage\n")
-    return "\n".join(texts)
+    texts = list(parts)
+    floats = [len(_FLOAT.findall(text)) for text in texts]
+    many = sum(floats) > PENDING
+    room = f"\\extrafloats{{{sum(floats)}}}\\maxdeadcycles={100 + 10 * sum(floats)}\n" if many else ""
+    end = ["\\clearpage\n"] if sum(map(bool, floats)) > 1 else []
+    return _without_lonely("\n".join([f"{NEEDS}{room}", *texts, *end]))
 
 
-def table(
-    head: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    labels: int,
-    title: str,
-    legend: str = "",
-    upright: bool = False,
-) -> str:
-    r"""Return a table with its caption: a float, or a longtable where it does not fit on a page.
+def _without_lonely(text: str) -> str:
+    """Return a document in which no float has half a page alone: one between wide ones is wide, too."""
+    wide = [begin.endswith("*}") for begin in _FLOAT.findall(text)]
+    if not any(wide):
+        return text
+    lonely = {
+        n
+        for n, among in enumerate(zip([True, *wide], wide, [*wide[1:], True], strict=False))
+        if among == (True, False, True)
+    }
+    ends = iter(n // 2 for n in range(2 * len(wide)))
+    return _ENDS.sub(lambda found: f"{found[0][:-1]}*}}" if next(ends) in lonely else found[0], text)
 
-    It needs the packages that `NEEDS` names. What is wider than one of two columns stands across both, and
-    what is wider than the text is set smaller; of what would be too small to read, columns follow in further
-    tables, each with the first names.
+
+def figure(name: str, *, title: str, legend: str = "", inches: tuple[float, float]) -> str:
+    r"""Return a picture as a float, with its caption and the label `fig:NAME`.
 
     Args:
-        head: the names of the columns, as plain text.
-        rows: as many cells each, as plain text.
-        labels: the first so many columns are names, set to the left; the others are figures.
+        name: of its file, without the ending; `\graphicspath` says in which folder it is.
         title: the caption, as plain text.
-        legend: what its signs say, which follows the caption.
-        upright: names of figures stand upright where a line has no room for them.
+        legend: what follows the caption.
+        inches: how wide and high it is on paper. It gets smaller where a line or a page has less room.
     """
-    # Which columns stand in which table: the keys in each, of the others as many as are legible.
-    keys, widths = min(labels, MOST_KEYS), _widths(head, rows, GAP)
-    room, gap = (WIDEST, TIGHT) if len(rows) <= LONGEST_PAGE else (SMALL, GAP)
-    turned = labels if upright and sum(widths) > room else len(head)  # the first column whose name is upright
-    if turned < len(head):
-        widths = _widths([*head[:labels], *("" for _ in head[labels:])], rows, gap)
-    parts, taken = [list(range(keys))], sum(widths[:keys])
-    for n in range(keys, len(head)):
-        if taken + widths[n] > room and len(parts[-1]) > keys:
-            parts.append(list(range(keys)))
-            taken = sum(widths[:keys])
-        parts[-1].append(n)
-        taken += widths[n]
-
-    tables = []
-    for number, columns in enumerate(parts):
-        letters = "".join("l" if n < labels else "r" for n in columns)
-        cells = [[row[n] for n in columns] for row in rows]
-        names = [
-            f"\\rotatebox{{90}}{{{escaped(head[n])}}}" if n >= turned else escaped(head[n]) for n in columns
-        ]
-        name = escaped(f"{title}{', continued' if number else ''}")
-        caption = f"\\caption{{{name}}}"
-        if legend and not number:
-            caption = f"\\caption[{{{name}}}]{{{name}. {sentence(legend)}}}"
-        taken = sum(widths[n] for n in columns)
-        tables.append(_table(names, cells, letters=letters, caption=caption, width=taken))
-    return "\n".join(tables)
-
-
-def _widths(head: Sequence[str], rows: Sequence[Sequence[str]], gap: int) -> list[int]:
-    """Return how many letters wide columns are."""
-    return [
-        gap
-        + max(
-            # A sign without a letter is as long as its code point: U+200B.
-            sum(len(shown) if shown.startswith("U+") else 1 for shown in map(_shown, text))
-            for text in column
-        )
-        for column in zip(head, *rows, strict=True)
-    ]
-
-
-def _table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], *, letters: str, caption: str, width: int
-) -> str:
-    """Return one table; the names of its columns and its caption are LaTeX already."""
-    kinds = list(letters)
-    if len(rows) > LONGEST_PAGE and width > SMALL:
-        widths = _widths([""] * len(head), rows, GAP)
-        kinds[widths.index(max(widths))] = FOLDED
-    columns = f"@{{}}{''.join(kinds)}@{{}}"
-    top, body = f"\\toprule\n{_line(head)}\n\\midrule", "\n".join(_line(map(escaped, row)) for row in rows)
-    wide = width > USUAL
-    if len(rows) <= LONGEST_PAGE:
-        inner = f"\\begin{{tabular}}{{{columns}}}\n{top}\n{body}\n\\bottomrule\n\\end{{tabular}}"
-        shown = f"{_NARROWED}{{{inner}}}" if width > COLUMN else inner
-        size = "\\scriptsize{}" if len(rows) > LONG else ""
-        tight = "\\setlength{\\tabcolsep}{3pt}" if wide else ""
-        name = "table*" if width > COLUMN else "table"
-        return f"\\begin{{{name}}}[htbp]\n\\centering\n{caption}\n{size}{tight}{shown}\n\\end{{{name}}}\n"
-    begin, end = (_SMALLER, "\\endgroup\n") if wide else ("", "")
-    return (
-        f"{begin}{_OVER_PAGES}{{{columns}}}\n{caption}\\\\\n{top}\n\\endfirsthead\n{top}\n\\endhead\n"
-        f"{body}\n\\bottomrule\n\\end{{longtable}}\n{end}"
+    width, height = inches
+    size = (
+        f"width=\\ifdim{width:.2f}in>\\linewidth\\linewidth\\else{width:.2f}in\\fi,"
+        f"height=\\ifdim{height:.2f}in>.8\\textheight.8\\textheight\\else{height:.2f}in\\fi,keepaspectratio"
     )
+    body = f"\\includegraphics[{size}]{{{name}}}\n{caption(title, legend, f'fig:{name}')}"
+    return placed("figure", body, wide=72 * width > 1.2 * COLUMN, height=72 * height)
 
 
-def _line(cells: Iterable[str]) -> str:
-    line = " & ".join(cells)
-    # a bracket or star would be an argument of what ends the line above
-    return f"{'{}' if line.startswith(('[', '*')) else ''}{line} \\\\"
+def placed(kind: str, body: str, *, wide: bool, height: float) -> str:
+    """Return a float: at the top of a column or page, or on a page of its own where it is high.
+
+    Args:
+        kind: `table` or `figure`.
+        body: what is in it, with its caption.
+        wide: whether it stands across both columns of a page.
+        height: points.
+    """
+    name = f"{kind}*" if wide else kind
+    places = "tp" if height > TALL else "!t"
+    return f"\\begin{{{name}}}[{places}]\n\\centering\n{body}\n\\end{{{name}}}\n"
+
+
+def caption(title: str, legend: str = "", label: str = "") -> str:
+    """Return a caption of plain text; lists of tables and figures have its title alone."""
+    mark = f"\\label{{{label}}}" if label else ""
+    if not legend:
+        return f"\\caption{{{escaped(title)}}}{mark}"
+    return f"\\caption[{{{escaped(title)}}}]{{{escaped(title)}. {sentence(legend)}}}{mark}"

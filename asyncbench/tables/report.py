@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 from rich.text import Text
 
-from asyncbench.tables import html, latex
+from asyncbench.tables import html, latex, latex_tables
 from asyncbench.tables.data import HIDDEN, data_of
 from asyncbench.tables.gates import GateResult
 from asyncbench.tables.headings import PER_CORRECT
@@ -67,6 +67,7 @@ class Sheet:
     rows: Sequence[Sequence[Cell]]
     labels: int = 1  # the first so many columns are names, or other text
     legend: str = ""  # what its signs say; LaTeX has it in the caption
+    name: str = ""  # LaTeX refers to it by `tab:NAME`
     upright: bool = False  # LaTeX sets names of figures upright where a line has no room for them
     gap: int = 2  # characters between columns, in text
     instead: Sequence["Sheet"] = ()  # the same in narrower sheets, for where this one does not fit
@@ -118,7 +119,15 @@ class Sheet:
         ]
         head = list(map(safe_note, self.head))
         title, legend = safe_note(self.title), safe_note(self.legend)
-        return latex.table(head, rows, labels=self.labels, title=title, legend=legend, upright=self.upright)
+        return latex_tables.table(
+            head,
+            rows,
+            labels=self.labels,
+            title=title,
+            legend=legend,
+            upright=self.upright,
+            label=f"tab:{self.name}" if self.name else "",
+        )
 
 
 def filled(sheet: Sheet) -> Sheet:

@@ -350,14 +350,11 @@ def markdown_headings(text: str) -> list[str]:
 
 
 def latex_headings(text: str) -> list[str]:
-    """Return the same of LaTeX."""
+    """Return the same of LaTeX, in which a heading may stand upright or on several lines."""
     heads = (line for rule, line in pairwise(text.splitlines()) if rule == r"\toprule")
-    cells = (
-        re.sub(r"^\\rotatebox\{90\}\{(.*)\}$", r"\1", cell.strip())
-        for head in heads
-        for cell in head.removesuffix(r" \\").split(" & ")
-    )
-    return list(dict.fromkeys(re.sub(r"\\([%_#&$])", r"\1", cell) for cell in cells))
+    cells = (cell.strip() for head in heads for cell in head.removesuffix(r" \\").split(" & "))
+    inner = (re.sub(r"^(?:\\(?:rotatebox\{90\}|shortstack\[.\])\{)+(.*?)\}+$", r"\1", cell) for cell in cells)
+    return list(dict.fromkeys(re.sub(r"\\([%_#&$])", r"\1", cell.replace(r"\\", " ")) for cell in inner))
 
 
 def _bill(path: Path) -> Path:

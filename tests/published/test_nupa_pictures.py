@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import subprocess
 from collections import Counter, defaultdict
 from dataclasses import replace
 from fractions import Fraction
@@ -19,7 +17,7 @@ from asyncbench.published.reports import PublishedReport
 from asyncbench.records import Condition, Reply, Usage
 from asyncbench.store.folder import Store
 from asyncbench.suites.nupa.tasks import TASKS
-from tests.processes import HANG_S
+from tests.papers import needs_pdflatex, printed_paper
 from tests.published.test_nupa_report import SUM, problems, result, right
 from tests.recorded import nupa_outputs
 from tests.store.made import AT, ended, keep, results_folder as made_folder, trial_id
@@ -394,25 +392,24 @@ def printed_rows(picture, *columns):
     }
 
 
-@pytest.mark.long
-@pytest.mark.skipif(
-    shutil.which("pdflatex") is None, reason="pdflatex is not there: apt install texlive-latex-base"
-)
-@pytest.mark.parametrize("columns", ["onecolumn", "twocolumn"])
-def test_twelve_models_are_set_within_the_line_on_less_than_twenty_pages(tmp_path, columns):
+def of_models(folder, count):
+    """A folder of so many models with long names, each asked each released task once."""
     asked = [one for name, task in TASKS.items() if "released" in task.sets for one in problems(name, {7: 1})]
-    models = [f"A-Model-of-{billions}B-Instruct-v0.1" for billions in range(12)]
+    models = [f"maker/A-Model-of-{billions}B-Instruct-v0.1" for billions in range(count)]
     results = [result(one, right(one), model=model) for model in models for one in asked]
-    body = report(kept(tmp_path / "night", results, [1.0] * len(results)), "nupa").as_latex()
-    head = rf"\documentclass[a4paper,{columns}]{{article}}\usepackage{{booktabs,graphicx,longtable}}"
-    (tmp_path / "t.tex").write_text(f"{head}\n\\begin{{document}}\n{body}\n\\end{{document}}\n", "utf-8")
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "t.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=HANG_S, check=False)
-    told = (tmp_path / "t.log").read_text("latin-1")
-    assert done.returncode == 0, told[-2_000:]
-    assert "Overfull" not in told
-    (pages,) = re.findall(r"Output written on t.pdf \((\d+) pages", told)
-    assert int(pages) < 20
+    return kept(folder, results, [1.0] * len(results))
+
+
+@pytest.mark.long
+@needs_pdflatex
+@pytest.mark.parametrize("columns", ["onecolumn", "twocolumn"])
+@pytest.mark.parametrize(("models", "most_pages"), [(2, 10), (12, 13), (40, 34)])
+def test_the_tables_of_models_are_set_within_the_line_on_full_pages(tmp_path, columns, models, most_pages):
+    body = report(of_models(tmp_path / "night", models), "nupa").as_latex()
+    paper = printed_paper(tmp_path / "paper", body, options=columns)
+    assert not paper.overfull
+    assert paper.pages <= most_pages
+    assert min(paper.full[:-1]) > 0.5, paper.full
 
 
 @pytest.mark.parametrize("number", [7, 8, 9])
@@ -484,15 +481,18 @@ def test_a_map_of_models_is_printed_with_a_column_a_model_and_its_signs_in_the_c
     frame = beside["table-1"].paper_sheet()
     assert frame.head == ["representation", "task", "m"]
     assert len(frame.rows) == 41
-    assert (dict_of(frame)["integer", "min"], dict_of(frame)["integer", "sub"]) == ("✓", "100")
+    names = [row[0] for row in frame.rows]
+    assert [name for name in names if name] == [
+        "integer",
+        "float",
+        "fraction",
+        "scientific",
+    ]  # where each begins
+    integers = {task: cell for _, task, cell in frame.rows[: names.index("float")]}
+    assert (integers["min"], integers["sub"]) == ("✓", "100")
     caption = next(line for line in beside["table-1"].as_latex().splitlines() if "caption" in line)
     assert r"\ensuremath{\surd} is in the paper's test, and was not asked here." in caption
     assert "`" not in caption
-
-
-def dict_of(sheet):
-    """The last cell of each row, by its labels."""
-    return {tuple(row[: sheet.labels]): row[-1] for row in sheet.rows}
 
 
 def test_who_was_asked_and_has_no_answer_is_not_called_unasked(tmp_path):

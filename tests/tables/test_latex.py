@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from asyncbench.tables import latex
+from asyncbench.tables.latex_tables import PAGE, SIZES
 from asyncbench.tables.report import SIMULATED, Report, Sheet
 from asyncbench.tables.screen import LONGEST_NOTE
 from tests.processes import HANG_S
@@ -33,8 +34,18 @@ OURS = {
     *(r"\begin", r"\end", r"\centering", r"\caption", r"\toprule", r"\midrule", r"\bottomrule", r"\\"),
     *(r"\textbackslash", r"\textasciicircum", r"\textasciitilde", r"\textless", r"\textgreater"),
     *(r"\textbar", r"\textasciigrave", r"\textquotedblright", r"\ldots"),
-    *(r"\rotatebox", r"\setlength", r"\tabcolsep"),
-    *(r"\resizebox", r"\ifdim", r"\width", r"\linewidth", r"\else", r"\fi"),
+    *(r"\rotatebox", r"\shortstack", r"\setlength", r"\tabcolsep", r"\footnotesize", r"\scriptsize"),
+    *(
+        r"\vspace",
+        r"\parbox",
+        r"\raggedright",
+        r"\resizebox",
+        r"\ifdim",
+        r"\width",
+        r"\linewidth",
+        r"\else",
+        r"\fi",
+    ),
     *(r"\{", r"\}", r"\$", r"\&", r"\#", r"\%", r"\_"),
 }
 
@@ -46,7 +57,8 @@ def sheet(*cells):
 def test_a_table_is_one_of_booktabs_with_a_caption():
     made = Sheet(title="A_b", head=["model", "x (%)"], rows=[["m-1", "1,234"], ["n", "2"]]).as_latex()
     assert made == (
-        "\\begin{table}[htbp]\n\\centering\n\\caption{A\\_b}\n\\begin{tabular}{@{}lr@{}}\n\\toprule\n"
+        "\\begin{table}[!t]\n\\centering\n\\caption{A\\_b}\n\\vspace{3pt}\n"
+        "\\footnotesize\\setlength{\\tabcolsep}{4pt}\n\\begin{tabular}{@{}lr@{}}\n\\toprule\n"
         "model & x (\\%) \\\\\n\\midrule\nm-1 & 1,234 \\\\\nn & 2 \\\\\n"
         "\\bottomrule\n\\end{tabular}\n\\end{table}\n"
     )
@@ -94,11 +106,17 @@ def test_signs_that_would_become_others_are_kept_apart(text, shown):
     assert latex.escaped(text) == shown
 
 
-def test_a_long_table_is_broken_over_pages_with_its_head_on_each():
-    made = sheet(*["m"] * (latex.LONGEST_PAGE + 1)).as_latex()
-    assert made.startswith("\\begin{longtable}{@{}lr@{}}\n\\caption{Title}\\\\\n\\toprule\n")
-    assert made.count("name & figure") == 2
-    assert made.endswith("\\bottomrule\n\\end{longtable}\n")
+MOST_ROWS = int(PAGE / SIZES[-1].line)
+TABLE = re.compile(r"\\begin\{table\*?\}.*?\\end\{table\*?\}", re.DOTALL)
+
+
+def test_rows_for_which_no_page_has_room_are_shared_out_evenly_under_the_same_head():
+    tables = TABLE.findall(sheet(*["m"] * (2 * MOST_ROWS)).as_latex())
+    rows = [table.count("m & 1") for table in tables]
+    assert sum(rows) == 2 * MOST_ROWS
+    assert max(rows) - min(rows) <= 1
+    assert all("name & figure" in table for table in tables)
+    assert [r"Title, continued" in table for table in tables] == [False, *[True] * (len(tables) - 1)]
 
 
 def wide_sheet(rows):
@@ -106,37 +124,41 @@ def wide_sheet(rows):
     return Sheet(title="Wide", head=head, rows=[["m", *("1" * 12 for _ in head[1:])] for _ in range(rows)])
 
 
-@pytest.mark.parametrize("rows", [2, latex.LONGEST_PAGE + 1])
-def test_columns_for_which_no_line_has_room_follow_in_another_table_with_the_names(rows):
-    made = wide_sheet(rows).as_latex()
-    assert made.count("Wide, continued") == made.count(r"\caption") - 1 > 0
-    heads = {line for line in made.splitlines() if line.startswith("model & ")}
-    assert len(heads) == made.count(r"\caption")
-    assert [sum(f"figure {n} of" in head for head in heads) for n in range(24)] == [1] * 24
+@pytest.mark.parametrize("rows", [2, MOST_ROWS + 1])
+def test_columns_for_which_no_line_has_room_are_shared_out_evenly_beside_the_names(rows):
+    tables = TABLE.findall(wide_sheet(rows).as_latex())
+    shown = {tuple(re.findall(r"figure (\d+)", re.sub(r"\\\\", " ", table))) for table in tables}
+    assert sorted(int(n) for numbers in shown for n in numbers) == [*range(24)]
+    assert max(map(len, shown)) - min(map(len, shown)) <= 1
+    assert all("\nmodel & " in table and "\nm & " in table for table in tables)
 
 
 def test_names_of_figures_are_upright_where_a_line_has_no_room_for_them():
-    head = ["task", *("a name of a model" for _ in range(12))]
+    head = ["task", *("provider/a-model" for _ in range(12))]
     made = Sheet(title="T", head=head, rows=[["sum", *["12/20"] * 12]], upright=True).as_latex()
-    assert made.count(r"\rotatebox{90}{a name of a model}") == 12
+    assert made.count(r"\rotatebox{90}{provider/a-model}") == 12
     assert made.startswith(r"\begin{table*}")
     assert made.count(r"\caption") == 1
 
 
-def test_tables_do_not_wait_for_their_place_by_the_hundred():
-    made = latex.document(sheet("m").as_latex() for _ in range(2 * latex.MOST_WAITING + 1))
-    assert made.count(r"\clearpage") == 2
+def test_a_long_upright_name_stands_on_two_lines():
+    head = ["task", *("provider/a-model-of-some-size" for _ in range(12))]
+    made = Sheet(title="T", head=head, rows=[["sum", *["12/20"] * 12]], upright=True).as_latex()
+    assert made.count(r"\rotatebox{90}{\shortstack[l]{provider/a-model-\\of-some-size}}") == 12
 
 
-def test_tables_that_wait_stand_before_one_of_several_pages_and_before_what_follows():
-    several_pages = sheet(*["m"] * (latex.LONGEST_PAGE + 1)).as_latex()
-    made = latex.document(
-        [sheet("a").as_latex(), several_pages, sheet("b").as_latex(), sheet("c").as_latex()]
-    )
-    between, end = made.index(r"\clearpage"), made.rindex(r"\clearpage")
-    assert made.index(r"\end{table}") < between < made.index(r"\begin{longtable}")
-    assert end > made.rindex(r"\end{table}")
+def test_no_page_ends_but_after_several_tables_which_wait_by_the_hundred():
+    made = latex.document(sheet("m").as_latex() for _ in range(100))
+    assert made.count(r"\clearpage") == 1
+    assert made.endswith("\\clearpage\n")
+    assert r"\extrafloats{100}\maxdeadcycles=1100" in made
     assert r"\clearpage" not in latex.document([sheet("alone").as_latex()])
+
+
+def test_a_narrow_table_between_wide_ones_stands_across_both_columns_too():
+    wide, narrow = wide_sheet(2).as_latex(), sheet("m").as_latex()
+    assert r"\begin{table}" not in latex.document([wide, narrow, wide])
+    assert latex.document([wide, narrow, narrow, wide]).count(r"\begin{table}") == 2
 
 
 def test_code_in_a_note_has_no_marks_around_it_and_a_legend_follows_the_caption():
@@ -146,7 +168,7 @@ def test_code_in_a_note_has_no_marks_around_it_and_a_legend_follows_the_caption(
 
 
 DOCUMENT = (
-    r"\documentclass{article}\usepackage{booktabs,graphicx,longtable}"
+    r"\documentclass[%s]{article}\usepackage{booktabs,graphicx}"
     "\n\\begin{document}\n%s\n\\end{document}\n"
 )
 
@@ -155,20 +177,21 @@ DOCUMENT = (
 @pytest.mark.skipif(
     shutil.which("pdflatex") is None, reason="pdflatex is not there: apt install texlive-latex-base"
 )
-def test_pdflatex_sets_hostile_names_and_wide_and_long_tables_within_the_line(tmp_path):
+@pytest.mark.parametrize("columns", ["onecolumn", "twocolumn"])
+def test_pdflatex_sets_hostile_names_and_wide_and_long_tables_within_the_line(tmp_path, columns):
     latin, signs = "".join(map(chr, range(0xA0, 0x100))), "".join(latex._TEX_FORMS)
     hostile, ascii_signs = sheet(*(text[:200] for text in HOSTILE), latin, signs), map(chr, range(0x20, 0x7F))
-    sentences = sheet(*["a sentence that goes on " * 7] * (latex.LONGEST_PAGE + 1))
+    sentences = sheet(*["a sentence that goes on " * 7] * (MOST_ROWS + 1))
     sheets = [
         sentences,
         hostile,
         sheet(*ascii_signs),
         wide_sheet(2),
-        wide_sheet(latex.LONGEST_PAGE + 1),
+        wide_sheet(MOST_ROWS + 1),
         *[sheet("m")] * 120,
     ]
     body = latex.document([latex.paragraph(HOSTILE[0]), *(one.as_latex() for one in sheets)])
-    (tmp_path / "t.tex").write_text(DOCUMENT % body, "utf-8")
+    (tmp_path / "t.tex").write_text(DOCUMENT % (columns, body), "utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "t.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=HANG_S, check=False)
     told = (tmp_path / "t.log").read_text("latin-1")

@@ -208,7 +208,8 @@ def frame_pictures(shown: Shown) -> Iterator[PublishedPicture]:
             interval = ends_of(None if found is None else found.intervals["mean"])
             rows.append(_framed(task, model=model, exact_match=mean, mark=mark, **interval))
     title = "What numbers models understand: exact match by representation and task"
-    notes = (POOLED, f"{IN_TEST} is in the paper's test, and was not asked here.")
+    right = "Percent of the answers of a task that are right, graded by `strict`."
+    notes = (right, f"{IN_TEST} is in the paper's test, and was not asked here.")
     yield picture(
         "table-1",
         title,

@@ -1,7 +1,7 @@
 """`report --style nupa`: the figures of the paper "Number Cookbook", of any results folder."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -47,12 +47,21 @@ from asyncbench.tables.numbers import MISSING, accuracy_goodness, shaded
 from asyncbench.tables.report import Columns, Report, Sheet
 from asyncbench.tables.screen import Cell
 
+SIZES = "S, M, L, XL: 1-4, 5-8, 9-14, 15-20 digits, or 1-10, 11-20, 21-60, 61-100."
 MEANING = (
-    "Means over answers, graded by `strict`, which reads the answer where the published code does. S, M, L, "
-    "XL: 1-4, 5-8, 9-14, 15-20 digits, or 1-10, 11-20, 21-60, 61-100. Digit match: share of right digits. "
+    "Means over answers, graded by `strict`, which reads the answer where the published code does. "
+    f"{SIZES} Digit match: share of right digits. "
     "dlength: digits too many or too few. Well learned: the longest length with a mean of 90 % (dlength "
     "0.1) or better. Preserving: the same for 10 % exact match, 50 % digit match, dlength 1."
 )
+_DIGITS = "The longest length with a mean of {}, and the longest with {}, graded by `strict`."
+_EXACT = _DIGITS.format("90 % or more", "10 % or more")
+CAPTIONS: Final[Mapping[str, str]] = {  # picture → what its caption has to say
+    "table-7": _EXACT,
+    "table-8": f"{_DIGITS.format('90 % or more', '50 % or more')} Digit match: share of right digits.",
+    "table-9": f"{_DIGITS.format('0.1 or less', '1 or less')} dlength: digits too many or too few.",
+    "table-18": f"{SIZES} Well learned, preserving: {_EXACT[0].lower()}{_EXACT[1:]}",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,13 +121,27 @@ class NupaReport(PublishedReport):
             yield from compare_with_printed(self.lines, self.published)
 
     def latex_content(self) -> Iterator[str | Sheet]:
-        """Yield notes, means over tasks, and the paper's Tables 1, 7 to 10 and 18, a column a model."""
-        yield from self.notes_above()
-        first, *tables = _tables(self.lines, intervals=self.intervals)
-        yield first
-        sheets = [table.paper_sheet() for table in paper_tables(self.lines, printed=bool(self.published))]
-        yield from (sheet for sheet in sheets if sheet.rows)
-        yield from tables if self.intervals else ()
+        """Yield the paper's Tables 1, 7 to 10 and 18, then means over tasks with all notes in the caption.
+
+        Each has a column a model. There is no text between them: a paper has its own.
+        """
+        simulated = [self.simulated_note] if self.simulated else []
+        for picture in map(_captioned, paper_tables(self.lines, printed=bool(self.published))):
+            table = replace(picture, notes=[*simulated, *picture.notes]).paper_sheet()
+            if table.rows:
+                yield table
+
+        means, *others = _tables(self.lines, intervals=self.intervals)
+        models, *figures = zip(means.head, *means.rows, strict=True)
+        yield Sheet(
+            title="Means over tasks (ours: the paper has none)",
+            head=["figure", *map(str, models[1:])],
+            rows=figures,
+            legend=" ".join(self.notes_above()),
+            name="means",
+            upright=True,
+        )
+        yield from others if self.intervals else ()
         trained = self._sheet_of_training_lengths()
         yield from [trained] if trained.rows else []
 
@@ -135,7 +158,7 @@ class NupaReport(PublishedReport):
     def pictures(self) -> Iterator[PublishedPicture]:
         """Yield the pictures of the paper, and those that its tables ask for."""
         printed = bool(self.published)
-        return pictures_of(self.lines, self.source, printed=printed, training=self.training)
+        return map(_captioned, pictures_of(self.lines, self.source, printed=printed, training=self.training))
 
     def outcomes(self) -> Iterator[str]:
         trials, failed = sum(line.trials for line in self.lines), sum(line.failed for line in self.lines)
@@ -160,6 +183,12 @@ class NupaReport(PublishedReport):
                 "format, which says nothing about arithmetic."
             )
         yield MEANING
+
+
+def _captioned(picture: PublishedPicture) -> PublishedPicture:
+    """Return a picture that says what the words in it mean."""
+    by_range = {"range", "task and range"} & {picture.x, picture.y} or picture.name.startswith("range-")
+    return replace(picture, meaning=CAPTIONS.get(picture.name, SIZES if by_range else ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
