@@ -183,7 +183,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     "routine": "the procedure that is carried out",
     "line": "a line of the rule",
     "of first wrong lines": "part of all first wrong lines",
-    "executed": "what the line gives, in one of these replies",
+    "executed": "what the line gives, in the reply where it is shortest",
     "found": "what that reply has instead",
     # time, tokens and money
     "input tokens": "as billed by the provider",

@@ -84,7 +84,7 @@ class StrayedLine:
     line: str
     replies: int
     share: float  # of all replies that have a first wrong line
-    expected: str  # in one of them
+    expected: str  # in that with the shortest value
     found: str | None
 
 
@@ -139,18 +139,19 @@ def rule_following_in(views: FolderViews, entrants: Collection[Entrant]) -> Rule
         if wrong is not None and wrong.kind != NO_LINE:
             strayed[wrong.routine, wrong.line].append(wrong)
 
-    total = sum(map(len, strayed.values()))
-    lines = [
-        StrayedLine(
-            routine=routine,
-            line=line,
-            replies=len(wrong_lines),
-            share=len(wrong_lines) / total,
-            expected=wrong_lines[0].expected,
-            found=wrong_lines[0].found,
+    total, lines = sum(map(len, strayed.values())), list[StrayedLine]()
+    for (routine, line), wrong_lines in strayed.items():
+        shortest = min(wrong_lines, key=lambda each: (len(each.expected), each.expected, each.found or ""))
+        lines.append(
+            StrayedLine(
+                routine=routine,
+                line=line,
+                replies=len(wrong_lines),
+                share=len(wrong_lines) / total,
+                expected=shortest.expected,
+                found=shortest.found,
+            )
         )
-        for (routine, line), wrong_lines in strayed.items()
-    ]
     return RuleFollowing(
         models=tuple(each for each in models.values() if each.replies),
         lines=tuple(sorted(lines, key=lambda each: (-each.replies, each.routine, each.line))),
