@@ -5,7 +5,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -65,32 +65,26 @@ def read_journal(out: Path, worker: str) -> JournalSummary | None:
         return None
     ends_s = time.monotonic() + RELEASED_WITHIN_S
     while True:
-        try:
+        with suppress(AsyncbenchError):
             Store.reopen(folder).close()
-            return _summarize_journal(folder)
-        except AsyncbenchError:
-            if time.monotonic() > ends_s:
-                return None
-            time.sleep(POLL_EVERY_S)
-
-
-def _summarize_journal(folder: Path) -> JournalSummary:
-    """Return the trials and calls of a worker's folder; raises AsyncbenchError."""
-    rows = read_trials(folder, ["trial_id", "outcome"]).to_pylist()
-    costs = {}
-    for alias, spending in spending_of(folder).by_alias.items():
-        charges = spending.charges()
-        costs[alias] = LeaseUse(
-            spent=charges.charged + charges.reserved,
-            doubted=charges.doubted + charges.reserved,
-            doubted_calls=charges.doubted_calls + charges.unended_calls,
-        )
-    return JournalSummary(
-        closed={row["trial_id"]: Outcome(row["outcome"]) for row in rows},
-        skipped=frozenset(texts(read_skipped(folder, ["trial_id"])["trial_id"].combine_chunks())),
-        histories=known_trials(folder).histories,
-        costs=costs,
-    )
+            rows = read_trials(folder, ["trial_id", "outcome"]).to_pylist()
+            costs = {}
+            for alias, spending in spending_of(folder).by_alias.items():
+                charges = spending.charges()
+                costs[alias] = LeaseUse(
+                    spent=charges.charged + charges.reserved,
+                    doubted=charges.doubted + charges.reserved,
+                    doubted_calls=charges.doubted_calls + charges.unended_calls,
+                )
+            return JournalSummary(
+                closed={row["trial_id"]: Outcome(row["outcome"]) for row in rows},
+                skipped=frozenset(texts(read_skipped(folder, ["trial_id"])["trial_id"].combine_chunks())),
+                histories=known_trials(folder).histories,
+                costs=costs,
+            )
+        if time.monotonic() > ends_s:
+            return None
+        time.sleep(POLL_EVERY_S)
 
 
 def spent_by_lost(folder: Path, copy: FolderCopy | None) -> dict[str, dict[str, int]]:
