@@ -5,6 +5,7 @@ PUBLIC = (
     "anatomy.counts",
     "anatomy.error",
     "anatomy.numbers",
+    "anatomy.places",
     "batch_use",
     "cells",
     "choosing",

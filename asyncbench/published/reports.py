@@ -348,7 +348,16 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedReport(FolderReport):
+class DrawnReport(FolderReport):
+    """A report on a results folder whose style has pictures of its own."""
+
+    def pictures(self) -> Iterator[PublishedPicture]:
+        """Yield its pictures, in their order."""
+        return iter(())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedReport(DrawnReport):
     """The figures of a results folder as another project publishes them."""
 
     graders: tuple[Graded, ...]
@@ -368,10 +377,6 @@ class PublishedReport(FolderReport):
     def add_published(self, data: dict[str, object]) -> dict[str, object]:
         """Return the data for JSON, with the published tables where they were asked for."""
         return data | ({"published": list(map(printed_mapping, self.published))} if self.published else {})
-
-    def pictures(self) -> Iterator[PublishedPicture]:
-        """Yield the pictures of the benchmark's document, drawn from the folder's results."""
-        return iter(())
 
     def outcomes(self) -> Iterator[str]:
         """Yield notes on the outcomes of trials."""

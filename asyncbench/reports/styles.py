@@ -47,6 +47,12 @@ STYLES: Final[Mapping[str | None, Style]] = {
         "the kinds of wrong answers, and the digits that fail.",
         figures="trials",
     ),
+    "error-map": Style(
+        "reports.error_map",
+        "error_map_of",
+        "the share of wrong digits at each place of a number, by its part and by length.",
+        drawn=True,
+    ),
     "positions": Style(
         "reports.positions",
         "positions_of",

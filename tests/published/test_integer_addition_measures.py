@@ -112,7 +112,7 @@ def test_size_carries_and_operands_have_rates_of_their_own(sums):
 def test_it_has_no_pictures_and_an_error_names_what_there_is(sums, tmp_path):
     with pytest.raises(ConfigError, match=r"no pictures .* --markdown and --latex print its tables") as told:
         write_figures(sums, tmp_path / "out", "integer-addition")
-    assert str(told.value).endswith("choose one of: llm-arithmetic, nupa.")
+    assert str(told.value).endswith("choose one of: error-map, llm-arithmetic, nupa.")
     assert not (tmp_path / "out").exists()
 
 

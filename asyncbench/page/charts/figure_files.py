@@ -35,7 +35,7 @@ from asyncbench.page.charts.print_size import (
     vega,
 )
 from asyncbench.page.charts.published_pages import about_pages, fitting_pages, named_pictures, size_note
-from asyncbench.published.reports import PublishedPicture, PublishedReport
+from asyncbench.published.reports import DrawnReport, PublishedPicture
 from asyncbench.reports.quota import quota_of
 from asyncbench.reports.report import made_in, report
 from asyncbench.reports.styles import DRAWN, STYLES
@@ -79,8 +79,8 @@ def write_figures(
     Args:
         folder: the results folder, or a list of several.
         out: the folder for the files. It is made if it does not exist.
-        style: `llm-arithmetic`, `integer-addition` or `nupa`: the pictures and tables that this benchmark
-            publishes, and the rows of each picture as a table. [all charts]
+        style: `llm-arithmetic` or `nupa`: the pictures and tables that this benchmark publishes, or
+            `error-map`; and the rows of each picture as a table. [all charts]
         width: columns of the paper that a picture is as wide as: `one` (3.35 inches) or `two` (7 inches).
             [two]
         pictures: only these of the style, each by its name (`figure-5-map`), by how that begins (`figure-5`,
@@ -208,12 +208,12 @@ def published_of(
     folders: Chosen,
     style: str,
     options: Mapping[str, Any],  # Any: of the style
-) -> PublishedReport:
+) -> DrawnReport:
     """Return the report of a style that has pictures; raises `ConfigError` for others."""
     published = report(folders, style, **options)
     if isinstance(published, ReportOfChosen):
         published = published.whole
-    if isinstance(published, PublishedReport) and style in DRAWN:
+    if isinstance(published, DrawnReport) and style in DRAWN:
         return published
     if isinstance(published, Nothing):
         raise ConfigError(published.nothing)
@@ -224,7 +224,7 @@ def published_of(
 
 
 def published_files(
-    published: PublishedReport,
+    published: DrawnReport,
     folders: Chosen,
     style: str,
     *,

@@ -310,7 +310,9 @@ def test_the_command_writes_the_pictures_of_a_style_their_rows_and_its_tables(fo
 
 
 def test_a_style_without_pictures_and_a_folder_without_its_trials_are_refused(folder, tmp_path):
-    with pytest.raises(ConfigError, match=r"--style heatmap has no pictures .* llm-arithmetic, nupa\."):
+    with pytest.raises(
+        ConfigError, match=r"--style heatmap has no pictures .* error-map, llm-arithmetic, nupa\."
+    ):
         write_figures(folder, tmp_path, "heatmap")
     with pytest.raises(ConfigError, match="has no trials of llm_arithmetic, only of nupa"):
         write_figures(folder, tmp_path, "llm-arithmetic")
