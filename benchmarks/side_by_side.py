@@ -1,11 +1,13 @@
 """Our figures of a load beside guidellm's, on the same simulated server, by the same formulas.
 
     GUIDELLM=/path/to/bin/guidellm python -m benchmarks.side_by_side [--rounds 5] [--url http://127.0.0.1:8000]
+    GUIDELLM=/path/to/bin/guidellm python -m benchmarks.side_by_side --concurrency 1,2,4,8
 
 guidellm needs an environment of its own: `pip install guidellm`. Without it, nothing is measured. In each
-round both tools ask the same questions at the same constant rates, in turns, each of a new server that draws
-the same times. `--url` asks a server of your own instead, with `--model`, `--params` and `--capacity`. All
-figures are worked out of rows: our table `attempts`, and `info.timings` of guidellm's JSON.
+round both tools ask the same questions at the same constant rates, or by as many callers, in turns. Each asks
+a new server that draws the same times. `--url` asks a server of your own instead, with `--model`, `--params`
+and `--capacity`. All figures are worked out of rows: our table `attempts`, and `info.timings` of guidellm's
+JSON.
 """
 
 import argparse
@@ -63,7 +65,8 @@ class Asking:
 
     model: str
     params: Mapping[str, object]
-    rates: Sequence[float]
+    rates: Sequence[float]  # calls a second; of callers: how many
+    callers: bool
     problems: Path
     prompts: Path  # the same questions
 
@@ -71,7 +74,7 @@ class Asking:
 def ours(url: str, asking: Asking, out: Path) -> Steps:
     """Load a server with asyncbench, and return its times."""
     load = {
-        "arrivals": "constant",
+        "arrivals": "closed" if asking.callers else "constant",
         "rates": list(asking.rates),
         "order": "rising",
         "warmup": WARMUP_S,
@@ -110,6 +113,9 @@ def ours(url: str, asking: Asking, out: Path) -> Steps:
 
 def theirs(program: str, url: str, asking: Asking, out: Path) -> Steps:
     """Load a server with guidellm, and return its times by our formulas."""
+    steps_asked = {"kind": "constant", "rate": list(asking.rates)}
+    if asking.callers:
+        steps_asked = {"kind": "concurrent", "streams": [round(count) for count in asking.rates]}
     settings: Mapping[str, object] = {
         "--backend": {
             "kind": "openai_http",
@@ -120,7 +126,7 @@ def theirs(program: str, url: str, asking: Asking, out: Path) -> Steps:
             "validate_backend": False,
             "request_format": "/v1/chat/completions",
         },
-        "--profile": {"kind": "constant", "rate": list(asking.rates)},
+        "--profile": steps_asked,
         "--constraint": {"kind": "max_duration", "seconds": WARMUP_S + MEASURED_S},
         "--data": {"kind": "json_file", "path": str(asking.prompts)},
         "--output": {"kind": "json", "path": str(out)},
@@ -171,6 +177,7 @@ def main() -> None:
     parser.add_argument("--model", default="oracle")
     parser.add_argument("--params", default="{}", metavar="JSON", help="more of each request")
     parser.add_argument("--capacity", type=float, default=CAPACITY, help="calls a second")
+    parser.add_argument("--concurrency", metavar="N,…", help="so many callers in turn, instead of rates")
     options = parser.parse_args()
     program = os.environ.get("GUIDELLM") or shutil.which("guidellm")
     if program is None:
@@ -179,6 +186,8 @@ def main() -> None:
         )
         return
     rates = [options.capacity * share for share in SHARES]
+    if options.concurrency is not None:
+        rates = [float(count) for count in options.concurrency.split(",")]
     ratios: dict[tuple[float, str, str], list[float]] = defaultdict(list)
     values: dict[tuple[float, str, str, str], list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="side-by-side-") as name:
@@ -188,6 +197,7 @@ def main() -> None:
             model=options.model,
             params=json.loads(options.params),
             rates=rates,
+            callers=options.concurrency is not None,
             problems=problems,
             prompts=prompts,
         )
