@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shutil import get_terminal_size
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,6 +35,7 @@ from asyncbench.commands.terminal import (
     show,
     workers_typed,
 )
+from asyncbench.commands.trace_load import fill_for_trace, with_trace
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import quoted
 
@@ -386,12 +388,14 @@ def loaded_sweep(
     keys = _load_keys(steps_typed(context))
     objectives = keys.get("slo")
     names = {name: flag(name) for name in keys}
-    if "concurrency" in steps_typed(context):
-        names["rates"] = "--concurrency"
+    for option in steps_typed(context).keys() & {"concurrency", "speed"}:
+        names["rates"] = flag(option)
     names |= {name: f"--slo {name}" for name in objectives} if isinstance(objectives, dict) else {}
     source = Place(source="command line", flags=names)
     check_keys(keys, place=source)
-    tokens = steps_typed(context).get("tokens")
+    trace, tokens = (steps_typed(context).get(name) for name in ("trace", "tokens"))
+    if isinstance(trace, Path):
+        fill_for_trace(context, trace)
     if isinstance(tokens, str):
         message = fill_for_tokens(context, tokens, context.params["env_file"])
         if not quiet:
@@ -400,8 +404,27 @@ def loaded_sweep(
     if sweep_file is None and is_load and (message := fill_for_load(context)) and not quiet:
         typer.echo(f"asyncbench: {message}", err=True)
 
-    def read(sweep: "Path | Sweep") -> "Sweep":
-        return replace_load(sweep, keys, place=source) if keys else load_sweep(sweep)
+    flags = flags_typed(context)
+    seed = flags.pop("seed", 0) if isinstance(trace, Path) else 0
+
+    def read(read_from: "Path | Sweep") -> "Sweep":
+        sweep = replace_load(read_from, keys, place=source) if keys else load_sweep(read_from)
+        if not isinstance(trace, Path):
+            return sweep
+        drafts = None
+        if context.info_name != "load":  # a plan asks nobody
+            drafts = Path(context.with_resource(TemporaryDirectory(prefix="asyncbench-trace-")))
+        sweep, message = with_trace(
+            sweep,
+            trace,
+            out=flags.get("out", sweep.out),
+            seed=seed,
+            env_file=context.params["env_file"],
+            drafts=drafts,
+        )
+        if not quiet:
+            typer.echo(f"asyncbench: {message}", err=True)
+        return sweep
 
     return sweep_of(context, sweep_file, combinable=combinable, read=read, extend=extend)
 
@@ -427,6 +450,8 @@ def load(
 
     asyncbench load --model vllm/qwen3-8b --concurrency 1,2,4,8 --tokens 512/128
 
+    asyncbench load --model vllm/qwen3-8b --trace azure.csv --speed 2
+
     Each step of the sweep's `load` holds a rate for a time. A call is sent when it is due, whatever is in
     flight, and its latency counts from then. No call is tried again. Every call is a graded row.
 
@@ -451,7 +476,8 @@ def load(
     )
     summary = run_shown(sweep, options, env=env, quiet=quiet or as_json)
     figures, text = dict[str, object](), ""
-    if "tokens" in steps_typed(context) or (sweep.load is not None and sweep.load.gpus is not None):
+    load = sweep.load
+    if "tokens" in steps_typed(context) or (load and (load.replays or load.gpus is not None)):
         from asyncbench.analysis.choosing import chosen
         from asyncbench.analysis.counting import counted
         from asyncbench.reports.load.closing import closing_figures
@@ -464,9 +490,22 @@ def load(
     raise typer.Exit(summary.exit)
 
 
-def _load_keys(typed: Mapping[str, str | int]) -> dict[str, object]:
+def _load_keys(typed: Mapping[str, str | int | Path]) -> dict[str, object]:
     """Return the keys of `load` in a sweep file that typed options stand for."""
     keys: dict[str, object] = dict(typed)
+    if keys.keys() & {"trace", "speed"}:
+        of_trace = "--trace" if "trace" in typed else "--speed"
+        if others := [
+            name for name in ("tokens", "concurrency", "rates", "find", "arrivals") if name in typed
+        ]:
+            raise ConfigError(
+                f"{of_trace} {typed[of_trace[2:]]}: a trace has times and lengths of its own. Leave out "
+                f"{flag(others[0])}"
+            )
+        speeds = str(keys.pop("speed", "1"))
+        keys |= {"arrivals": "trace", "rates": [_number("speed", word, speeds) for word in speeds.split(",")]}
+        if keys.pop("trace", None) is not None:  # all of it counts, whatever the file's own load says
+            keys = {"warmup": None, "duration": None, **keys}
     if keys.pop("tokens", None) is not None:
         keys["same_problems"] = False  # or a prefix cache would serve them at the second step
     if isinstance(callers := keys.pop("concurrency", None), str):

@@ -163,8 +163,23 @@ def _steps(
             metavar="NAME=X,…", help="Promise this, in seconds: ttft=0.5,tpot=0.05,latency=20,share=0.95."
         ),
     ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Replay the calls of this trace (CSV, JSON lines or Parquet) at their times, with questions "
+            "and replies of their lengths.",
+        ),
+    ] = None,
+    speed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X,…", help="Replay the trace X times as fast, one after the other. Default: 1."
+        ),
+    ] = None,
     arrivals: Annotated[
-        str | None, typer.Option(metavar="PATTERN", help="Send calls constant, poisson, gamma or closed.")
+        str | None,
+        typer.Option(metavar="PATTERN", help="Send calls constant, poisson, gamma, closed or trace."),
     ] = None,
     duration: Annotated[
         str | None,
@@ -372,9 +387,9 @@ def is_own_file(context: typer.Context) -> bool:
     return bool(context.meta[_OWN_FILE])
 
 
-def steps_typed(context: typer.Context) -> Mapping[str, str | int]:
+def steps_typed(context: typer.Context) -> Mapping[str, str | int | Path]:
     """Return the options of a load's steps that were typed, by their keys in a sweep file."""
-    typed: Mapping[str, str | int] = context.meta[_STEPS]
+    typed: Mapping[str, str | int | Path] = context.meta[_STEPS]
     return typed
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from itertools import islice
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
 
@@ -99,7 +99,7 @@ def _make(
     found = awaited(calibrate(model, tokens, seed=seed, env=env))
     count = min(MOST_QUESTIONS, max(LEAST_QUESTIONS, FILE_TOKENS // tokens))
     settings = {"input_tokens": tokens, "ignore_eos": found.ignores_eos}
-    questions = islice(synthetic_questions(seed, tokens, found.counted), count)
+    questions = synthetic_questions(seed, repeat(tokens, count), found.counted)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_problems(identified(draft_synthetic(question, **settings) for question in questions), file)
     message = (

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import ceil
+from math import ceil, inf, isinf
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, PositiveInt, model_validator
@@ -13,8 +13,9 @@ from asyncbench.errors import ConfigError
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.records import REALTIME, Model, StopWhen
 
-Pattern = Literal["constant", "poisson", "gamma", "closed"]
-CLOSED: Final = "closed"
+Pattern = Literal["constant", "poisson", "gamma", "closed", "trace"]
+CLOSED, TRACE = "closed", "trace"
+WARMUP_S, DURATION_S = 15.0, 120.0  # where a load does not say them, and replays no trace
 MOST_CALLS: Final = 10_000_000  # of a step: the times of all are drawn before the first
 
 
@@ -44,11 +45,11 @@ class Load:
 
     arrivals: str
     burstiness: float  # of gamma: its shape
-    rates: tuple[float, ...]  # calls a second; closed: callers. Empty: `find` says which
+    rates: tuple[float, ...]  # calls a second; closed: callers; trace: speeds. Empty: `find` says which
     find: Find | None
     slo: Slo | None
     warmup: float
-    duration: float
+    duration: float  # inf: all of a trace
     drain: float
     rest: float
     think: float  # closed: between an answer and the caller's next call
@@ -64,6 +65,11 @@ class Load:
     def closed(self) -> bool:
         """Whether a fixed number of callers ask, each one call after the other."""
         return self.arrivals == CLOSED
+
+    @property
+    def replays(self) -> bool:
+        """Whether the calls of a trace are sent at their times."""
+        return self.arrivals == TRACE
 
 
 class FindEntry(Entry):
@@ -118,7 +124,8 @@ class LoadEntry(Entry):
         description="When calls are sent. `constant`: evenly. `poisson`: as users do who know nothing of "
         "each other. `gamma`: in bursts, or more evenly, by `burstiness`. `closed`: by callers of whom each "
         "waits for its answer. A slow server then slows its callers, so its latencies look better. A caller "
-        "whose call failed waits as `Retry-After` says, or 1 s doubling to 30 s.",
+        "whose call failed waits as `Retry-After` says, or 1 s doubling to 30 s. `trace`: at the times of "
+        "the problems, which `asyncbench load --trace FILE` makes of a trace.",
     )
     burstiness: Number = Field(
         default=1.0,
@@ -126,7 +133,8 @@ class LoadEntry(Entry):
     )
     rates: Annotated[list[Number], Field(min_length=1)] | None = Field(
         default=None,
-        description="The steps: calls a second to each model, or with `closed` the number of callers. "
+        description="The steps: calls a second to each model. With `closed` the number of callers, with "
+        "`trace` the speed: 2 replays it in half of the time. "
         "`repeats` of the sweep repeats all of them.",
     )
     find: FindEntry | None = Field(
@@ -137,11 +145,15 @@ class LoadEntry(Entry):
     slo: SloEntry | None = Field(
         default=None, description="What calls must keep. Without it, steps get no verdict."
     )
-    warmup: Duration = Field(
-        default=15.0, description="How long each step goes on before its calls count, such as `15s`."
+    warmup: Duration | None = Field(
+        default=None,
+        description="How long each step goes on before its calls count, such as `15s`. Default: 15 s; of a "
+        "trace, 0 s.",
     )
-    duration: Length = Field(
-        default=120.0, description="How long the calls of a step count that are due then, such as `2m`."
+    duration: Length | None = Field(
+        default=None,
+        description="How long the calls of a step count that are due then, such as `2m`. Default: 2 m; of a "
+        "trace, all of it.",
     )
     drain: Duration = Field(
         default=60.0,
@@ -189,9 +201,12 @@ def load_from(entry: LoadEntry, *, place: Place) -> Load:
     Raises:
         ConfigError: its keys do not go together.
     """
-    if faults := list(_faults(entry, place)):
+    warmup_s, duration_s = (0.0, inf) if entry.arrivals == TRACE else (WARMUP_S, DURATION_S)
+    warmup_s = warmup_s if entry.warmup is None else entry.warmup
+    duration_s = duration_s if entry.duration is None else entry.duration
+    if faults := list(_faults(entry, warmup_s, duration_s, place)):
         raise ConfigError("\n".join(faults))
-    values = entry.model_dump()
+    values = entry.model_dump() | {"warmup": warmup_s, "duration": duration_s}
     return Load(
         **values
         | {
@@ -227,10 +242,11 @@ def check_keys(keys: Mapping[str, object], *, place: Place) -> None:
 def load_mapping(load: Load) -> dict[str, object]:
     """Return a load as a sweep file has it."""
     slo = None if load.slo is None else drop_unset(asdict(load.slo))
-    return drop_unset(asdict(load) | {"rates": list(load.rates), "slo": slo})
+    duration_s = None if isinf(load.duration) else load.duration
+    return drop_unset(asdict(load) | {"rates": list(load.rates), "slo": slo, "duration": duration_s})
 
 
-def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
+def _faults(entry: LoadEntry, warmup_s: float, duration_s: float, place: Place) -> Iterator[str]:
     """Yield contradictions within a load."""
     if (entry.rates is None) == (entry.find is None):
         message = "Both `rates` and `find` are set" if entry.rates else "Neither `rates` nor `find` is set"
@@ -249,18 +265,18 @@ def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
             f"{place / 'rates'}: {many[0]:,.0f} callers are more than `max_in_flight` "
             f"({entry.max_in_flight:,}) lets call at once. Raise that"
         )
-    if entry.arrivals != CLOSED and (slow := [rate for rate in rates if rate * entry.duration < 1]):
+    if entry.arrivals not in (CLOSED, TRACE) and (slow := [rate for rate in rates if rate * duration_s < 1]):
         yield (
-            f"{place / 'rates'}: at {slow[0]:g} calls a second no call is due in {entry.duration:g} s. Set a "
+            f"{place / 'rates'}: at {slow[0]:g} calls a second no call is due in {duration_s:g} s. Set a "
             f"higher rate, or `duration: {ceil(1 / slow[0])}s` or more"
         )
-    highest: dict[str, float] = {}  # rates by the key that sets them; callers have none
-    if rates and entry.arrivals != CLOSED:
+    highest: dict[str, float] = {}  # rates by the key that sets them; callers and traces have none
+    if rates and entry.arrivals not in (CLOSED, TRACE):
         highest["rates"] = max(rates)
-    if entry.find is not None and entry.arrivals != CLOSED:
+    if entry.find is not None and entry.arrivals not in (CLOSED, TRACE):
         highest["find"] = entry.find.highest
     for key, rate in highest.items():
-        if (calls := rate * (entry.warmup + entry.duration)) > MOST_CALLS:
+        if (calls := rate * (warmup_s + duration_s)) > MOST_CALLS:
             yield (
                 f"{place / key}: {rate:g} calls a second make a step of {calls:,.0f} calls, and the most is "
                 f"{MOST_CALLS:,}. Set a lower rate, or a shorter `duration` or `warmup`"
@@ -280,6 +296,8 @@ def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
                 f"{find_place}: callers have no rate. Set other `arrivals`, or list numbers of callers in "
                 "`rates`"
             )
+        if entry.arrivals == TRACE:
+            yield f"{find_place}: a trace has times of its own. List speeds in `rates`, such as [1, 2, 4]"
         if entry.find.highest <= entry.find.lowest:
             yield f"{find_place / 'highest'}: must be above `lowest` ({entry.find.lowest:g})"
 
@@ -311,7 +329,9 @@ def load_complaints(
                 f"`stream`, or `{untimed[0]}` of the `slo`"
             )
         rpm = model.limits.rpm
-        rates = () if load.closed else (*load.rates, *([load.find.lowest] if load.find else []))
+        rates = (
+            () if load.closed or load.replays else (*load.rates, *([load.find.lowest] if load.find else []))
+        )
         if rpm is not None and not load.past_limits and (over := [rate for rate in rates if 60 * rate > rpm]):
             yield (
                 f"{who} has `rpm: {rpm:g}`, which {over[0]:g} calls a second pass. Remove the higher rates, "

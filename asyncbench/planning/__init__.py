@@ -17,5 +17,6 @@ PUBLIC = (
     "reuse",
     "skipping",
     "sweep_plan",
+    "traces",
     "trials",
 )

@@ -1,9 +1,13 @@
 """The plan of a load: its calls, tokens, dollars, minutes and calls in flight, before any call is made."""
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
+from time import time
 from typing import Final
 
 import pyarrow.compute as pc
@@ -17,12 +21,15 @@ from asyncbench.lanes.load.steps import LoadStep, StepsBefore, base_of, few_prob
 from asyncbench.planning.belonging import check_one_sweep, folder_begun, questions_of_steps
 from asyncbench.planning.budget_bounds import check_budget
 from asyncbench.planning.columns import PlanColumn, sheet_of
-from asyncbench.planning.guesses import latency_of
+from asyncbench.planning.guesses import latency_of, rates_asked
 from asyncbench.planning.preflight import chosen_models
 from asyncbench.planning.records import ModelPlan, total
 from asyncbench.planning.remaining_trials import planned_sets
 from asyncbench.planning.sweep_plan import plan_of
-from asyncbench.records import Model
+from asyncbench.planning.traces import traces_of
+from asyncbench.pricing import cost_usd
+from asyncbench.problems.traces import Trace
+from asyncbench.records import Model, Usage
 from asyncbench.stats.percentiles import fewest_for
 from asyncbench.store.catalog import read_attempts
 from asyncbench.store.manifest import is_results_folder
@@ -44,6 +51,8 @@ class PlannedStep:
     counted: int  # of one time, after the warm-up
     in_flight: float  # by Little's law, from the latency below
     seconds: float  # without waiting for answers
+    input_tokens: int | None = None  # of all these calls, as a trace tells them; None: it replays none
+    output_tokens: int | None = None  # likewise
     cost_usd: float | None = None  # None: no price is known
     cost_usd_most: float | None = None  # None: no price is known, or nothing limits the replies
 
@@ -125,37 +134,41 @@ def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
         raise ConfigError(f"{sweep.name}: has no `load`. Set it in the sweep file")
     chosen = chosen_models(sweep, models)
     check_budget(sweep, chosen)
-    refuse_beyond_limits(sweep.load, chosen, sweep.out)
     at_rest = replace(sweep, load=None, repeats=1)
     with planned_sets(at_rest, chosen) as sets:
+        traces = traces_of(sweep.load, sets)
+        refuse_beyond_limits(sweep.load, chosen, sweep.out, traces)
         check_one_sweep(sweep, (source.problems for sources in sets.values() for source in sources))
         digests = {
             model.alias: questions_of_steps(sweep, sweep.load, model, sets[model.alias]) for model in chosen
         }
         plans = plan_of(at_rest, chosen, sets, limit=None, finished=frozenset(), begun=False).models
-    latencies = [_latency_s(sweep.out, model, plan) for model, plan in zip(chosen, plans, strict=True)]
-    steps = [
-        step
-        for model, plan, (latency_s, _) in zip(chosen, plans, latencies, strict=True)
-        for step in _steps(sweep, sweep.load, model, plan, latency_s, digests[model.alias])
+    latencies = [
+        _latency_s(sweep.out, model, plan, traces.get(model.alias))
+        for model, plan in zip(chosen, plans, strict=True)
     ]
+    steps = list[PlannedStep]()
+    for model, plan, (latency_s, _) in zip(chosen, plans, latencies, strict=True):
+        before = steps_before(sweep.out, model.alias, digests[model.alias])
+        if (trace := traces.get(model.alias)) is not None:
+            steps += _replays(sweep, sweep.load, model, before, trace, latency_s)
+        elif sweep.load.find is not None:
+            steps += _search(sweep.load, sweep.load.find, before, plan, latency_s)
+        else:
+            steps += _steps(sweep, sweep.load, model, before, plan, latency_s)
     return LoadPlan(
         sweep=sweep.name,
         out=sweep.place,
         simulated=any(model.simulated for model in chosen),
         steps=tuple(steps),
         latency_s={model.alias: latency[0] for model, latency in zip(chosen, latencies, strict=True)},
-        assumptions=tuple(_assumptions(sweep.load, plans, latencies, steps)),
+        assumptions=tuple(_assumptions(sweep.load, plans, latencies, steps, traces)),
     )
 
 
 def _steps(
-    sweep: Sweep, load: Load, model: Model, plan: ModelPlan, latency_s: float, questions: str
+    sweep: Sweep, load: Load, model: Model, before: StepsBefore, plan: ModelPlan, latency_s: float
 ) -> Iterator[PlannedStep]:
-    before = steps_before(sweep.out, model.alias, questions)
-    if load.find is not None:
-        yield from _search(load, load.find, before, plan, latency_s)
-        return
     by_rate: dict[float, list[LoadStep]] = {}
     for step in steps_to_measure(load, sweep.repeats, before):
         by_rate.setdefault(step.rate, []).append(step)
@@ -178,6 +191,41 @@ def _steps(
             seconds=len(steps) * (seconds + load.rest),
         )
         yield _priced(row, plan)
+
+
+def _replays(
+    sweep: Sweep, load: Load, model: Model, before: StepsBefore, trace: Trace, latency_s: float
+) -> Iterator[PlannedStep]:
+    """Yield the remaining steps of a trace: it tells the tokens of each call."""
+    (condition,) = sweep.conditions_of(model.alias)
+    rates = rates_asked(model, condition, time())
+    by_speed: dict[float, list[LoadStep]] = {}
+    for step in steps_to_measure(load, sweep.repeats, before, trace=trace):
+        by_speed.setdefault(step.rate, []).append(step)
+    for speed, steps in sorted(by_speed.items()):
+        step, times = steps[0], len(steps)
+        lengths = Counter(islice(zip(trace.input_tokens, trace.output_tokens, strict=True), step.calls))
+        usd = total(
+            None if each is None else each * count
+            for each, count in (
+                (cost_usd(Usage(input_tokens=read, output_tokens=max(1, written)), rates), count)
+                for (read, written), count in lengths.items()
+            )
+        )
+        cost = None if usd is None else usd * times
+        yield PlannedStep(
+            model=model.alias,
+            step=base_of(load, speed),
+            times=times,
+            calls=times * step.calls,
+            counted=step.calls - bisect_left(trace.at_s, load.warmup * speed),
+            in_flight=(step.calls_per_s or 0.0) * latency_s,
+            seconds=times * (load.warmup + step.seconds + load.rest),
+            input_tokens=times * sum(trace.input_tokens[: step.calls]),
+            output_tokens=times * sum(trace.output_tokens[: step.calls]),
+            cost_usd=cost,
+            cost_usd_most=cost,  # no reply is longer
+        )
 
 
 def _search(
@@ -207,14 +255,15 @@ def _priced(step: PlannedStep, plan: ModelPlan) -> PlannedStep:
     return replace(step, cost_usd=cost_usd, cost_usd_most=cost_usd_most)
 
 
-def _latency_s(folder: Path, model: Model, plan: ModelPlan) -> tuple[float, int]:
+def _latency_s(folder: Path, model: Model, plan: ModelPlan, trace: Trace | None) -> tuple[float, int]:
     """Return how long a call will probably take, and of how many calls that is the median; 0: a guess."""
     if is_results_folder(folder):
         wanted = (pc.field("model") == model.alias) & (pc.field("status") == "ok")
         rows = read_attempts(folder, ["latency_s"], wanted).to_pylist()
         if seen := [row["latency_s"] for row in rows if row["latency_s"] is not None]:
             return median(seen), len(seen)
-    return latency_of(plan.output_tokens / max(1, plan.left)), 0
+    tokens = plan.output_tokens / max(1, plan.left) if trace is None else fmean(trace.output_tokens)
+    return latency_of(tokens), 0
 
 
 def _assumptions(
@@ -222,11 +271,18 @@ def _assumptions(
     plans: Sequence[ModelPlan],
     latencies: Sequence[tuple[float, int]],
     steps: Sequence[PlannedStep],
+    traces: Mapping[str, Trace],
 ) -> Iterator[str]:
     for plan, (latency_s, calls) in zip(plans, latencies, strict=True):
         source = f"the median of {calls:,} calls in the folder" if calls else "a guess"
         yield f"{plan.model}: a call takes {latency_s:.3g} s, {source}. In flight is rate times latency."
-    yield "Tokens of a call are guessed from the question and its answer."
+    if load.replays:
+        for name in dict.fromkeys(trace.name for trace in traces.values()):
+            yield f"Tokens of a call are those of {name}. The server may count some more or less."
+        for step in steps:
+            yield f"{step.model}, {step.step}: {step.input_tokens:,} tokens in, {step.output_tokens:,} out."
+    else:
+        yield "Tokens of a call are guessed from the question and its answer."
     yield f"Each step may also wait up to {duration(load.drain)} for its last answers."
 
     # steps of too few calls
@@ -258,5 +314,5 @@ def _assumptions(
     # steps of more calls than there are problems
     problems = min((plan.left for plan in plans), default=0)
     calls = max((step.counted * step.times for step in steps), default=0)
-    if warning := few_problems(problems, calls=calls):
+    if not load.replays and (warning := few_problems(problems, calls=calls)):
         yield f"A step of {calls:,} calls: {warning}"

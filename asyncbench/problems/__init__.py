@@ -19,4 +19,5 @@ PUBLIC = (
     "schema",
     "sorted_files",
     "text_files",
+    "traces",
 )

@@ -272,8 +272,8 @@ class StepResult:
 
     load: str  # such as `poisson 8/s #2`
     model: str  # the alias
-    arrivals: str  # constant, poisson, gamma or closed
-    rate: float  # asked, calls a second; closed: callers
+    arrivals: str  # constant, poisson, gamma, closed or trace
+    rate: float  # asked, calls a second; closed: callers; trace: speed
     round: int  # from 1
     began_at: float  # UTC, seconds since 1970
     warmup_s: float

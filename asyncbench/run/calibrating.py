@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import repeat
+from math import ceil
 from typing import Final
 
 from asyncbench.engine.limits import respected_wait_s
@@ -50,7 +51,9 @@ def whole_length(tokens: int) -> dict[str, object]:
     return {"ignore_eos": True, "min_tokens": tokens}
 
 
-async def calibrate(model: Model, tokens: int, *, seed: int, env: Mapping[str, str]) -> Calibration:
+async def calibrate(
+    model: Model, tokens: int, *, seed: int, env: Mapping[str, str], or_more: bool = False
+) -> Calibration:
     """Have a server count pieces of questions, and see whether it takes `ignore_eos`.
 
     Args:
@@ -58,6 +61,7 @@ async def calibrate(model: Model, tokens: int, *, seed: int, env: Mapping[str, s
         tokens: the wished length of a question.
         seed: of the pieces.
         env: where its key is looked up.
+        or_more: whether questions may be longer, where the wished length is too short.
 
     Raises:
         ConfigError: a call fails, its usage tells no tokens, or the wished length is too short.
@@ -70,14 +74,14 @@ async def calibrate(model: Model, tokens: int, *, seed: int, env: Mapping[str, s
             url = stack.enter_context(running(Settings())).url
         provider = open_provider(model, key=key, simulator_url=url)
         try:
-            return await _count(provider, brief, tokens, seed)
+            return await _count(provider, brief, tokens, seed, or_more=or_more)
         except ProviderError as error:
-            raise ConfigError(f"--tokens: a warm-up call failed: {error}") from error
+            raise ConfigError(f"{model.alias}: a warm-up call failed: {error}") from error
         finally:
             await provider.aclose()
 
 
-async def _count(provider: Provider, model: Model, wished: int, seed: int) -> Calibration:
+async def _count(provider: Provider, model: Model, wished: int, seed: int, *, or_more: bool) -> Calibration:
     """Count a question without pieces, then with each piece alone, which has the rest, and whole ones."""
     asked, refusal = replace(model, params={**model.params, **whole_length(REPLY_TOKENS)}), ""
     try:
@@ -93,15 +97,17 @@ async def _count(provider: Provider, model: Model, wished: int, seed: int) -> Ca
     counted = CountedPieces(pieces, [total - shortest for total in totals], shortest)
     if min(counted.tokens) <= 0:
         raise ConfigError(
-            f"--tokens: {model.alias} counts no more tokens in a longer question, so none can be made of a "
+            f"{model.alias} counts no more tokens in a longer question, so none can be made of a "
             "length. Ask your own questions with --problems FILE"
         )
+    if wished < counted.fewest and or_more:
+        wished = ceil(counted.fewest)
     if wished < counted.fewest:
         raise ConfigError(
             f"--tokens: as {model.alias} counts, a question unlike all others has {counted.fewest:.0f} "
             "tokens or more"
         )
-    questions = list(islice(synthetic_questions(seed + 1, wished, counted), CHECKS))
+    questions = list(synthetic_questions(seed + 1, repeat(wished, CHECKS), counted))
     counted = counted.scaled(wished, await _all_tokens(provider, asked, questions))
     return Calibration(counted=counted, ignores_eos=not refusal, refusal=refusal)
 
@@ -143,7 +149,7 @@ async def _tokens(provider: Provider, model: Model, question: str) -> int:
 
     if reply.usage is None or reply.usage.input_tokens is None:
         raise ConfigError(
-            f"--tokens: {model.alias} does not say how many tokens it counted, so no question can be made of "
-            "a length. Ask your own questions with --problems FILE"
+            f"{model.alias} does not say how many tokens it counted, so no question can be made of a length. "
+            "Ask your own questions with --problems FILE"
         )
     return reply.usage.input_tokens

@@ -26,6 +26,7 @@ from asyncbench.lanes.load.open_lane import LoadLane
 from asyncbench.lanes.load.searching import RateSearch
 from asyncbench.lanes.load.steps import CLOSED_LOOP, StepsBefore, listed, steps_to_measure
 from asyncbench.planning.belonging import questions_of_steps
+from asyncbench.planning.traces import traces_of, with_lengths
 from asyncbench.planning.trials import trials_of
 from asyncbench.providers.provider import open_batches
 from asyncbench.records import BATCH, REALTIME, Model, RetryPolicy, Trial
@@ -100,10 +101,11 @@ def load_lane(run: Run, client: ModelClient, load: Load) -> LoadLane:
             find = replace(find, highest=min(find.highest, max(find.lowest, rpm / 60)))
         search = RateSearch(load=load, find=find, before=before)
 
-    planned = steps_to_measure(load, run.sweep.repeats, before)
+    trace = traces_of(load, {model.alias: run.questions.sets[model.alias]}).get(model.alias)
+    planned = steps_to_measure(load, run.sweep.repeats, before, trace=trace)
 
     def trials(step: str) -> Iterator[Trial]:
-        return trials_of(
+        asked = trials_of(
             replace(run.sweep, repeats=WITHOUT_END),
             model,
             run.questions.sets[model.alias],
@@ -111,6 +113,7 @@ def load_lane(run: Run, client: ModelClient, load: Load) -> LoadLane:
             model_of=run.questions.room.model_of,
             load=step,
         )
+        return asked if trace is None else with_lengths(asked)
 
     return LoadLane(
         name=model.alias,

@@ -29,6 +29,7 @@ from asyncbench.planning.outdated import ungraded
 from asyncbench.planning.preflight import check_sets, sets_in_folder
 from asyncbench.planning.reuse import Answers, Room, take_over
 from asyncbench.planning.skipping import Before
+from asyncbench.planning.traces import traces_of
 from asyncbench.planning.trials import closed_trials, planned, trials_of
 from asyncbench.run.cautions import cautions
 from asyncbench.run.clustering import charge_lost, spent_by_lost
@@ -104,7 +105,7 @@ def prepare_questions(opened: OpenRun, room: Room) -> RunQuestions:
     sets = sets_in_folder(sweep, models, opened.problems, folder)
     check_sets(sweep, [room.most(model) for model in models], sets)
     if sweep.load is not None:
-        refuse_beyond_limits(sweep.load, models, folder)
+        refuse_beyond_limits(sweep.load, models, folder, traces_of(sweep.load, sets))
     return RunQuestions(sweep=sweep, options=opened.options, sets=sets, room=room)
 
 

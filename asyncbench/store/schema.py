@@ -362,9 +362,12 @@ _STEPS = (
         TEXT,
         load="The step, such as `poisson 8/s #2`. With `model`, it joins `trials` and `attempts`.",
         model="Alias of the model in the sweep.",
-        arrivals="How calls came: `constant`, `poisson`, `gamma` or `closed`.",
+        arrivals="How calls came: `constant`, `poisson`, `gamma`, `closed` or `trace`.",
     ),
-    *_always(REAL, rate="Calls a second that were asked for. With `closed`: the number of callers."),
+    *_always(
+        REAL,
+        rate="Calls a second that were asked for. With `closed`: how many callers. With `trace`: the speed.",
+    ),
     *_always(SHORT, round="Number of the step among all of this rate, from 1."),
     *_always(TIME, began_at="Start of the step (UTC)."),
     *_always(

@@ -8,7 +8,7 @@ end.
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -56,8 +56,8 @@ def worded(opening: str, pieces: Sequence[str]) -> str:
     return f"{' '.join([opening, *pieces])}{REQUEST}"
 
 
-def synthetic_questions(seed: int, tokens: int, counted: CountedPieces) -> Iterator[str]:
-    """Yield questions of so many tokens, or as near as pieces come, without end.
+def synthetic_questions(seed: int, lengths: Iterable[int], counted: CountedPieces) -> Iterator[str]:
+    """Yield a question of each length in tokens, or as near as pieces come.
 
     The same seed and counts give the same questions.
     """
@@ -65,23 +65,29 @@ def synthetic_questions(seed: int, tokens: int, counted: CountedPieces) -> Itera
     openings = sorted({word for word in _words() if word.isalpha() and word.islower() and len(word) < 6})
     longest = max(counted.tokens)
     numbers = range(len(counted.pieces))
-    pairs: dict[float, list[tuple[int, int]]] = {}  # by the tokens of both
+    pairs: dict[float, list[tuple[int, ...]]] = {}  # by the tokens of both
     for m, n in product(numbers, numbers):
         pairs.setdefault(counted.tokens[m] + counted.tokens[n], []).append((m, n))
     shortest = min(pairs)
-    while True:
+    fewer: dict[float, list[tuple[int, ...]]] = {0.0: [()]}  # a piece, or none
+    for n in numbers:
+        fewer.setdefault(counted.tokens[n], []).append((n,))
+    for tokens in lengths:
         remaining: float = tokens - counted.shortest
         chosen = list[int]()
         while remaining > 2 * longest:
-            leaving_a_pair = [n for n in numbers if remaining - counted.tokens[n] >= shortest]
+            leaving_a_pair: Sequence[int] = numbers
+            if remaining < shortest + longest:
+                leaving_a_pair = [n for n in numbers if remaining - counted.tokens[n] >= shortest]
             if not leaving_a_pair:  # where all pieces are about as long
                 break
             chosen.append(draw.choice(leaving_a_pair))
             remaining -= counted.tokens[chosen[-1]]
 
         # The last two pieces come nearest to what is left; of several pairs one is drawn.
-        nearest = min(pairs, key=lambda length: abs(remaining - length))
-        chosen += draw.choice(pairs[nearest])
+        last = pairs if remaining >= shortest else fewer
+        nearest = min(last, key=lambda length: abs(remaining - length))
+        chosen += draw.choice(last[nearest])
         yield worded(" ".join(draw.sample(openings, 3)), [counted.pieces[n] for n in chosen])
 
 

@@ -1,6 +1,7 @@
 """The entry `load` of a sweep file: what it becomes, and what does not go together."""
 
 import json
+import math
 
 import pytest
 
@@ -46,11 +47,21 @@ def test_durations_are_texts_or_seconds_and_what_is_left_out_has_its_default():
         {"arrivals": "gamma", "burstiness": 0.5, "rates": [3], "seed": 7, "past_limits": True},
         {"arrivals": "closed", "rates": [4], "think": "2s", "order": "rising", "same_problems": False},
         {"find": {"lowest": 1, "highest": 200}, "slo": {"tpot": 0.05, "latency": 20, "share": 0.9}},
+        {"arrivals": "trace", "rates": [0.5, 2], "gpus": 8},
     ],
 )
 def test_the_file_in_the_results_folder_says_the_same(load):
     asked = sweep(load)
     assert sweep_from(as_mapping(asked)).load == asked.load
+
+
+def test_all_of_a_trace_counts_unless_the_load_says_otherwise():
+    whole = sweep({"arrivals": "trace", "rates": [2]}).load
+    assert (whole.warmup, whole.duration) == (0.0, math.inf)
+    keys = {"arrivals": "trace", "rates": [2], "warmup": None, "duration": None}
+    typed = replace_load(sweep({"rates": [1], "duration": "9s"}), keys, place=Place(source="command line"))
+    assert typed.load == whole  # those of the file's own load are for its rates
+    assert sweep({"arrivals": "trace", "rates": [2], "duration": "9s"}).load.duration == 9.0
 
 
 def test_an_ordinary_sweep_says_nothing_of_load():
@@ -71,6 +82,10 @@ def test_replies_are_streamed_unless_the_sweep_says_otherwise():
         ({}, "load: Neither `rates` nor `find` is set. Set one"),
         ({"rates": [1], "find": {"lowest": 1, "highest": 2}, "slo": TTFT}, "Both `rates` and `find` are set"),
         ({"rates": [1], "trace": {}}, "unknown key 'trace'"),
+        (
+            {"arrivals": "trace", "find": {"lowest": 1, "highest": 2}, "slo": TTFT},
+            "find: a trace has times of its own. List speeds in `rates`",
+        ),
         ({"rates": []}, "'rates' must not be empty"),
         (
             {"rates": [1, 0.02], "duration": "40s"},

@@ -10,6 +10,7 @@ from asyncbench.config.loading import Load
 from asyncbench.config.sweep import sweep_from
 from asyncbench.lanes.load.open_lane import LoadLane
 from asyncbench.lanes.load.steps import Steps, StepsBefore, listed, steps_to_measure
+from asyncbench.problems.traces import Trace
 from asyncbench.records import (
     Attempt,
     Ended,
@@ -57,13 +58,14 @@ class Loaded(Night):
         repeats: int = 1,
         measured: StepsBefore | None = None,
         model: Model = LOADED,
+        trace: Trace | None = None,
         **keys: Any,
     ) -> LoadLane:
         client = self.client(ask, [], model)
         client.calls.request_for = lambda trial: replace(requests(1, model)[0], trial=trial)
         client.change(**keys)
         before = measured or StepsBefore(model=model.alias)
-        listing = steps_to_measure(load, repeats, before)
+        listing = steps_to_measure(load, repeats, before, trace=trace)
         lane = LoadLane(
             name=model.alias,
             clients=[client],

@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 from asyncbench.config.loading import Load
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.load.measuring import MEASURED, kind_of
-from asyncbench.lanes.load.steps import INCOMPLETE, StepsBefore
+from asyncbench.lanes.load.steps import INCOMPLETE, StepsBefore, steps_to_measure
+from asyncbench.problems.traces import Trace
 from asyncbench.records import Model, StepResult
 from asyncbench.store.catalog import read_attempts, read_lanes, read_steps
 from asyncbench.store.manifest import is_results_folder
 
-_NAME: Final = re.compile(r"(?P<arrivals>[a-z]+)(\(.*\))? (?P<rate>[^ /]+)(/s)? #(?P<round>\d+)")
+_NAME: Final = re.compile(r"(?P<arrivals>[a-z]+)(\(.*\))? (?P<rate>[^ /x]+)(/s|x)? #(?P<round>\d+)")
 _LIMITS: Final = {"requests": "requests_limit", "tokens": "tokens_limit"}
 _TOKENS: Final = ("input_tokens", "output_tokens")
 _READ: Final = ("load", "phase", "status", "http_status", "due_at", "in_flight")
@@ -59,14 +60,31 @@ def limits_before(folder: Path, alias: str) -> Mapping[str, float]:
     return limits if mean is None else limits | {"of_a_call": mean}
 
 
-def refuse_beyond_limits(load: Load, models: Iterable[Model], folder: Path) -> None:
-    """Refuse rates above a limit that is known of earlier runs in the folder.
+def refuse_beyond_limits(
+    load: Load, models: Iterable[Model], folder: Path, traces: Mapping[str, Trace]
+) -> None:
+    """Refuse rates above a limit that is known of earlier runs in the folder, or of a model under a trace.
+
+    Args:
+        load: the load.
+        models: who is asked.
+        folder: of the results.
+        traces: that are replayed, by alias; empty: none are.
 
     Raises:
         ConfigError: names the model, the limit and the way out.
     """
-    rates = load.rates if load.find is None else (load.find.lowest,)
+    rates: Sequence[float] = load.rates if load.find is None else (load.find.lowest,)
     for model in () if load.past_limits or load.closed else models:
+        if (trace := traces.get(model.alias)) is not None:
+            steps = steps_to_measure(load, 1, StepsBefore(), trace=trace)
+            rates, rpm = [step.calls_per_s or 0.0 for step in steps], model.limits.rpm
+            if rpm is not None and 60 * max(rates) > rpm:
+                raise ConfigError(
+                    f"{model.alias}: has `rpm: {rpm:g}`, and {trace.name} has {max(rates):.3g} calls a "
+                    "second in the mean. Replay it at a lower speed, or set `past_limits: true` "
+                    "(--past-limits) to see what happens"
+                )
         earlier = limits_before(folder, model.alias)
         tokens = earlier.get("of_a_call", 0.0)
         limits = {
@@ -77,8 +95,8 @@ def refuse_beyond_limits(load: Load, models: Iterable[Model], folder: Path) -> N
             if limit is not None and (over := [rate for rate in rates if 60 * rate * per_call > limit]):
                 raise ConfigError(
                     f"{model.alias}: by earlier runs in {folder}, it has a limit of {limit:,.0f} {what} a "
-                    f"minute, which {over[0]:g} calls a second{detail} pass. Remove the higher rates, or set "
-                    "`past_limits: true` (--past-limits) to see what happens"
+                    f"minute, which {over[0]:.4g} calls a second{detail} pass. Remove the higher rates, or "
+                    "set `past_limits: true` (--past-limits) to see what happens"
                 )
 
 

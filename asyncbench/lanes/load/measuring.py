@@ -274,8 +274,7 @@ class Measuring:
         kept_up = sum(steady_s <= end_s < self.until_s for _, end_s in self._answers) >= KEPT_UP * due
         poisson = load.arrivals == POISSON
         sent_s = sorted(self._sent_s)
-        rate = None if load.closed else step.rate
-        most_s = load.max_lag or LAG_S
+        most_s, rate = load.max_lag or LAG_S, step.calls_per_s
         why = why_client_bound(rate, late_p99_s=late_p99_s, lag_p99_s=lag_p99_s, max_lag_s=most_s)
         return StepResult(
             load=step.name,

@@ -187,7 +187,9 @@ class LoadLane:
             total=count,
             counts_from_s=measuring.began_s + load.warmup,
             ends_s=measuring.until_s,
-            later_s=((count or number) - number) * (load.rest + load.warmup + load.duration),
+            later_s=sum(
+                load.rest + load.warmup + later.seconds for later in (self.planned_steps or ())[number:]
+            ),
         )
 
     async def _read(self, step: LoadStep, due: Sequence[float] | None) -> None:
@@ -200,11 +202,13 @@ class LoadLane:
         first = 0 if self.load.same_problems else self.begun
         if due is None:
             client.feed.trials = islice(trials(), first, None)
+        elif step.trace is not None:  # each call has a question of its own
+            client.feed.trials = islice(trials(), len(due))
         else:
             end = first + len(due) - bisect_left(due, self.load.warmup)  # of those that count
             client.feed.trials = chain(islice(trials(), end, first + len(due)), islice(trials(), first, end))
         client.counters.planned += len(due or ()) - (0 if self.planned_steps is None else step.calls)
-        self._depth = max(LEAST_AHEAD, math.ceil(AHEAD_S * step.rate))
+        self._depth = max(LEAST_AHEAD, math.ceil(AHEAD_S * (step.calls_per_s or step.rate)))
         await self._model.queue.feed(lambda: self._depth, self._changed.set)
 
     async def _first_read(self) -> None:
@@ -231,17 +235,19 @@ class LoadLane:
     async def _send(self, due: Sequence[float], measuring: Measuring, tasks: asyncio.TaskGroup) -> None:
         """Send each call when it is due; what is late is sent at once, and is late in its own row."""
         counters, most_in_flight = self._model.counters, self.clients[0].model.limits.most_in_flight
+        step = measuring.step
         for n, due_s in enumerate(due):
             at_s = measuring.began_s + due_s
             if (wait_s := at_s - self._now_s()) > 0:
-                await _wait_until(at_s, measuring.step.rate, self._now_s)
+                await _wait_until(at_s, step.calls_per_s or step.rate, self._now_s)
             elif n % AT_ONCE == 0:
                 await asyncio.sleep(0)  # what was begun is to be sent
             self._step.due = n + 1
             if counters.in_flight >= most_in_flight or wait_s < -BEHIND_S:
                 measuring.drop(at_s)
                 counters.planned -= 1
-                if due_s < self.load.warmup and await self._take_next() is not None:
+                its_own = due_s < self.load.warmup or step.trace is not None
+                if its_own and await self._take_next() is not None:
                     self.begun += 1  # calls that count are to ask their own problems
             elif (pending := await self._next_paid()) is None:
                 return

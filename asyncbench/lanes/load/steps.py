@@ -1,11 +1,12 @@
 """The steps of a `load` block, named and in order, without those that earlier runs measured."""
 
 from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
-from math import erfc, exp, log, sqrt
+from math import erfc, exp, floor, log, sqrt
 from random import Random
 from statistics import fmean
 from typing import Any, Final
@@ -13,6 +14,7 @@ from typing import Any, Final
 import orjson
 
 from asyncbench.config.loading import Load
+from asyncbench.problems.traces import Trace
 from asyncbench.records import StepResult
 from asyncbench.tables.numbers import count, rounded
 
@@ -134,9 +136,10 @@ class LoadStep:
 
     load: Load
     model: str  # its alias
-    rate: float  # calls a second; closed: callers
+    rate: float  # calls a second; closed: callers; trace: speed
     round: int  # number of the step among all of this rate, from 1
     seconds: float  # in which its calls count
+    trace: Trace | None = None  # that is replayed
     questions_digest: str | None = None  # `StepResult.asked`
     gives_up: bool = False  # ends as soon as it is certain that it misses the SLO
 
@@ -148,11 +151,22 @@ class LoadStep:
     @property
     def calls(self) -> int:
         """The number of calls that are due, in the mean; 0 of callers, for nobody knows it."""
+        if self.trace is not None:
+            return bisect_left(self.trace.at_s, (self.load.warmup + self.seconds) * self.rate)
         return 0 if self.load.closed else round(self.rate * (self.load.warmup + self.seconds))
+
+    @property
+    def calls_per_s(self) -> float | None:
+        """The calls a second that are due, in the mean; None: of callers, for nobody knows it."""
+        if self.trace is not None:
+            return self.calls / (self.load.warmup + self.seconds)
+        return None if self.load.closed else self.rate
 
     def due(self) -> "array[float]":
         """Return when its calls are due, seconds from its start; closed: nobody knows."""
         load = self.load
+        if self.trace is not None:
+            return array("d", (at_s / self.rate for at_s in self.trace.at_s[: self.calls]))
         return due_times(
             load.arrivals,
             self.rate,
@@ -166,8 +180,8 @@ class LoadStep:
 
 def base_of(load: Load, rate: float) -> str:
     """Return the common name of all steps of a rate."""
-    if load.closed:
-        return f"{load.arrivals} {rate:g}"
+    if load.closed or load.replays:
+        return f"{load.arrivals} {rate:g}{'x' * load.replays}"
     shape = f"({load.burstiness:g})" if load.arrivals == GAMMA else ""
     return f"{load.arrivals}{shape} {rate:g}/s"
 
@@ -236,9 +250,19 @@ def measured_whole(step: LoadStep, before: StepsBefore) -> Generator[LoadStep, S
     return result
 
 
-def steps_to_measure(load: Load, repeats: int, measured: StepsBefore) -> list[LoadStep]:
-    """Return the steps of the rates that a load lists, as often as it repeats them, in its order."""
-    done = {rate: len(measured.measured_as_now(load, rate, load.duration)) for rate in load.rates}
+def steps_to_measure(
+    load: Load, repeats: int, measured: StepsBefore, *, trace: Trace | None = None
+) -> list[LoadStep]:
+    """Return the steps of the rates that a load lists, as often as it repeats them, in its order.
+
+    Args:
+        load: the load.
+        repeats: how often each rate is measured.
+        measured: the steps that earlier runs began.
+        trace: whose calls are replayed, at the rates as speeds.
+    """
+    lengths_s = {rate: _seconds(load, rate, trace) for rate in load.rates}
+    done = {rate: len(measured.measured_as_now(load, rate, lengths_s[rate])) for rate in load.rates}
     order = ((n, rate) for n in range(repeats) for rate in ordered(load, n))
     return [
         LoadStep(
@@ -246,12 +270,21 @@ def steps_to_measure(load: Load, repeats: int, measured: StepsBefore) -> list[Lo
             model=measured.model,
             rate=rate,
             round=measured.next_round(load, rate),
-            seconds=load.duration,
+            seconds=lengths_s[rate],
+            trace=trace,
             questions_digest=measured.questions_digest,
         )
         for n, rate in order
         if n >= done[rate]
     ]
+
+
+def _seconds(load: Load, rate: float, trace: Trace | None) -> float:
+    """Return how long the calls of a step count: of a trace no longer than until its last one is due."""
+    if trace is None:
+        return load.duration
+    last_s = trace.at_s[-1] / rate - load.warmup
+    return min(load.duration, floor(last_s) + 1.0)  # so that the last one is due within it
 
 
 def ordered(load: Load, repeat: int) -> list[float]:

@@ -24,13 +24,13 @@ from asyncbench.analysis.pairing import (
     pair,
 )
 from asyncbench.analysis.served import mixtures, note_of_simulated
-from asyncbench.config.loading import CLOSED
+from asyncbench.config.loading import CLOSED, TRACE
 from asyncbench.errors import ConfigError
 from asyncbench.lanes.load.steps import MET
 from asyncbench.records import Outcome, waits
 from asyncbench.reports.endpoints.counts import EndpointFigures, HourFigures, endpoints_in
 from asyncbench.reports.load.report import ENDLESS, spent_models
-from asyncbench.reports.load.steps import CallTimes, HighestRate, highest_rates, steps_in
+from asyncbench.reports.load.steps import CallTimes, HighestRate, highest_rates, rate_text, steps_in
 from asyncbench.reports.standings.rankings import share_of
 from asyncbench.stats.paired import holm, sign_flip
 from asyncbench.store.schema import LIMITS
@@ -255,7 +255,8 @@ class ProviderLine:
         kept = self.highest_rate.kept
         if kept is None:  # unknown, unless a rate surely missed the SLO
             return "unknown" if self.highest_rate.stopped_by in _UNKNOWN else "none"
-        return f"{kept:g} callers" if self.highest_rate.arrivals == CLOSED else _rpm(60 * kept)
+        arrivals = self.highest_rate.arrivals
+        return rate_text(arrivals, kept) if arrivals in (CLOSED, TRACE) else _rpm(60 * kept)
 
     @property
     def stopped_by_text(self) -> str:

@@ -1,10 +1,11 @@
-"""What `load` says at its end: the lengths that a server counted, and its tokens per GPU second."""
+"""What `load` says at its end: lengths that a server counted, replayed traces, and tokens per GPU second."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.reports.load.lengths import AskedLengths, asked_lengths
+from asyncbench.reports.load.replays import ReplayedTrace, replayed_traces
 from asyncbench.reports.load.steps import steps_in
 from asyncbench.tables.data import in_data
 from asyncbench.tables.numbers import number_of, rounded
@@ -38,12 +39,15 @@ class ClosingFigures:
     """The figures that a load ends with, of all steps of its folder."""
 
     lengths: Sequence[AskedLengths]
+    replays: Sequence[ReplayedTrace]
     gpus: Sequence[GpuThroughput]
 
     @property
     def text(self) -> str:
         """All of them as lines; empty: there are none."""
-        lines = [*(lengths.text for lengths in self.lengths), *(gpus.text for gpus in self.gpus)]
+        lines = [lengths.text for lengths in self.lengths]
+        lines += [replay.text for replay in self.replays]
+        lines += [gpus.text for gpus in self.gpus]
         return "\n".join(lines)
 
 
@@ -61,4 +65,5 @@ def closing_figures(views: FolderViews) -> ClosingFigures:
         for step in steps
         if step.gpus is not None
     ]
-    return ClosingFigures(lengths=asked_lengths(views, steps), gpus=gpus)
+    lengths, replays = asked_lengths(views, steps), replayed_traces(views, steps)
+    return ClosingFigures(lengths=lengths, replays=replays, gpus=gpus)

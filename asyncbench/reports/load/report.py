@@ -17,6 +17,7 @@ from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, MISSED, base_i
 from asyncbench.reports.cost.report import budgets_in, fine
 from asyncbench.reports.load.accuracy import StepAnswers, answers_by_step, notes_under_load
 from asyncbench.reports.load.lengths import AskedLengths, asked_lengths
+from asyncbench.reports.load.replays import ReplayedTrace, replayed_traces
 from asyncbench.reports.load.steps import PERCENTILES, HighestRate, StepFigures, highest_rates, steps_in
 from asyncbench.stats.percentiles import fewest_for
 from asyncbench.store.schema import LOST
@@ -100,6 +101,7 @@ class LoadReport(FolderReport):
     highest: tuple[HighestRate, ...]
     answers: tuple[StepAnswers, ...]
     lengths: tuple[AskedLengths, ...]  # empty: no questions were made of a length
+    replays: tuple[ReplayedTrace, ...]  # empty: no trace was replayed
     problems: int = field(metadata=HIDDEN)  # number of problems with an answer
     graded: int = field(metadata=HIDDEN)  # number of answers
     unwritten: Sequence[Mapping[str, Any]] = field(metadata=HIDDEN)  # the rows of `_UNWRITTEN`
@@ -115,6 +117,7 @@ class LoadReport(FolderReport):
         yield from (rate.text for rate in self.highest)
         yield from notes_under_load(self.answers)
         yield from (length.text for length in self.lengths)
+        yield from (replay.text for replay in self.replays)
 
         arrivals = ", ".join(dict.fromkeys(step.step.partition(" ")[0] for step in self.steps))
         slos = defaultdict[str, dict[str, None]](dict)
@@ -232,6 +235,7 @@ def load_report_of(views: FolderViews) -> LoadReport:
         steps=steps,
         answers=answers,
         lengths=asked_lengths(views, steps),
+        replays=replayed_traces(views, steps),
         **counts,
         highest=highest_rates(steps, spent=spent_models(views)),
         unwritten=views.rows(_UNWRITTEN),

@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.config.loading import CLOSED
+from asyncbench.config.loading import CLOSED, TRACE
 from asyncbench.lanes.load.measuring import LAG_S, MEASURED, why_client_bound
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE, MET, MISSED, UNRESOLVED, base_in
 from asyncbench.stats.always_valid import Interval, always_valid_interval
@@ -162,7 +162,7 @@ class StepFigures:
     loads: tuple[str, ...] = field(metadata=HIDDEN)  # the steps that count, such as `poisson 8/s #2`
     gpus: int | None  # of the server; None: nobody told
     arrivals: str
-    rate: float  # calls per second; in a closed loop: the number of callers
+    rate: float  # calls per second; in a closed loop: the number of callers; of a trace: its speed
     slo: Mapping[str, float] | None
     seconds: float  # the time in which calls were due
     offered: int
@@ -201,9 +201,7 @@ class StepFigures:
     @property
     def asked(self) -> str:
         """The rate that was asked for, in words."""
-        if self.arrivals == CLOSED:
-            return f"{self.rate:g} caller{'s' * (self.rate != 1)}"
-        return f"{self.rate:g}/s"
+        return rate_text(self.arrivals, self.rate)
 
     @property
     @in_data("offered_per_s")
@@ -294,6 +292,13 @@ class StepFigures:
         return {"itl": percentiles | {"gaps": self.gaps.total()}, "ended_per_s": self.answered_per_s}
 
 
+def rate_text(arrivals: str, rate: float) -> str:
+    """Return a rate in words: calls a second, or what stands for it with these arrivals."""
+    if arrivals == CLOSED:
+        return f"{rate:g} caller{'s' * (rate != 1)}"
+    return f"speed {rate:g}" if arrivals == TRACE else f"{rate:g}/s"
+
+
 def steps_in(views: FolderViews) -> tuple[StepFigures, ...]:
     """Return the figures of the steps of a load, by model, pattern and rate.
 
@@ -371,6 +376,8 @@ def _bound_by(step: Mapping[str, Any], max_lag_s: float) -> str:  # Any: of the 
     """Return why this computer was the bottleneck of a step; its limit may be another by now."""
     late_p99_s, lag_p99_s = step["late_p99_s"], step["loop_lag_p99_s"]
     rate = None if step["arrivals"] == CLOSED else step["rate"]
+    if step["arrivals"] == TRACE:
+        rate = step["offered"] / step["seconds"] if step["offered"] and step["seconds"] else None
     why = why_client_bound(rate, late_p99_s=late_p99_s, lag_p99_s=lag_p99_s, max_lag_s=max_lag_s)
     return why or f"late p99 {late_p99_s or 0:.3g} s, the event loop's lag p99 {lag_p99_s or 0:.3g} s"
 
@@ -462,12 +469,10 @@ class HighestRate:
     @in_data("text")
     def text(self) -> str:
         """The result as a sentence."""
-        unit = "/s" if self.arrivals != CLOSED else " caller" if self.kept == 1 else " callers"
         if self.kept is None:
             return f"{self.model}: no rate is sure to keep the SLO. {self.why}"
-        if self.not_kept is None:
-            return f"{self.model}: kept the SLO up to {self.kept:g}{unit}, the highest rate that was asked."
-        return f"{self.model}: kept the SLO up to {self.kept:g}{unit}. {self.why}"
+        kept = f"{self.model}: kept the SLO up to {rate_text(self.arrivals, self.kept)}"
+        return f"{kept}, the highest rate that was asked." if self.not_kept is None else f"{kept}. {self.why}"
 
 
 def highest_rates(steps: Sequence[StepFigures], *, spent: Collection[str] = ()) -> tuple[HighestRate, ...]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from array import array
 from collections import Counter, defaultdict
 from dataclasses import replace
 from itertools import pairwise
@@ -23,13 +24,14 @@ from asyncbench.lanes.load.steps import (
     steps_to_measure,
 )
 from asyncbench.pricing import picodollars
+from asyncbench.problems.traces import Trace
 from asyncbench.records import Attempt, Limits, Outcome, Usage
 from asyncbench.run.picture import step_lines
 from tests.rows import each_row
 from tests.store.made import ended, reply, trial
 from tests.world.clock import ProcessLoop, virtually
 from tests.world.load import LOADED, Loaded, Queue, due_s, latency_s, load_of
-from tests.world.night import RIGHT, pausing
+from tests.world.night import RIGHT, pausing, requests
 
 
 def night_of(load, ask=None, *, beside=None, stop_s=None, drain_s=0.0, **keys):
@@ -105,6 +107,42 @@ def test_what_is_too_much_in_flight_is_dropped_and_never_delayed():
     assert step.met == step.answered == step.sent
     assert step.verdict == MISSED
     assert max(call.late_s for call in told.calls) < 0.001
+
+
+TRACE = Trace("t.csv", array("d", [0.0, 1.0, 1.0, 2.5, 9.0]), array("q", [9] * 5), array("q", [3] * 5))
+
+
+def test_the_calls_of_a_trace_go_at_its_times_as_fast_as_its_speed():
+    replayed = load_of(arrivals="trace", rates=[1, 2], order="rising", same_problems=False)
+    told = night_of(replayed, trace=TRACE)
+    steps = {step.load: step for step in told.steps}
+    assert {name: (step.rate, step.seconds) for name, step in steps.items()} == {
+        "trace 1x #1": (1.0, 10.0),  # the last call is due within it
+        "trace 2x #1": (2.0, 5.0),
+    }
+    for name, step in steps.items():
+        calls = sorted((call for call in told.calls if call.load == name), key=due_s)
+        due = [due_s(call) - due_s(calls[0]) for call in calls]
+        assert due == pytest.approx([at_s / step.rate for at_s in TRACE.at_s])
+        assert max(call.late_s for call in calls) < 0.001
+    # Each step asks the first question first, whatever the one before it asked.
+    asked = Counter(result.trial.problem.problem_id for result in told.results.values())
+    assert Counter(asked.values()) == {2: 5}
+
+
+def test_a_trace_is_cut_by_the_duration_and_its_warm_up_does_not_count():
+    (step,) = night_of(load_of(arrivals="trace", rates=[1], warmup="1s", duration="5s"), trace=TRACE).steps
+    assert (step.warmup_s, step.seconds, step.offered) == (1.0, 5.0, 3)
+
+
+def test_a_call_of_a_trace_that_is_dropped_takes_its_question_with_it():
+    few = replace(LOADED, limits=Limits(most=1))
+    told = night_of(load_of(arrivals="trace", rates=[1]), Queue(1, lambda: 0.9).ask, model=few, trace=TRACE)
+    (step,) = told.steps
+    assert (step.offered, step.dropped) == (5, 1)
+    problems = [request.trial.problem.problem_id for request in requests(50, few)][:5]
+    asked = {result.trial.problem.problem_id for result in told.results.values()}
+    assert asked == {*problems} - {problems[2]}  # the second call of the same moment
 
 
 def test_who_does_not_answer_in_time_is_unfinished_and_its_cost_is_unknown():
