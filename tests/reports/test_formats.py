@@ -160,16 +160,18 @@ def test_problems_are_parted_by_length_modulo_3_with_their_mean_length(folder):
         ("9.05", "9.4", MISLEADING),
         ("12.5", "12.5", SAME_WHOLE),
         ("8.99", "9.1", OTHER_WHOLE),
+        ("9", "9.1", None),  # as sets of others may have it
+        ("nine", "9.1", None),
         ("12345678901234567890.123456789012345678901", "12345678901234567890.2", MISLEADING),
     ],
 )
 def test_decimals_mislead_where_those_of_the_smaller_number_look_larger(left, right, pair):
-    assert pair_of(left, right) == pair
+    assert pair_of((left, right)) == pair
 
 
 def test_pairs_of_decimals_are_split_and_no_other_problem_is_among_them(folder):
     lines = [line for line in data_of(folder)["pairs"] if (line["name"], line["value"]) == ("m", "plain")]
-    kinds = [pair_of(*problem.operands) for problem in problems() if problem.representation == "float"]
+    kinds = [pair_of(problem.operands) for problem in problems() if problem.representation == "float"]
 
     assert {line["pair"]: line["problems"] for line in lines} == {
         kind: kinds.count(kind) for kind in set(kinds)
@@ -182,7 +184,26 @@ def test_tasks_stand_by_themselves_with_the_models_together(folder):
 
     assert {line["name"] for line in lines} == {"all together"}
     assert [line["task"] for line in lines if line["value"] == "plain"] == ["nupa/add", "nupa/max"]
-    assert "Tasks are shown of all models together" in ab.report(folder, "formats").as_text()
+    assert "Tasks are shown of all together" in ab.report(folder, "formats").as_text()
+
+
+@pytest.mark.long
+def test_questions_without_operands_have_their_tokens_per_trial_alone(tmp_path):
+    (tmp_path / "my.csv").write_text("question,answer\nWhat is 12 + 30?,42\nWhat is 5 + 6?,11\n")
+    problems = {"path": str(tmp_path / "my.csv"), "suite": "custom", "grader": "number"}
+    sweep = {
+        "name": "own",
+        "problems": [problems | {"columns": {"question": "question", "expected": "answer"}}],
+        "models": ["simulated/oracle"],
+        "conditions": [{"name": "plain"}, {"name": "spaced", "digits": "spaced"}],
+        "out": str(tmp_path / "out"),
+    }
+    asyncio.run(ab.run_sweep(sweep_from(sweep)))
+
+    plain, spaced = data_of(tmp_path / "out")["formats"]
+    assert plain["input_tokens"] <= spaced["input_tokens"]
+    assert plain["tokens_per_operand"] is None
+    assert "Tokens of an operand" not in ab.report(tmp_path / "out", "formats").as_text()
 
 
 def test_without_another_format_the_report_says_how_to_ask_in_some(tmp_path):

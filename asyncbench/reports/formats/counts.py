@@ -1,7 +1,7 @@
 """Counts behind the formats of numbers: entrants asked alike but for one setting, operands, and tokens."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import fsum
@@ -21,6 +21,7 @@ from asyncbench.reports.effects import (
     correct_for_tests,
     joined_marks,
 )
+from asyncbench.suites.numbers import parts
 
 Way = tuple[str, str, str]  # run, model, and what its conditions set beside the varied setting
 Ways = Mapping[Way, Mapping[str, Entrant]]  # the entrants of each by the value of that setting
@@ -131,13 +132,18 @@ MISLEADING, SAME_WHOLE, OTHER_WHOLE = "9.11 < 9.9", "9.1 < 9.23", "8.5 < 9.1"
 PAIRS: Final = (MISLEADING, SAME_WHOLE, OTHER_WHOLE)
 
 
-def pair_of(left: str, right: str) -> str:
+def pair_of(operands: Sequence[str]) -> str | None:
     """Return how two decimals lie: where they are equal before the point, the decimals may mislead.
 
     They do where those of the smaller number, read as a whole number, are the larger ones: 11 and 9.
+    None: these are no two decimals.
     """
-    smaller, larger = sorted((left, right), key=Decimal)
-    (whole, decimals), (larger_whole, larger_decimals) = smaller.split("."), larger.split(".")
+    try:
+        (whole, decimals), (larger_whole, larger_decimals) = (
+            parts(text, "float") for text in sorted(operands, key=Decimal)
+        )
+    except (ArithmeticError, ValueError):
+        return None
     if int(whole) != int(larger_whole):
         return OTHER_WHOLE
     return MISLEADING if int(decimals) > int(larger_decimals) else SAME_WHOLE
@@ -166,7 +172,7 @@ def facts_by_problem(views: FolderViews) -> dict[str, OperandFacts]:
             facts[problem_id] = OperandFacts(
                 digits=sum(map(str.isdigit, "".join(operands))),
                 operands=len(operands),
-                pair=pair_of(*operands) if compared else None,
+                pair=pair_of(operands) if compared else None,
             )
     return facts
 
@@ -176,9 +182,10 @@ def facts_by_problem(views: FolderViews) -> dict[str, OperandFacts]:
 _TOKENS: Final = """
 WITH used AS (
     SELECT way, value, suite, task, variant, representation, length % 3 AS remainder, problem_id,
-        digits, operands, max(formats) AS formats, avg(input_tokens) AS tokens
-    FROM answers JOIN ways USING (run, model, condition) JOIN operands USING (problem_id)
-    WHERE input_tokens IS NOT NULL AND operands > 0 GROUP BY ALL
+        coalesce(digits, 0) AS digits, coalesce(operands, 0) AS operands,
+        max(formats) AS formats, avg(input_tokens) AS tokens
+    FROM answers JOIN ways USING (run, model, condition) LEFT JOIN operands USING (problem_id)
+    WHERE input_tokens IS NOT NULL GROUP BY ALL
 ), common AS (
     SELECT way, problem_id FROM used GROUP BY ALL HAVING count(*) = max(formats)
 )
@@ -245,7 +252,7 @@ def _use_of(rows: Iterable[Mapping[str, Any]]) -> TokenUse:
     sums = defaultdict[int | None, Counter[str]](Counter)
     for kind, kept in by_kind.items():
         beginning = (totals[kind]["tokens"] - slope * totals[kind]["digits"]) / totals[kind]["prompts"]
-        for row in kept:
+        for row in (row for row in kept if row["operands"]):
             used = {"tokens": row["tokens"] - row["prompts"] * beginning}
             for remainder in {row["remainder"], None}:
                 sums[remainder].update(used | {name: row[name] for name in ("operands", "digits")})

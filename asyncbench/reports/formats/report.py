@@ -56,7 +56,7 @@ LENGTHS: Final = (
     "Mean length by what is left when it is divided by 3: {}. So compare formats within a column: across "
     "columns the length differs, too."
 )
-TOGETHER_ONLY: Final = "Tasks are shown of all models together; `--models ALIAS` shows them of one."
+TOGETHER_ONLY: Final = "Tasks are shown of all together. `--models ALIAS` shows those of one model."
 ONE_FORMAT: Final = (
     "All trials have plain digits, so there is no other format to compare. `configs/nupa-formats.yaml` "
     "asks in six."
@@ -80,7 +80,8 @@ class Formats(FolderReport):
 
     def remarks(self) -> Iterator[str]:
         yield PAIRED if self.rewritten else ONE_FORMAT
-        yield TOKENS
+        if any(line["tokens_per_operand"] is not None for line in self.formats):
+            yield TOKENS
         if lengths := {line["remainder"]: line["mean_length"] for line in self.remainders}:
             digits = ", ".join(f"{remainder}: {mean:.1f}" for remainder, mean in lengths.items())
             yield LENGTHS.format(digits)
