@@ -135,7 +135,7 @@ def distinct_names(names: Iterable[str], *, longest: int = LONGEST_NAME) -> dict
     alike then, what tells them apart is shown whole. Where that has no room, they are numbered.
     """
     shown_as = dict.fromkeys(names, "")  # in the order in which they are given
-    words = {name: _WORDS.findall(safe(name, most=len(name))) for name in shown_as}
+    words = {name: _WORDS.findall(safe(name, most=None)) for name in shown_as}
     times = Counter(word for its_words in words.values() for word in set(its_words))
     usual = {name: _cut_where_equal(words[name], times, longest=longest) for name in shown_as}
     alike = defaultdict[str, list[str]](list)
@@ -217,7 +217,7 @@ def _shared(names: Sequence[str]) -> int:
 def shortened(name: str, *, longest: int = LONGEST_NAME) -> str:
     """Return a name on one line that does nothing, `longest` characters at most: cut in the middle."""
     ends = name if len(name) <= 2 * longest else name[:longest] + name[-longest:]
-    shown = safe(ends, most=len(ends))
+    shown = safe(ends, most=None)
     if len(shown) <= longest:
         return shown
     half = longest // 2

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, overload
@@ -103,7 +104,7 @@ class Answer:
         Raises:
             StoreError: parts of the folder were replaced when rows had been written already.
         """
-        shown = _visible if out.isatty() else str
+        shown = partial(safe, most=None) if out.isatty() else str
         out.write(f"{','.join(_quoted(shown(name)) for name in self.schema.names)}\n")
         rows = 0
         for row in self._rows():
@@ -267,10 +268,6 @@ def _cell(value: object) -> str:
     if not math.isfinite(value) or (value and not 1e-4 <= abs(value) < 1e15):
         return f"{value:.6g}"
     return f"{value:.6f}".rstrip("0").rstrip(".")
-
-
-def _visible(text: str) -> str:
-    return safe(text, most=len(text))
 
 
 def _quoted(field: str) -> str:

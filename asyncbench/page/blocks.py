@@ -134,7 +134,7 @@ def time_block(views: FolderViews) -> Values:
         "minutes": columnar(minutes),
         "failures": columnar(failure_rows(views, roster)),
         "quota": columnar(limit_rows(views, roster)),
-        "notes": [safe(note, most=len(note)) for note in notes],
+        "notes": [safe(note, most=None) for note in notes],
     }
 
 
@@ -159,7 +159,7 @@ def cost_block(views: FolderViews) -> Values:
         "frontier_cost": rows["cost"],
         "frontier_reasoning": rows["reasoning_tokens"],
         "compared": {
-            name: safe(note, most=len(note)) if note and (rows[name] or note == UNLIKE) else None
+            name: safe(note, most=None) if note and (rows[name] or note == UNLIKE) else None
             for name, note in noted.items()
         },
         "spent": spent_rows(spent, roster),

@@ -107,10 +107,10 @@ def _notes(views: FolderViews) -> Iterator[Values]:
     standings, graders = standings_in(views), headline_graders(views)
     batches = batch_notes(standings.batches, BATCHES_NOTE)
     for words in [*outgraded_in(views), *lost_notes(outcomes_of(standings.rankings))]:
-        yield {"words": safe(words, most=len(words)), "grave": True}
+        yield {"words": safe(words, most=None), "grave": True}
     graded = [graded_by(graders)] if graders else []
     for words in [*views.chosen.notes(), *graded, *batches, *filter(None, [asked_in(views).names_note])]:
-        yield {"words": safe(words, most=len(words)), "grave": False}
+        yield {"words": safe(words, most=None), "grave": False}
 
 
 def _entrant(entrant: NamedEntrant, index: int) -> Values:

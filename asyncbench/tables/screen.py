@@ -26,7 +26,7 @@ LONGEST_NOTE = 10_000  # a note may name every model
 Cell = str | Text  # Text has a style, which shows on a terminal only
 
 
-def safe(text: str, *, most: int = LONGEST_CELL) -> str:
+def safe(text: str, *, most: int | None = LONGEST_CELL) -> str:
     """Return a text that does nothing but stand there, on one line; what is left of a long one says so.
 
     Controls (terminal escapes, newlines), marks that turn the direction of writing, characters without width
@@ -34,15 +34,16 @@ def safe(text: str, *, most: int = LONGEST_CELL) -> str:
 
     Args:
         text: whatever somebody wrote.
-        most: characters of it that are shown.
+        most: characters of it that are shown; None: all.
     """
-    shown = text if len(text) <= most else text[:most]
+    whole = most is None or len(text) <= most
+    shown = text if whole else text[:most]
     if not shown.isprintable():
         shown = "".join(
             character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
             for character in shown
         )
-    return shown if len(text) <= most else f"{shown}… ({len(text):,} characters)"
+    return shown if whole else f"{shown}… ({len(text):,} characters)"
 
 
 def safe_note(text: str) -> str:

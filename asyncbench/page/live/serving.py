@@ -259,7 +259,7 @@ def _json(value: Any, *, status: int = 200) -> web.Response:
 
 
 def _refused(status: int, words: str) -> web.Response:
-    return web.Response(status=status, text=f"{safe(words, most=len(words))}\n")
+    return web.Response(status=status, text=f"{safe(words, most=None)}\n")
 
 
 # ── start and end ────────────────────────────────────────────────────────────────────────────────

@@ -59,7 +59,7 @@ class LiveSweeps:
                 {
                     "address": None if row.unreadable else f"/sweep/{quote(row.name, safe='')}/",
                     "cells": [safe(str(cell)) for cell in cells],
-                    "why": row.unreadable and safe(row.unreadable, most=len(row.unreadable)),
+                    "why": row.unreadable and safe(row.unreadable, most=None),
                 }
                 for row, cells in zip(ordered, sheet.rows, strict=True)
             ],
