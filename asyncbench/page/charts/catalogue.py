@@ -421,25 +421,25 @@ def _series(picture: PublishedPicture) -> Spec:
 
 
 def _curves(picture: PublishedPicture) -> Spec:
-    """Return lines over lengths with bands, broken where nothing is known, and a mark at training lengths."""
+    """Return lines over lengths with bands, broken where there is none, and a mark at training lengths."""
     x, y, colour = _across(picture), _values(picture), _coloured(picture)
     ends = {"x": x, "y": _values(picture, "low"), "y2": field("high"), **colour}
-    known, stretch = {"filter": "isValid(datum.value)"}, {"detail": field("stretch:N")}
+    has_value, stretch = {"filter": "isValid(datum.value)"}, {"detail": field("stretch:N")}
     points = grouped(("series", "stretch"), points="count()")
     single, several = {"filter": "datum.points === 1"}, {"filter": "datum.points > 1"}
 
     band = {"opacity": BANDS / max(3, len({row[picture.series] for row in picture.rows}))}
     layers = [
-        mark("area", band, known, points, several, **ends, **stretch),
-        mark("rule", {"strokeWidth": 1, "opacity": 0.45}, known, points, single, **ends),
-        mark("line", {"strokeJoin": "round"}, known, x=x, y=y, **colour, **stretch),
+        mark("area", band, has_value, points, several, **ends, **stretch),
+        mark("rule", {"strokeWidth": 1, "opacity": 0.45}, has_value, points, single, **ends),
+        mark("line", {"strokeJoin": "round"}, has_value, x=x, y=y, **colour, **stretch),
     ]
     # Points of many lengths are small, so that they do not hide the line.
     lengths = (grouped((), lengths="distinct(x)"), *calculated(dot=f"clamp({DOTS} / datum.lengths, 4, 26)"))
     size = field("dot:Q", scale=None, legend=None)
     for few, style in (("!", {"filled": True}), ("", {"filled": False, "style": "hollow"})):
-        these = (known, *lengths, {"filter": f"{few}datum.few"})
-        layers.append(mark("point", {"opacity": 1, **style}, *these, x=x, y=y, size=size, **colour))
+        drawn_points = (has_value, *lengths, {"filter": f"{few}datum.few"})
+        layers.append(mark("point", {"opacity": 1, **style}, *drawn_points, x=x, y=y, size=size, **colour))
     return view(*_trained(picture, x), *layers, width=_wide(picture), height=_height(picture))
 
 
@@ -449,17 +449,17 @@ def _trained(picture: PublishedPicture, x: Spec) -> list[Spec]:
     lengths = {(panel, length) for panel, length in lengths if length is not None}
     if not lengths:
         return []
-    told = {"filter": "isValid(datum.training_length)"}
+    has_length = {"filter": "isValid(datum.training_length)"}
     shortest = {"aggregate": [{"op": "min", "field": "training_length", "as": "trained"}]}
     at = {**x, "field": "trained"}
-    shade = mark("rect", {"style": "stripe"}, told, shortest, x=at, x2={"value": 0})
+    shade = mark("rect", {"style": "stripe"}, has_length, shortest, x=at, x2={"value": 0})
 
     # A line is of one model only where models of a panel differ.
     differ = len(lengths) > len({panel for panel, _ in lengths})
     by = ["series", "training_length"] if differ and picture.series else ["training_length"]
     each = {"aggregate": [{"op": "min", "field": "training_length", "as": "trained"}], "groupby": by}
     style = {"strokeDash": [5, 3], "strokeWidth": 1.4} if differ else {"style": "training"}
-    return [shade, mark("rule", style, told, each, x=at, **(_coloured(picture) if differ else {}))]
+    return [shade, mark("rule", style, has_length, each, x=at, **(_coloured(picture) if differ else {}))]
 
 
 def _stack(picture: PublishedPicture) -> Spec:

@@ -166,13 +166,12 @@ def _beside_training_length(shown: Shown, name: str, title: str, figure: str) ->
     """
     printed = [row for row in published_table("nupa_table_12").to_pylist() if row["metric"] == figure]
     kinds = list(dict.fromkeys((row["task"], row["variant"], row["representation"]) for row in printed))
-    rows, told = list[Row](), dict[str, int]()
+    rows, training_lengths = list[Row](), dict[str, int]()
     for line in shown.lines:
         if line.task.kind not in kinds:
             continue
-        said = shown.training.length_of(line.model, line.task)
-        trained = PAPER[line.task.length_class] if said is None else said
-        told[shown.names[line.asked]] = trained
+        trained = shown.training.length_of(line.model, line.task) or PAPER[line.task.length_class]
+        training_lengths[shown.names[line.asked]] = trained
         for column, length in ((AT, trained), (BEYOND, trained + 1)):
             if length in line.lengths:
                 added = line.by_grader["strict"][figure].by_length.get(length)
@@ -203,7 +202,7 @@ def _beside_training_length(shown: Shown, name: str, title: str, figure: str) ->
         text="figure",
         scale=SCALES[figure],
         x_order=[_column(kind, column) for kind in kinds for column in (AT, BEYOND)],
-        notes=shown.notes(f"T: {_told_words(told)}{'' if shown.training.known else PAPERS}."),
+        notes=shown.notes(f"T: {_in_words(training_lengths)}{'' if shown.training.given else PAPERS}."),
     )
 
 
@@ -219,7 +218,7 @@ def _column(kind: Kind, column: str) -> str:
     return f"{task_name(task_of(*kind))} {column}"
 
 
-def _told_words(lengths: Mapping[str, int]) -> str:
+def _in_words(lengths: Mapping[str, int]) -> str:
     """Return training lengths in words: `8 digits`, or the models of each."""
     by_length: dict[int, list[str]] = {}
     for model, length in lengths.items():

@@ -15,7 +15,7 @@ from asyncbench.published.nupa.counts import (
     entrant_lines,
     task_name,
 )
-from asyncbench.published.nupa.training import NOBODY_SAYS, TrainingLengths
+from asyncbench.published.nupa.training import NO_TRAINING_LENGTHS, TrainingLengths
 from asyncbench.published.reports import (
     MARK,
     UNANSWERED,
@@ -159,7 +159,7 @@ def shown_of(
     folder: Folders | None = None,
     *,
     printed: bool,
-    training: TrainingLengths = NOBODY_SAYS,
+    training: TrainingLengths = NO_TRAINING_LENGTHS,
 ) -> Shown:
     """Return the data of all pictures.
 

@@ -31,7 +31,7 @@ from asyncbench.published.nupa.picture_rows import (
     rows_with_ends,
     shown_of,
 )
-from asyncbench.published.nupa.training import NOBODY_SAYS, TrainingLengths
+from asyncbench.published.nupa.training import NO_TRAINING_LENGTHS, TrainingLengths
 from asyncbench.published.reports import (
     MARK,
     MOST_SERIES,
@@ -62,7 +62,11 @@ CHOSEN: Final[Collection[Kind]] = {  # those whose values the paper's text reads
 
 
 def pictures_of(
-    lines: Sequence[TaskLine], folder: Folders, *, printed: bool, training: TrainingLengths = NOBODY_SAYS
+    lines: Sequence[TaskLine],
+    folder: Folders,
+    *,
+    printed: bool,
+    training: TrainingLengths = NO_TRAINING_LENGTHS,
 ) -> Iterator[PublishedPicture]:
     """Yield all pictures; those without data have no rows.
 

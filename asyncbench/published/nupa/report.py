@@ -131,7 +131,8 @@ class NupaReport(PublishedReport):
             if table.rows:
                 yield table
 
-        means, *others = _tables(self.lines, intervals=self.intervals)
+        _, *others = _tables(self.lines, intervals=self.intervals)
+        means = _means_sheet(self.lines, model_columns(intervals=self.intervals, exact_match=self.intervals))
         models, *figures = zip(means.head, *means.rows, strict=True)
         yield Sheet(
             title="Means over tasks (ours: the paper has none)",
@@ -266,11 +267,8 @@ ModelLines = tuple[str, Sequence[TaskLine]]  # what a model is called, and the l
 
 def _tables(lines: Sequence[TaskLine], *, intervals: bool = False) -> Iterator[Sheet]:
     """Yield the tables from top to bottom; `intervals`: with the interval of each figure."""
-    groups = entrant_lines(lines)
-    named = names_of(groups)
-    models = [(named[entrant], model_lines) for entrant, model_lines in groups.items()]
-    columns = model_columns(intervals=intervals)
-    yield Sheet.of("Models: means over tasks (ours: the paper has none)", columns, models)
+    yield _means_sheet(lines, model_columns(intervals=intervals))
+    models = _models(lines)
 
     # Tasks × models.
     if len(models) > 1:
@@ -293,15 +291,30 @@ def _tables(lines: Sequence[TaskLine], *, intervals: bool = False) -> Iterator[S
         yield Sheet.of(f"{name}: digits, in brackets those up to which no length fails", PASSED, model_lines)
 
 
-def model_columns(*, intervals: bool) -> Columns[ModelLines]:
-    """Return the columns of means over tasks; `intervals`: all figures have theirs, not exact match alone."""
+def _models(lines: Sequence[TaskLine]) -> list[ModelLines]:
+    groups = entrant_lines(lines)
+    names = names_of(groups)
+    return [(names[entrant], model_lines) for entrant, model_lines in groups.items()]
+
+
+def _means_sheet(lines: Sequence[TaskLine], columns: Columns[ModelLines]) -> Sheet:
+    return Sheet.of("Models: means over tasks (ours: the paper has none)", columns, _models(lines))
+
+
+def model_columns(*, intervals: bool, exact_match: bool = True) -> Columns[ModelLines]:
+    """Return the columns of means over tasks.
+
+    Args:
+        intervals: whether all figures have their intervals.
+        exact_match: whether that over all answers has its own in any case.
+    """
     cell = partial(partial, _model_cell)
     return {
         "model": lambda model: model[0],
         "tasks": lambda model: f"{len(model[1]):,}",
         "answers": lambda model: f"{sum(line.answers for line in model[1]):,}",
         "failed": lambda model: f"{sum(line.failed for line in model[1]):,}",
-        EXACT_MATCH: cell("exact_match", "mean", interval=True),
+        EXACT_MATCH if exact_match else "exact match": cell("exact_match", "mean", interval=exact_match),
         **{column: cell("exact_match", column, interval=intervals) for column in RANGES},
         "by search": cell("exact_match", "mean", grader="search", interval=False),
         "digit match": cell("digit_match", "mean", interval=intervals),

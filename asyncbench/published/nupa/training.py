@@ -17,14 +17,14 @@ ByClass = Mapping[int, int]  # 20 or 100: the longest problems of a task → len
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingLengths:
-    """The longest problems that each model was trained on; None: nobody says."""
+    """The longest problems that each model was trained on, as far as they were given."""
 
     others: ByClass | None = None  # of models that are not named
     by_model: Mapping[str, ByClass]
 
     @property
-    def known(self) -> bool:
-        """True if anything was said."""
+    def given(self) -> bool:
+        """True if a length of any model was given."""
         return self.others is not None or bool(self.by_model)
 
     def length_of(self, model: str, task: NupaTask) -> int | None:
@@ -33,7 +33,7 @@ class TrainingLengths:
         return None if lengths is None else lengths[task.length_class]
 
 
-NOBODY_SAYS: Final = TrainingLengths(by_model={})
+NO_TRAINING_LENGTHS: Final = TrainingLengths(by_model={})
 
 
 def training_lengths(typed: int | str | Sequence[str], models: Collection[str]) -> TrainingLengths:
