@@ -1,6 +1,7 @@
 """Printed tables, pictures and notes that the reports of published benchmarks share."""
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -85,7 +86,7 @@ def _about(table: pa.Table) -> dict[str, Any]:
 
 
 MOST_SERIES: Final = 8  # colours that people tell apart
-MOST_CELLS: Final = 432  # of a map's panels that are drawn at once; what a page has room for is measured then
+MOST_CELLS: Final = 600  # of a map's panels that are drawn at once; what a page has room for is measured then
 MOST_ROWS: Final = 36  # names below each other
 EXAMPLE: Final = "example"  # a column of panels of one answer each: `TASK: MODEL`
 LACKING: Final = "–"  # in the place of a figure that was not asked for
@@ -99,6 +100,10 @@ GAPS: Final[Mapping[str, str]] = {  # why a figure is missing, when it was asked
     NO_ROOM: "×",
     UNANSWERED: "*",
 }
+
+
+_ORDERED: Final = ("x", "y", "series")  # channels that may have an order of their own
+_REMARKED: Final = re.compile(r"( \*| †)+$")  # marks behind a name that point to a note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,20 +129,32 @@ class PublishedPicture(Report):
     y: str = ""
     value: str
     series: str = ""
-    series_order: Sequence[str] = ()  # of all pictures of a run, each with one colour; else the rows' own
+    series_order: Sequence[str] = ()  # of all its series; else as the rows have them
+    palette: Sequence[str] = ()  # all series of a run, each with one colour; else the rows' own
     panel: str = ""  # a small picture for each of its values
     text: str = ""  # what is written in a cell of a map, or at a point; else a map's value
     guide: str = ""  # a value to compare with, dashed: that of guessing
     x_scale: str = "category"
     x_order: Sequence[str] = ()  # of all columns of a map; else as the rows have them
     y_order: Sequence[str] = ()  # of all rows of a map; else as the rows have them
+    crowded: bool = False  # its cells lose their figures where only shades have room on one page
+    bare: bool = False  # the cells of a map hold no figures
     whole: bool = True  # a dash stands where a map has no row, or a group of bars none of a series
     dash: str = "was not asked"  # what the dash says
     of_folder: bool = True  # False: it shows nothing of a folder, only what the benchmark's tasks are
     scale: str = "share"
+    reach: float | None = None  # the largest value of all its pages; else of its rows
     notes: Sequence[str] = ()
     shading: str = ""  # a note on what the shades of a map say, which a printed table has not
     meaning: str = ""  # what its words say, for a caption that stands alone
+
+    @property
+    def largest(self) -> float:
+        """The largest value or upper end of it and its other pages; 0: there is none above."""
+        if self.reach is not None:
+            return self.reach
+        columns = [self.value, *([] if self.kind == "map" else ["high"])]  # a map shows no intervals
+        return max([0.0, *(row.get(column) or 0.0 for row in self.rows for column in columns)])
 
     @property
     def drawable(self) -> bool:
@@ -167,7 +184,7 @@ class PublishedPicture(Report):
 
         # Each place of a panel without a value gets a row that says so; bars have other lengths by panel.
         drawn = dict.fromkeys((row.get("panel"), row["x"], row[across]) for row in rows)
-        lines = self.y_order or list(dict.fromkeys(row[across] for row in rows))
+        lines = getattr(self, f"{across}_order") or list(dict.fromkeys(row[across] for row in rows))
         for panel in dict.fromkeys(panel for panel, *_ in drawn):
             columns = self.x_order or dict.fromkeys(
                 x for x_panel, x, _ in drawn if self.kind == "map" or x_panel == panel
@@ -205,17 +222,19 @@ class PublishedPicture(Report):
 
     def split(self, column: str, pages: int) -> Iterator["PublishedPicture"]:
         """Yield so many pictures with a name each, at most; each shows some of the values of a column."""
-        values = list(dict.fromkeys(row[column] for row in self.rows))
+        present = dict.fromkeys(row[column] for row in self.rows)
+        axis = next((axis for axis in _ORDERED if getattr(self, axis) == column), "")
+        order = getattr(self, f"{axis}_order", ())
+        values = [*dict.fromkeys([*(value for value in order if value in present), *present])]
         page_size = ceil(len(values) / pages)
         for start in range(0, len(values), page_size):
             shown = set(values[start : start + page_size])
             rows = [row for row in self.rows if row[column] in shown]
-            orders: dict[str, Any] = {  # Any: of a picture
-                f"{axis}_order": [value for value in getattr(self, f"{axis}_order") if value in shown]
-                for axis in "xy"
-                if getattr(self, axis) == column
-            }
-            yield replace(self, name=f"{self.name}-{start // page_size + 1}", rows=rows, **orders)
+            name = f"{self.name}-{start // page_size + 1}"
+            changes: dict[str, Any] = {"name": name, "rows": rows, "reach": self.largest}  # Any: of it
+            if axis:
+                changes[f"{axis}_order"] = [value for value in order if value in shown]
+            yield replace(self, **changes)
 
     @property
     def column_down(self) -> str:
@@ -339,6 +358,37 @@ def picture(
     columns = [*filter(None, dict.fromkeys((*shown, *also))), value]
     kept = [{column: row[column] for column in columns if column in row} for row in rows]
     return PublishedPicture(name=name, title=title, kind=kind, rows=kept, value=value, **changes)
+
+
+def in_one_order(
+    pictures: Iterable[PublishedPicture], models: Sequence[str], note: str = ""
+) -> Iterator[PublishedPicture]:
+    """Yield pictures whose axes and series have models in one order; those of several models say which.
+
+    Args:
+        pictures: of a run.
+        models: in their order. Others, such as printed ones, stand behind them as the rows have them.
+        note: which order this is. [none]
+    """
+    ranks = {name: rank for rank, name in enumerate(models)}
+    for picture in pictures:
+        channels = ["panel", *_ORDERED]
+        of_models = [channel for channel in channels if getattr(picture, channel) in ("model", EXAMPLE)]
+        changes = dict[str, Any]()  # Any: of a picture
+        for channel in of_models:
+            column = getattr(picture, channel)
+            names = [*dict.fromkeys(row[column] for row in picture.rows)]
+            names.sort(key=lambda name: ranks.get(unmarked(name), len(ranks)))
+            if channel in _ORDERED and not getattr(picture, f"{channel}_order"):
+                changes[f"{channel}_order"] = names
+            if note and len(names) > 1:
+                changes["notes"] = [*picture.notes, note]
+        yield replace(picture, **changes)
+
+
+def unmarked(name: str) -> str:
+    """Return the name of a model without the marks that it has in some pictures of a run only."""
+    return _REMARKED.sub("", name)
 
 
 # ── Reports of published benchmarks

@@ -22,7 +22,7 @@ NEWEST = ("model", "correct_pct", "nan_pct", "dev_pct")  # of a row of the newes
 IDS = {
     *(f"Table {n}" for n in range(1, 20)),
     *(f"Figure {n}" for n in range(1, 19)),
-    "page",
+    *("overview", "page"),
     *(f"LA-{n}" for n in range(1, 10)),
     *(f"L-{n}" for n in range(1, 9)),
     *(f"IA-{n}" for n in range(1, 10)),

@@ -288,6 +288,47 @@ def test_a_wrong_answer_is_laid_under_the_right_one_as_digit_match_counts():
     assert laid("1.25e9", "1.2e10", "scientific") == ("1.25e 9", "1.2 e10")
 
 
+def test_models_stand_best_first_in_all_pictures_which_say_so(tmp_path):
+    """The better model was asked last, and lacks the first task."""
+    sums, floats = problems(SUM, {3: 2}), problems(FLOATS, {5: 2})
+    answers = [
+        *((problem, "worse", "The answer is 1") for problem in sums),
+        *(
+            (problem, "worse", right(problem) if n else "The answer is 1.5")
+            for n, problem in enumerate(floats)
+        ),
+        *((problem, "better", right(problem)) for problem in floats),
+    ]
+    results = [result(problem, text, model=model) for problem, model, text in answers]
+    shown = pictures_of(kept(tmp_path / "night", results, [1.0] * len(results)))
+    orders = [(shown["range-S"].x_order), shown["figure-5-sums"].series_order, shown["table-7"].x_order]
+    assert orders == [["better", "worse"]] * 3
+    assert [row["model"] for row in shown["table-2-seconds"].rows] == ["better", "worse"]
+    note = "Best model first, by mean exact match over the task that all were asked."
+    assert all(note in shown[name].notes for name in ("range-M", "figure-5-sums", "table-7", "table-1"))
+    assert not any(note in shown[name].notes for name in ("table-4", "figure-1"))  # of none, and of one
+
+
+def test_the_wrong_answer_that_is_shown_is_the_nearest_to_8_digits_that_most_failed_or_the_one_asked_for(
+    tmp_path,
+):
+    short, *both, long = problems(SUM, {3: 1, 7: 2, 15: 1})
+    wrong = {"a": (short, *both, long), "b": (both[1], long)}
+    results = [
+        result(problem, "The answer is 1" if problem in failed else right(problem), model=model)
+        for model, failed in wrong.items()
+        for problem in (short, *both, long)
+    ]
+    folder = kept(tmp_path / "night", results, [1.0] * len(results))
+    rows = pictures_of(folder)["figure-1"].rows
+    assert {(row["example"], row["problem"]) for row in rows} == {
+        (f"add, integer, 7 digits: {model}", both[1].problem_id) for model in wrong
+    }
+    chosen = pictures_of(folder, where=f"problem_id = '{long.problem_id}'")["figure-1"].rows
+    assert {row["problem"] for row in chosen} == {long.problem_id}
+    assert {row["example"] for row in chosen} == {f"add, integer, 15 digits: {model}" for model in wrong}
+
+
 # ── what was chosen: several folders, filters ────────────────────────────────────────────────
 
 

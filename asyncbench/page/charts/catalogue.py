@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import ceil, floor, inf, log10
 from typing import Any, Final
 
@@ -43,7 +44,7 @@ from asyncbench.page.charts.naming import (
     text_width,
 )
 from asyncbench.page.charts.times import CALL_CHARTS
-from asyncbench.published.reports import EXAMPLE, MARK, PublishedPicture
+from asyncbench.published.reports import EXAMPLE, MARK, PublishedPicture, unmarked
 
 COLUMNS: Final = ((4, 2), (12, 3), (inf, 4))  # at most so many panels → how many stand side by side
 ALONE: Final = 640  # pixels of a panel that is the only one
@@ -133,10 +134,11 @@ def published_drawn(
         width: pixels between its axes, for which names are placed.
         longest: characters of the names of models.
     """
-    rows = place_names(picture, width=width, longest=longest)
+    short = _short_named(picture, longest)
+    rows = place_names(short, width=width)
     signs = [" ".join(f"{sign} {words}." for sign, words in picture.signs().items())]
-    spec = _copied_spec(published_spec(picture))
-    if picture.series_order:
+    spec = _copied_spec(published_spec(short))
+    if picture.palette:
         _set_colours(spec, picture, rows, THEMES[theme])
     return _self_contained(spec, rows, picture.title, [*notes, *filter(None, signs)], theme=theme)
 
@@ -146,9 +148,11 @@ def _set_colours(
 ) -> None:
     """Give each series its colour in all pictures of a run; a dash or a tint where colours run out."""
     colours, ground = theme["range"]["category"], theme["background"]
-    places = {name: place for place, name in enumerate(picture.series_order)}
-    full = (unmarked(row["series"]) for row in picture.drawn_rows())
-    shown = {row["series"]: divmod(places[name], len(colours)) for row, name in zip(rows, full, strict=True)}
+    places = {name: place for place, name in enumerate(picture.palette)}
+    full = [row["series"] for row in picture.drawn_rows()]
+    short = {name: row["series"] for row, name in zip(rows, full, strict=True)}
+    names = [name for name in picture.series_order or short if name in short]
+    shown = {short[name]: divmod(places[unmarked(name)], len(colours)) for name in names}
     whole = [colours[place] for _, place in shown.values()]
     turns = [turn for turn, _ in shown.values()]
 
@@ -178,11 +182,6 @@ def _tinted(colour: str, ground: str, share: float) -> str:
     """Return a colour of which a share is left on a ground."""
     pairs = zip(bytes.fromhex(colour[1:]), bytes.fromhex(ground[1:]), strict=True)
     return f"#{bytes(round(share * part + (1 - share) * under) for part, under in pairs).hex()}"
-
-
-def unmarked(name: str) -> str:
-    """Return the name of a series without the marks that it has in some pictures of a run only."""
-    return _REMARKED.sub("", name)
 
 
 def _self_contained(
@@ -217,6 +216,7 @@ MOST_UPRIGHT: Final = 3  # characters of labels that stand upright above a map's
 CELL: Final = 24  # pixels of a row of a heatmap, and of a column at least
 LOW_CELL: Final = 16  # of a row of one with more than `MANY_ROWS`, so that a page has room for it
 MANY_ROWS: Final = 30
+LEAST_CELL: Final = 12, 14  # of a map without figures: names have room above and beside it
 DOUBLINGS: Final = [2**n - 1 for n in range(60)]  # 0, 1, 3, 7 …: whole steps of log2(digits + 1)
 
 _SCALES: Final[Mapping[str, tuple[Spec, Spec]]] = {  # → options of a scale, options of its axis
@@ -250,7 +250,6 @@ def published_spec(picture: PublishedPicture) -> Spec:
 
 _OF_MODELS: Final = {"model", EXAMPLE}  # columns of pictures that name models
 _MARKS: Final = re.compile(rf"( {re.escape(MARK)}| \*| †)+$")  # behind a name
-_REMARKED: Final = re.compile(r"( \*| †)+$")  # marks that point to a note
 TINTS: Final = (1, 0.5, 0.25, 0.1, 0)  # of bars, once all colours were used
 DASHES: Final = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4])  # of lines, likewise
 BANDS: Final = 0.45  # opacity of all bands together
@@ -266,10 +265,10 @@ _NAMES: Final = field("y:N", sort=None, title=None, axis={"grid": False, "labelL
 
 
 def place_names(
-    picture: PublishedPicture, *, width: float = ALONE, longest: int = LONGEST_NAME
+    picture: PublishedPicture, *, width: float = ALONE
 ) -> list[dict[str, Any]]:  # Any: as in its rows
     """Return its drawn rows; of points and lines with names also where each name stands."""
-    rows = _short_named(picture, longest)
+    rows = picture.drawn_rows()
     if not picture.text or picture.kind not in ("points", "lines"):
         return rows
     height = _height(picture)
@@ -312,22 +311,25 @@ def _keyed(
     return rows
 
 
-def _short_named(picture: PublishedPicture, longest: int) -> list[dict[str, Any]]:  # Any: as in its rows
-    """Return its drawn rows, in which long names of models are cut; what stands around them stays whole."""
-    rows = picture.drawn_rows()
+def _short_named(picture: PublishedPicture, longest: int) -> PublishedPicture:
+    """Return a picture in which long names of models are cut; what stands around them stays whole."""
+    rows, orders = picture.rows, dict[str, Any]()  # Any: of a picture
     for channel in ("x", "y", "series", "panel"):
         column = getattr(picture, channel)
         if column not in _OF_MODELS:
             continue
-        names = dict.fromkeys(row[channel] for row in rows if channel in row)
+        names = dict.fromkeys(row[column] for row in rows if column in row)
         around = {name: _around_model(name, with_task=column == EXAMPLE) for name in names}
         short = distinct_names((model for _, model, _ in around.values()), longest=longest)
         shown = {
             name: f"{task}:\n{short[model]}{marks}" if task else short[model] + marks
             for name, (task, model, marks) in around.items()
         }
-        rows = [row | {channel: shown[row[channel]]} if channel in row else row for row in rows]
-    return rows
+        rows = [{**row, column: shown[row[column]]} if column in row else row for row in rows]
+        if channel != "panel":
+            order = f"{channel}_order"
+            orders[order] = [shown[name] for name in getattr(picture, order) if name in shown]
+    return replace(picture, rows=rows, **orders)
 
 
 def _around_model(name: str, *, with_task: bool) -> tuple[str, str, str]:
@@ -349,7 +351,8 @@ def _wide(picture: PublishedPicture) -> int:
 def _across(picture: PublishedPicture) -> Spec:
     """Return the axis of a picture's `x`."""
     if picture.x_scale == "category":
-        return field("x:N", sort=None, title=_words(picture.x) or None, axis={"grid": False, "labelAngle": 0})
+        title = None if picture.panel else _words(picture.x)  # small pictures would all repeat it
+        return field("x:N", sort=None, title=title or None, axis={"grid": False, "labelAngle": 0})
     return _measured("x", picture, picture.x_scale, picture.x)
 
 
@@ -359,7 +362,7 @@ def _values(picture: PublishedPicture, column: str = "value") -> Spec:
 
 
 def _measured(column: str, picture: PublishedPicture, scale: str, title: str) -> Spec:
-    options, ticks = _scaled(scale, picture, title)
+    options, ticks = _scaled(scale, picture)
     done: Any = ["log2(dlength + 1);", "ticks: dlength"] if scale == "digits" else _words(title)
     return field(f"{column}:Q", title=done, scale=options, axis=ticks)
 
@@ -368,21 +371,21 @@ def _words(column: str) -> str:
     return column.replace("_", " ")
 
 
-def _scaled(scale: str, picture: PublishedPicture, column: str) -> tuple[Spec, Spec]:
+def _scaled(scale: str, picture: PublishedPicture) -> tuple[Spec, Spec]:
     """Return the options of a scale and of its axis; one of digits ends at the step above the most."""
     options, ticks = _SCALES[scale]
     if scale != "digits":
         return options, ticks
-    values = [row[column] or 0 for row in picture.rows]
-    if picture.kind != "map":  # whose cells are shaded by their values alone
-        values += [row.get("high") or 0 for row in picture.rows]
-    largest = max([0.5, *values])
-    steps = [step for step in DOUBLINGS if step < 2 * largest + 1]
+    steps = [step for step in DOUBLINGS if step < 2 * max(0.5, picture.largest) + 1]
     return {**options, "domainMax": steps[-1]}, {**ticks, "values": steps}
 
 
+def _series_of(picture: PublishedPicture) -> Spec:
+    return {**SERIES, "sort": [*picture.series_order] or None}
+
+
 def _coloured(picture: PublishedPicture) -> Spec:
-    return {"color": SERIES} if picture.series else {}
+    return {"color": _series_of(picture)} if picture.series else {}
 
 
 def _named(axes: Spec, colour: Spec) -> list[Spec]:
@@ -399,7 +402,7 @@ def _named(axes: Spec, colour: Spec) -> list[Spec]:
 def _series(picture: PublishedPicture) -> Spec:
     """Return bars or lines over an axis of names or numbers, with intervals and a line to compare with."""
     bars = picture.kind == "bars"
-    axes = {"x": _across(picture), **({"xOffset": SERIES} if bars and picture.series else {})}
+    axes = {"x": _across(picture), **({"xOffset": _series_of(picture)} if bars and picture.series else {})}
     shape, options = ("bar", {}) if bars else ("line", {"point": {"size": 30}})
     y = _values(picture)
     layers = [mark(shape, options, **axes, y={**y, "stack": None}, **_coloured(picture))]
@@ -471,19 +474,19 @@ def _stack(picture: PublishedPicture) -> Spec:
 
 def _map(picture: PublishedPicture) -> Spec:
     """Return shaded cells, which hold their text or their value; a dash stands where there is none."""
-    across = {"orient": "top", "labelAngle": -60, "labelAlign": "left", "labelLimit": 320, "grid": False}
+    angle = -90 if picture.bare else -60  # columns of a bare map are as wide as a line is high
+    across = {"orient": "top", "labelAngle": angle, "labelAlign": "left", "labelLimit": 320, "grid": False}
     title = None
     if all(len(str(row[picture.x])) <= MOST_UPRIGHT for row in picture.rows):
         across |= {"labelAngle": 0, "labelAlign": "center"}
         title = _words(picture.x)
     x = field("x:N", sort=[*picture.x_order] or None, title=title, axis=across)
     axes = {"x": x, "y": {**_NAMES, "sort": [*picture.y_order] or None}}
-    options, ticks = _scaled(picture.scale, picture, picture.value)
+    options, ticks = _scaled(picture.scale, picture)
 
-    # All panels share one scale. Colours of cells and of their texts are by the same place on it.
-    values = [row[picture.value] for row in picture.rows if row[picture.value] is not None]
+    # All panels and pages share one scale. Colours of cells and of their texts are by the same place on it.
     share, doubling = picture.scale in ("share", "right"), picture.scale == "digits"
-    top = options["domainMax"] if doubling else 1 if share else max(values, default=0) or 1
+    top = options["domainMax"] if doubling else 1 if share else picture.largest or 1
     strength = f"log(1 + datum.value) / log(1 + {top})" if doubling else f"datum.value / {top}"
     scale = {name: options[name] for name in ("type", "constant") if name in options}
     shown: Spec = {name: ticks[name] for name in ("format", "values") if name in ticks}
@@ -502,12 +505,14 @@ def _map(picture: PublishedPicture) -> Spec:
 
     cells = mark("rect", {"cornerRadius": 1}, has_value, color=colour, **axes)
     dashes = mark("text", {"style": "note"}, _LACKING, text=field("lacking:N"), **axes)
-    named = legible(*written, text=field("said:N"), room={}, **axes)
+    named = () if picture.bare else legible(*written, text=field("said:N"), room={}, **axes)
     return view(cells, dashes, *named, width={"step": width}, height={"step": height})
 
 
 def cell_size(picture: PublishedPicture) -> tuple[int, int]:
     """Return how wide and how high a cell of a map is, pixels: a column has room for its longest text."""
+    if picture.bare:
+        return LEAST_CELL
     percent, precision = _precision(picture)
     texts = [
         str(row[picture.text]) for row in picture.rows if picture.text and row.get(picture.text) is not None

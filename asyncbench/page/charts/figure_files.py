@@ -18,7 +18,7 @@ from asyncbench.analysis.folder_report import Nothing, ReportOfChosen, tell_choi
 from asyncbench.analysis.served import note_of_simulated
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
-from asyncbench.page.charts.catalogue import drawn, panel_of, unmarked
+from asyncbench.page.charts.catalogue import drawn, panel_of
 from asyncbench.page.charts.pictures import Picture, load_pictures_of, pictures_of
 from asyncbench.page.charts.print_size import (
     INCHES,
@@ -35,7 +35,7 @@ from asyncbench.page.charts.print_size import (
     vega,
 )
 from asyncbench.page.charts.published_pages import about_pages, fitting_pages, named_pictures, size_note
-from asyncbench.published.reports import DrawnReport, PublishedPicture
+from asyncbench.published.reports import DrawnReport, PublishedPicture, unmarked
 from asyncbench.reports.quota import quota_of
 from asyncbench.reports.report import made_in, report
 from asyncbench.reports.styles import DRAWN, STYLES
@@ -242,12 +242,18 @@ def published_files(
     notify(size_note(pages, width, style))
 
     of_models = [picture for picture in every if picture.series == "model"]
-    models = [*dict.fromkeys(unmarked(row["model"]) for picture in of_models for row in picture.rows)]
+    models = [
+        *dict.fromkeys(
+            unmarked(name)
+            for picture in of_models
+            for name in picture.series_order or [row["model"] for row in picture.rows]
+        )
+    ]
     for picture in pictures:
         simulated = published.simulated_note if picture.shows_folder else ""
         marked = replace(picture, notes=[*_marks(simulated, folders), *picture.notes])
         if picture.series == "model":
-            marked = replace(marked, series_order=models)
+            marked = replace(marked, palette=models)
         yield picture.name, _picture_files(marked, width) if picture.drawable else iter(())
     if not names:
         yield "", _forms({style: tell_choice(published, folders)})

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 from textwrap import wrap
 from typing import Final
@@ -124,8 +125,10 @@ def fitting_pages(picture: PublishedPicture, width: str) -> Iterator[tuple[Publi
 
     # What stands above and beside the cells, such as names and notes, is on every page again.
     pages = 1
-    if wide > whole + CLOSE and picture.column_across:
-        column, pages = picture.column_across, ceil((wide - BESIDE) / (whole - BESIDE))
+    if wide > whole + CLOSE and (column := picture.column_across):
+        cells = cell_size(picture)[0] * len({row[column] for row in picture.rows})
+        beside = BESIDE if picture.panel else min(wide - cells, whole / 2)
+        pages = ceil((wide - beside) / (whole - beside))
     elif high > HIGHEST:
         column, pages = picture.column_down, ceil((high - ABOVE) / (HIGHEST - ABOVE))
     parts = [*picture.split(column, max(2, pages))] if pages > 1 and column else [picture]
@@ -138,7 +141,8 @@ def fitting_pages(picture: PublishedPicture, width: str) -> Iterator[tuple[Publi
 
 def _published_svg(picture: PublishedPicture, whole: float) -> str:
     notes = [note.replace("`", "") for note in (*picture.notes, picture.shading) if note]
-    longest = SHORT if whole < NARROW else LONGEST_NAME
+    maps = picture.kind == "map" and picture.panel == "model"  # names stand over them, side by side
+    longest = SHORT if whole < NARROW or maps else LONGEST_NAME
     spec = published_drawn(picture, notes=notes, width=whole - BESIDE_AXIS, longest=longest)
     spec["title"] |= {
         "text": wrap(picture.title, int(whole / TITLE_LETTER)),
@@ -157,9 +161,12 @@ def _published_svg(picture: PublishedPicture, whole: float) -> str:
             wide, high = size_of(svg := svg_of(tried))
             if wide <= whole and high <= HIGHEST:
                 return widened(svg, tried, rows, whole, svg_of)
+        if picture.crowded and not picture.bare:
+            return _published_svg(replace(picture, bare=True), whole)
         return svg_of(spec)
 
-    # Of maps as many stand side by side as have room.
+    # Of maps as many stand side by side as have room. Columns that all share are named once, at the top.
+    spec["resolve"] = {"scale": spec.get("resolve", {}).get("scale", {})}
     cells = step["step"] * len({row["x"] for row in rows})
     gap = spec["spacing"]["column"]
     beside = LETTER * max(len(str(row["y"])) for row in rows) + 2 * spec["padding"]

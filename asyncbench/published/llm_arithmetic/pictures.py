@@ -23,7 +23,7 @@ from asyncbench.published.llm_arithmetic.counts import (
 )
 from asyncbench.published.llm_arithmetic.names import Facets, facets_of
 from asyncbench.published.llm_arithmetic.tables import ACCURACY, FORMAT, HEATMAP_DEPTHS, RATES
-from asyncbench.published.reports import MARK, PublishedPicture
+from asyncbench.published.reports import MARK, PublishedPicture, in_one_order
 from asyncbench.stats.paired import bootstrap_difference, undominated
 from asyncbench.stats.proportions import newcombe, wilson
 
@@ -36,6 +36,7 @@ WITHOUT_REASONING: Final = frozenset(  # recorded and published with the tokens 
 MOST_OF_TEXT: Final = 20  # tokens a reply that are its text alone
 LACKING_REASONING: Final = "* Its tokens and dollars are too low: they lack the reasoning."
 INCOMPLETE: Final = "† Incomplete: not all of its trials are done, so its figures are of other problems."
+ORDER: Final = "Best model first, by Correct; incomplete runs last."
 ENDS: Final = ("low", "high")  # of an interval
 INTERVALS: Final = (
     "With 95 % CI, on the same problems where both were asked the same ones; else unpaired (Newcombe)."
@@ -130,8 +131,21 @@ def pictures_of(
     errors: ErrorSizes,
     compared: Callable[[Iterable[EntrantPair]], PairedCounts],
 ) -> Iterator[PublishedPicture]:
-    """Yield every picture; those without data have rows of unknown values, or none."""
+    """Return every picture, models in one order; those without data have rows of unknown values, or none."""
     entries = entries_of(rows, depths, published)
+    ranks = {entry.asked: rank for rank, entry in enumerate(entries) if entry.asked}
+    ranked = sorted(rows, key=lambda row: ranks.get(row.asked, len(ranks)))
+    pictures = _pictures(ranked, entries, depths, errors, compared)
+    return in_one_order(pictures, [entry.model for entry in entries], ORDER)
+
+
+def _pictures(
+    rows: Sequence[PublishedRow],
+    entries: Sequence[OverviewEntry],
+    depths: range,
+    errors: ErrorSizes,
+    compared: Callable[[Iterable[EntrantPair]], PairedCounts],
+) -> Iterator[PublishedPicture]:
     yield from _cell_pictures(rows, depths)
     yield from _padding_pictures(entries)
     yield from _effort_pictures(entries)

@@ -13,6 +13,7 @@ from asyncbench.published.nupa.counts import (
     Interval,
     TaskLine,
     entrant_lines,
+    macro,
     task_name,
 )
 from asyncbench.published.nupa.training import NO_TRAINING_LENGTHS, TrainingLengths
@@ -41,6 +42,7 @@ PARTS: Final[Mapping[str, tuple[str, ...]]] = {  # the paper has five pictures o
     "conversion": ("to_float", "to_scient", "sig"),
 }
 
+EXAMPLE_DIGITS: Final = 8  # of the problem of Figure 1, or as near as there is
 TRACE_TOKENS: Final = 2000  # of prompt and reply together: the context of the paper's rule-following model
 SINGLE: Final[Mapping[tuple[str, str], range]] = {  # Table 3: task, representation → lengths
     ("add", "float"): range(5, 8),
@@ -109,11 +111,14 @@ FROM answers WHERE style = 'rules' GROUP BY ALL HAVING count(tokens) > 0 ORDER B
 """  # noqa: S608  made of our own words alone
 
 _WRONG = f"""
-SELECT {_WHO}, {_KIND}, length, expected, answer
-FROM (SELECT trial_id, answer FROM grades WHERE {_STRICT} AND NOT exact_match AND answer IS NOT NULL)
-    JOIN (SELECT trial_id, {_WHO}, {_KIND}, length, expected FROM trials) USING (trial_id)
-QUALIFY row_number() OVER (PARTITION BY {_WHO} ORDER BY abs(length - 8), task, representation, trial_id) = 1
-ORDER BY ALL
+SELECT {_WHO}, {_KIND}, length, problem_id, expected, answer
+FROM (
+    SELECT *, count(DISTINCT ({_WHO})) OVER (PARTITION BY problem_id) AS models
+    FROM (SELECT trial_id, answer FROM grades WHERE {_STRICT} AND NOT exact_match AND answer IS NOT NULL)
+        JOIN (SELECT trial_id, {_WHO}, {_KIND}, length, problem_id, expected FROM trials) USING (trial_id)
+) QUALIFY row_number() OVER (
+    PARTITION BY {_WHO} ORDER BY abs(length - {EXAMPLE_DIGITS}), models DESC, task, representation, trial_id
+) = 1 ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
 
@@ -133,8 +138,9 @@ _COUNTED: Final[Mapping[str, str]] = {  # field of `Shown` → its query
 class Shown:
     """What all pictures are drawn from."""
 
-    lines: Sequence[TaskLine]
+    lines: Sequence[TaskLine]  # by model, the best first
     names: Mapping[Entrant, str]
+    order: str  # a note on the order of the models
     ranges: Sequence[Row]  # a row for each of S, M, L, XL of each line
     printed: bool  # whether the paper's own figures stand beside
     training: TrainingLengths
@@ -175,10 +181,38 @@ def shown_of(
         views.keep("answers", _ANSWERS)
         return {name: views.rows(query) for name, query in _COUNTED.items()}
 
-    names = names_of(entrant_lines(lines))
+    ranked, note = best_first(lines)
+    names = names_of(entrant_lines(ranked))
+    ranks = {entrant: rank for rank, entrant in enumerate(names)}
     counts = counted_of(folder, [SUITE], count) if folder is not None else {}
-    ranges = range_rows(lines, names)
-    return Shown(lines=lines, names=names, ranges=ranges, printed=printed, training=training, **counts)
+    for rows in counts.values():
+        rows.sort(key=lambda row: ranks[row["run"], row["model"], row["condition"]])
+    return Shown(
+        lines=ranked,
+        names=names,
+        order=note,
+        ranges=range_rows(ranked, names),
+        printed=printed,
+        training=training,
+        **counts,
+    )
+
+
+def best_first(lines: Sequence[TaskLine]) -> tuple[list[TaskLine], str]:
+    """Return lines, best model first by exact match over the tasks of all, and a note that says so."""
+    groups = entrant_lines(lines)
+    common = set[str].intersection(*({line.task.name for line in of_model} for of_model in groups.values()))
+    if not common:
+        return [*lines], "Models as they were asked: none of the tasks was asked of all."
+
+    def mean(entrant: Entrant) -> float:
+        shared = [line for line in groups[entrant] if line.task.name in common]
+        return float(macro([line.by_grader["strict"]["exact_match"] for line in shared])["mean"] or 0)
+
+    ranked = sorted(groups, key=mean, reverse=True)
+    tasks = f"the {len(common)} tasks" if len(common) > 1 else "the task"
+    note = f"Best model first, by mean exact match over {tasks} that all were asked."
+    return [line for entrant in ranked for line in groups[entrant]], note
 
 
 def range_rows(lines: Iterable[TaskLine], names: Mapping[Entrant, str]) -> list[Row]:

@@ -5,6 +5,8 @@ picture is its id in `docs/published.md`.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from math import sqrt
 from operator import eq
 from statistics import fmean, stdev
@@ -17,6 +19,7 @@ from asyncbench.published.nupa.counts import RANGES, TaskLine, task_name
 from asyncbench.published.nupa.length_pictures import length_pictures
 from asyncbench.published.nupa.paper_maps import frame_pictures, table_pictures
 from asyncbench.published.nupa.picture_rows import (
+    EXAMPLE_DIGITS,
     INTERVALS,
     PARTS,
     POOLED,
@@ -38,6 +41,7 @@ from asyncbench.published.reports import (
     NO_ROOM,
     UNANSWERED,
     PublishedPicture,
+    in_one_order,
     picture,
     published_table,
 )
@@ -45,6 +49,7 @@ from asyncbench.stats.proportions import wilson
 from asyncbench.suites.numbers import FORMS, parts
 from asyncbench.suites.nupa.tasks import REPRESENTATIONS, task_of
 from asyncbench.suites.suite import Kind
+from asyncbench.tables.numbers import number_of
 
 STANDARD_ERROR: Final = "Means over the repeats, with their standard error."
 NO_REPEATS: Final = f"{INTERVALS} Those of the paper are standard errors; ask with `repeats` for yours."
@@ -77,13 +82,17 @@ def pictures_of(
         training: the lengths up to which models were trained.
     """
     shown = shown_of(lines, folder, printed=printed, training=training)
-    yield from _range_pictures(shown)
-    yield from table_pictures(shown)
-    yield from frame_pictures(shown)
-    yield from _examples(shown)
-    yield from _speeds(shown)
-    yield _single(shown)
-    yield from length_pictures(shown)
+    pictures = chain(
+        _overviews(shown),
+        _range_pictures(shown),
+        table_pictures(shown),
+        frame_pictures(shown),
+        _examples(shown),
+        _speeds(shown),
+        [_single(shown)],
+        length_pictures(shown),
+    )
+    yield from in_one_order(pictures, [*shown.names.values()], shown.order)
 
 
 def paper_tables(lines: Sequence[TaskLine], *, printed: bool) -> Iterator[PublishedPicture]:
@@ -94,17 +103,23 @@ def paper_tables(lines: Sequence[TaskLine], *, printed: bool) -> Iterator[Publis
         printed: whether the paper's own figures stand beside the folder's.
     """
     shown = shown_of(lines, printed=printed)
-    yield next(frame_pictures(shown))
-    yield from table_pictures(shown)
-    order = paper_order(row["task"] for row in shown.ranges)
-    for of_range in RANGES:
-        rows = [row for row in shown.ranges if row["range"] == of_range]
-        title = f"Exact match in range {of_range} by task"
-        places = {"x": "model", "y": "task", "y_order": order, "notes": (POOLED,)}
-        yield picture(f"range-{of_range}", title, "map", rows, "exact_match", "gap", **places)
+    tables = chain([next(frame_pictures(shown))], table_pictures(shown), _overviews(shown))
+    first, *others = in_one_order(tables, [*shown.names.values()])
+    yield replace(first, notes=[*first.notes, shown.order])  # once for all: they stand in one document
+    yield from others
 
 
 # ── by range of lengths ──────────────────────────────────────────────────────────────────────
+
+
+def _overviews(shown: Shown) -> Iterator[PublishedPicture]:
+    """Yield a map of tasks and models for each range."""
+    for of_range in RANGES:
+        rows = [row for row in shown.ranges if row["range"] == of_range]
+        order = paper_order(row["task"] for row in rows)
+        title = f"Exact match in range {of_range} by task and model"
+        places = {"x": "model", "y": "task", "y_order": order, "notes": (POOLED,), "crowded": True}
+        yield picture(f"range-{of_range}", title, "map", rows, "exact_match", "gap", **places)
 
 
 def _range_pictures(shown: Shown) -> Iterator[PublishedPicture]:
@@ -152,7 +167,8 @@ def _shot_pictures(shown: Shown, rows: Sequence[Row]) -> Iterator[PublishedPictu
     for number, page in enumerate(pages, 1):
         name = f"figure-8-{number}" if len(pages) > 1 else "figure-8"
         drawn = [row for who in page for row in rows if row["asked"] == who]
-        yield _bars(name, "With and without examples: exact match by range", drawn, "exact_match")
+        bars = _bars(name, "With and without examples: exact match by range", drawn, "exact_match")
+        yield replace(bars, series_order=[*dict.fromkeys(row["model"] for row in drawn)])
 
 
 def _bars(name: str, title: str, rows: Iterable[Row], figure: str) -> PublishedPicture:
@@ -184,12 +200,14 @@ def _examples(shown: Shown) -> Iterator[PublishedPicture]:
     for wrong in shown.wrong:
         task = task_of(wrong["task"], wrong["variant"], wrong["representation"])
         truth, answer = laid(wrong["expected"], wrong["answer"], task.answer_type)
-        panel = f"{task_name(task)}: {shown.named(wrong)}"
+        digits = number_of(wrong["length"], "digit")
+        panel = f"{task_name(task)}, {digits}: {shown.named(wrong)}"
         for index, pair in enumerate(zip(truth, answer, strict=True), 1):
             for name, character in zip(("right answer", "answer"), pair, strict=True):
                 rows.append(
                     {
                         "example": panel,
+                        "problem": wrong["problem_id"],
                         "of": name,
                         "place": index,
                         "digit": character,
@@ -197,10 +215,14 @@ def _examples(shown: Shown) -> Iterator[PublishedPicture]:
                     }
                 )
     notes = (
+        f"Of each model the wrong answer nearest {EXAMPLE_DIGITS} digits; of several, that to the problem "
+        "which most models failed.",
         "The parts of a number are laid side by side as digit match counts them. Light: wrong or missing.",
     )
     places = {"panel": "example", "x": "place", "y": "of", "text": "digit", "whole": False, "scale": "right"}
-    yield picture("figure-1", "A wrong answer, digit by digit", "map", rows, "right", notes=notes, **places)
+    yield picture(
+        "figure-1", "A wrong answer, digit by digit", "map", rows, "right", "problem", notes=notes, **places
+    )
 
 
 def laid(truth: str, answer: str, answer_type: str) -> tuple[str, str]:
@@ -228,7 +250,7 @@ def _speeds(shown: Shown) -> Iterator[PublishedPicture]:
             "digits_per_second": row["digits"] / row["wall_s"],
             "tokens_per_second": None if row["tokens"] is None else row["tokens"] / row["wall_s"],
         }
-        for row in sorted(shown.speeds, key=lambda row: list(shown.names.values()).index(shown.named(row)))
+        for row in shown.speeds
     ]
     note = (
         "Time in which a call was in flight. Conditions of one model share it by how long their calls took."

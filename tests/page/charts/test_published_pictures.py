@@ -128,7 +128,7 @@ def test_a_model_has_one_colour_in_all_pictures_of_a_run(tmp_path):
 def test_series_beyond_the_colours_have_a_tint_or_a_dash_which_the_legend_shows(kind, marked):
     names = [f"m{n}" for n in range(10)]
     rows = [row | {"model": f"{name} †"} for row in ROWS for name in names[7:]]
-    svg = vl_convert.vegalite_to_svg(published_drawn(picture(kind, rows=rows, series_order=names)))
+    svg = vl_convert.vegalite_to_svg(published_drawn(picture(kind, rows=rows, palette=names)))
     looks = drawn_colours(svg, marked)
     assert [*looks] == [f"{name} †" for name in names[7:]]
     assert len({frozenset(look) for look in looks.values()}) == 3
@@ -157,6 +157,41 @@ def test_pages_of_a_map_fit_on_paper_and_share_out_its_panels_rows_and_columns(w
             assert wide <= INCHES[width] + 0.02
             assert high <= 9.2
         assert sorted((row for page, _ in pages for row in page.rows), key=str) == sorted(shown.rows, key=str)
+
+
+def test_an_overview_of_40_models_and_all_tasks_fits_on_one_page_by_shades_alone():
+    rows = [
+        {"model": f"provider/model-of-a-family-{n}", "task": f"multiply hard {task}", "score": task / 44}
+        for n in range(40)
+        for task in range(44)
+    ]
+    shown = picture("map", rows=rows, x="model", y="task", panel="", crowded=True)
+    ((_, svg),) = fitting_pages(shown, "two")
+    wide, high = (pixels * POINTS_PER_PIXEL / 72 for pixels in size_of(svg))
+    assert wide <= 7.02
+    assert high <= 9.2
+    assert min(float(size) for size in re.findall(r'font-size="([\d.]+)px"', svg)) * POINTS_PER_PIXEL >= 7
+    few = [row for row in rows if str(row["model"])[-2] == "-"]
+    ((_, svg),) = fitting_pages(picture("map", rows=few, x="model", y="task", panel="", crowded=True), "two")
+    assert svg.count(">50</text>") == 10  # figures stand where they have room
+
+
+def test_series_stand_in_their_order_where_the_first_lacks_a_panel():
+    rows = [row for row in ROWS if (row["task"], row["model"]) != ("add", "a")]
+    shown = picture("bars", rows=rows, series_order=["a", "b"], palette=["a", "b"])
+    svg = vl_convert.vegalite_to_svg(published_drawn(shown))
+    assert re.findall(r">([ab])</text>", svg) == ["a", "b"]
+    offset = published_drawn(shown)["spec"]["layer"][0]["encoding"]["xOffset"]
+    assert offset["sort"] == ["a", "b"]
+
+
+def test_pages_of_a_picture_share_their_scale():
+    rows = [{**row, "model": f"m{n}", "score": 2**n} for n, row in enumerate(ROWS)]
+    pages = [*picture("map", rows=rows, scale="digits").split("model", 2)]
+    domains = [
+        published_drawn(page)["spec"]["layer"][0]["encoding"]["color"]["scale"]["domain"] for page in pages
+    ]
+    assert domains == [[0, 255]] * 2
 
 
 def test_nothing_right_and_not_asked_look_different():
