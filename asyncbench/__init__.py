@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     from asyncbench.config.sweep import load_sweep
     from asyncbench.page.charts.figure_files import write_figures
     from asyncbench.page.live.serving import serve_view
+    from asyncbench.page.report_page import write_report
     from asyncbench.page.writing import write_page
     from asyncbench.planning.sweep_plan import plan
     from asyncbench.problems.copies import iter_problems, read_problems
@@ -104,6 +105,7 @@ _HOMES = {
     "track": ("asyncbench.trackers.tracking", "track"),
     "write_figures": ("asyncbench.page.charts.figure_files", "write_figures"),
     "write_page": ("asyncbench.page.writing", "write_page"),
+    "write_report": ("asyncbench.page.report_page", "write_report"),
 }
 
 __all__ = [
@@ -149,6 +151,7 @@ __all__ = [
     "track",
     "write_figures",
     "write_page",
+    "write_report",
 ]
 
 

@@ -61,6 +61,9 @@ class ReportOfChosen(Report):
     whole: Report
     choice: Chosen
 
+    def heading(self) -> str:
+        return self.whole.heading()
+
     def screen_text(self, width: int | None, height: int | None) -> str:
         notes = "\n".join(safe_notes(self.choice.notes(), width=width))
         remaining = None if height is None else height - notes.count("\n") - 1

@@ -171,13 +171,18 @@ def report(
             autocompletion=lambda: ("one", "two"),
         ),
     ] = None,
-    html: Annotated[bool, typer.Option("--html", help="Write a page to open in a browser.")] = False,
+    html: Annotated[
+        bool,
+        typer.Option(
+            "--html", help="Write a page to open in a browser. With --style: that report, to print."
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="PATH",
             help="With --html: write the page to this file. With --figures nupa:5: write to this folder. "
-            "Default: FOLDER/report.html; figures.",
+            "Default: FOLDER/report.html or FOLDER/STYLE.html; figures.",
         ),
     ] = None,
     fail_under: Annotated[
@@ -218,7 +223,8 @@ def report(
         form = {"json": as_json, "markdown": markdown, "latex": latex, "html": html}
         _write_figures(chosen, figures, out, width, style, options=options, form=form)
     elif html or out:
-        _write_page(chosen, out, without={"style": style, **options, "json": as_json}, html=html)
+        forms = {"json": as_json, "markdown": markdown, "latex": latex}
+        _write_page(chosen, out, style, gates, html=html, options=options, forms=forms)
     else:
         from asyncbench.reports.report import report as report_of
 
@@ -307,15 +313,35 @@ def _pictures_typed(typed: str) -> dict[str, list[str]]:
     return named
 
 
-def _write_page(chosen: "Chosen", out: Path | None, *, without: dict[str, object], html: bool) -> None:
-    """Write a folder's page and say where it is; options that say what is printed do not go with it."""
-    from asyncbench.page.writing import write_page
+def _write_page(
+    chosen: "Chosen",
+    out: Path | None,
+    style: str | None,
+    gates: "Sequence[GateResult]",
+    *,
+    html: bool,
+    options: Mapping[str, Any],
+    forms: Mapping[str, bool],
+) -> None:
+    """Write a folder's page, or that of a report in a style, and say where it is."""
+    from asyncbench.page.report_page import write_report
+    from asyncbench.page.writing import page_path, write_page
 
     if not html:
         raise ConfigError("--out names the page of --html. Add --html, or leave --out out")
+    without = forms if style else {**options, **forms}
     if odd := next((name for name, value in without.items() if value), None):
         raise ConfigError(f"--{odd.replace('_', '-')} cannot be combined with --html. Leave one of them out")
-    typer.echo(write_page(chosen, out).as_text())
+    if style is None:
+        typer.echo(write_page(chosen, out).as_text())
+        return
+
+    from asyncbench.reports.report import report as report_of
+
+    path = page_path(chosen, out, name=f"{style}.html")
+    made = replace(report_of(chosen, style, **options), gates=tuple(gates))
+    write_report(made, path, title=made.heading() or f"{style}: {chosen}")
+    typer.echo(f"{path}. Open it in a browser, or print it.")
 
 
 def compare_two(

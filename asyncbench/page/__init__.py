@@ -3,5 +3,6 @@
 PUBLIC = (
     "charts.figure_files",
     "live.serving",
+    "report_page",
     "writing",
 )

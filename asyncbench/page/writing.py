@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from asyncbench.analysis.choosing import Folders, chosen
+from asyncbench.analysis.choosing import Chosen, Folders, chosen
 from asyncbench.analysis.counting import FolderViews, counted
 from asyncbench.analysis.entrants import asked_in
 from asyncbench.errors import ConfigError
@@ -71,7 +71,7 @@ def served_files() -> dict[str, ServedFile]:
         "/app.js": ServedFile("text/javascript", app_script(APP).encode()),
         "/sweeps.js": ServedFile("text/javascript", app_script(LIST_APP).encode()),
         "/vega.js": ServedFile("text/javascript", library()),
-        "/style.css": ServedFile("text/css", _resource("style.css").encode()),
+        "/style.css": ServedFile("text/css", resource("style.css").encode()),
     }
 
 
@@ -93,12 +93,12 @@ def filled(**parts: str) -> str:
     parts |= {name: escape(parts[name]) for name in ("policy", "title")}
     parts["licences"] = escape(files("asyncbench").joinpath("THIRD_PARTY.md").read_text("utf-8"))
     # All are filled in at once, since a part may hold what looks like the place of another.
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _resource("template.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], resource("template.html"))
 
 
 def app_script(names: Iterable[str]) -> str:
     """Return modules of the page as one script."""
-    modules = "\n".join(_resource(f"app/{name}.js") for name in names)
+    modules = "\n".join(resource(f"app/{name}.js") for name in names)
     return f'(() => {{\n"use strict";\n{modules}\n}})();'  # a function: the library's names are kept out
 
 
@@ -108,7 +108,8 @@ def library() -> bytes:
     return gzip.decompress(files("asyncbench.page").joinpath("vega.js.gz").read_bytes())
 
 
-def _resource(name: str) -> str:
+def resource(name: str) -> str:
+    """Return a file of the page."""
     return files("asyncbench.page").joinpath(name).read_text("utf-8")
 
 
@@ -285,11 +286,7 @@ def write_page(
         ProblemSetError: A copy of a problem set is damaged.
     """
     folders = chosen(folder, suite=suite, task=task, models=models, where=where)
-    if out is None and folders.several:
-        raise ConfigError("a page of several folders belongs to none of them. Name its file with --out.")
-    if out is None and s3_address(display_name(folders.paths[0])) is not None:
-        raise ConfigError(f"{folders}: a page is written to this machine. Name its file with --out.")
-    path = folders.paths[0] / NAME if out is None else local(out)
+    path = page_path(folders, out)
     blocks = contents_of(folders)
     page = _page(blocks).encode()
     with writing(path), replacing(path) as file:
@@ -303,6 +300,21 @@ def write_page(
         rule=sample["rule"],
         calls=blocks["head"]["load_calls"],
     )
+
+
+def page_path(folders: Chosen, out: PathLike[str] | str | None, *, name: str = NAME) -> Path:
+    """Return where a page of folders is written: `out`, or a file of this name in the folder.
+
+    Raises:
+        ConfigError: `out` cannot be a file, or is needed.
+    """
+    if out is not None:
+        return local(out)
+    if folders.several:
+        raise ConfigError("a page of several folders belongs to none of them. Name its file with --out.")
+    if s3_address(display_name(folders.paths[0])) is not None:
+        raise ConfigError(f"{folders}: a page is written to this machine. Name its file with --out.")
+    return folders.paths[0] / name
 
 
 def contents_of(folder: Folders) -> dict[str, Values]:
@@ -324,7 +336,7 @@ def contents_of(folder: Folders) -> dict[str, Values]:
 
 
 def _page(blocks: Mapping[str, Values]) -> str:
-    app, drawing, styles = app_script(APP), library().decode(), _resource("style.css")
+    app, drawing, styles = app_script(APP), library().decode(), resource("style.css")
     return filled(
         live="",
         above="",

@@ -110,8 +110,11 @@ class Card(FolderReport):
         """The sentence that a folder without trials gets instead of tables."""
         return None if self.suites else no_trials(self.folder)
 
+    def heading(self) -> str:
+        return f"Card of {self.name}"
+
     def remarks(self) -> Iterator[str]:
-        yield f"Card of {self.name}."
+        yield f"{self.heading()}."
         yield from self.overview.remarks()
         if self.peers:
             yield PEERS

@@ -4,6 +4,7 @@ PUBLIC = (
     "data",
     "gates",
     "headings",
+    "html",
     "numbers",
     "report",
     "screen",

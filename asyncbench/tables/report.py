@@ -167,6 +167,7 @@ class Report:
         content         all that is shown, from top to bottom: by default `notes_above`, then `sheets`
         latex_content   the same for LaTeX, where a paper prints something else
         screen_text     the text, for a style that fits a screen
+        heading         what its page is called, where its notes do not say it
         data            what `--json` has: by default the fields and marked properties of the report
 
     What its gates answered stands below the notes, in text at the end, and in JSON as `gates`.
@@ -174,6 +175,10 @@ class Report:
 
     apart: ClassVar[str] = "\n\n"  # what stands in text between notes and tables
     gates: tuple[GateResult, ...] = field(default=(), metadata=HIDDEN)
+
+    def heading(self) -> str:
+        """Return what its page is called, or an empty text."""
+        return ""
 
     def notes_above(self) -> Iterator[str]:
         """Yield the notes above the tables."""
@@ -221,26 +226,26 @@ class Report:
         """Return the same in Markdown."""
         return "\n".join(
             f"**{safe_note_markdown(item)}**\n" if isinstance(item, str) else item.as_markdown()
-            for item in self._with_gates(self.content())
+            for item in self.with_gates(self.content())
         )
 
     def as_latex(self) -> str:
         """Return the same in LaTeX."""
         return latex.document(
             item.as_latex() if isinstance(item, Sheet) else latex.paragraph(safe_note(item))
-            for item in self._with_gates(self.latex_content())
+            for item in self.with_gates(self.latex_content())
         )
 
     def _repr_html_(self) -> str:
         """Return the same for a notebook, which shows it as the value of a cell."""
-        return html_of(self._with_gates(self.content()))
+        return html_of(self.with_gates(self.content()))
 
     def as_json(self, *, indent: int | None = 2) -> str:
         """Return all data as JSON; `indent` None: on one line."""
         gates = {"gates": data_of(self.gates)} if self.gates else {}
         return json.dumps({**self.data(), **gates}, indent=indent, default=str)
 
-    def _with_gates(self, content: Iterable[Any]) -> list[Any]:
+    def with_gates(self, content: Iterable[Any]) -> list[Any]:
         """Return the content, with what the gates answered below its first notes."""
         items = list(content)
         notes = next((n for n, item in enumerate(items) if not isinstance(item, str)), len(items))

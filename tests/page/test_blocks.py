@@ -263,7 +263,7 @@ def test_the_command_writes_the_page_where_it_is_told_and_needs_no_extra(night, 
 def test_options_that_do_not_go_together_are_refused(night, tmp_path):
     for options, words in (
         (["--out", str(tmp_path / "x.html")], "--html"),
-        (["--html", "--style", "quota"], "--style cannot be combined with --html"),
+        (["--html", "--by", "model"], "--by cannot be combined with --html"),
         (["--html", "--json"], "--json cannot be combined with --html"),
     ):
         done = CliRunner().invoke(app, ["report", str(night), *options])
