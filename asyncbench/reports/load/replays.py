@@ -7,6 +7,7 @@ from typing import Final
 
 from asyncbench.analysis.counting import FolderViews
 from asyncbench.config.loading import TRACE
+from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE
 from asyncbench.reports.load.steps import StepFigures
 from asyncbench.stats.percentiles import rank_of
 from asyncbench.tables.data import in_data
@@ -26,6 +27,11 @@ SELECT trace, model, load, sum(tokens)::BIGINT AS input_asked, sum(reply_tokens)
 FROM attempts JOIN trials USING (trial_id, model, load) JOIN made USING (problem_set, problem_id)
 WHERE phase = 'measured' AND attempts.status = 'ok' GROUP BY ALL ORDER BY ALL
 """
+
+_CAVEATS: Final = {  # on verdicts
+    INCOMPLETE: " It was stopped before its end.",
+    CLIENT_BOUND: " This computer was the bottleneck.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +55,7 @@ class ReplayedTrace:
     output_asked: int
     output_counted: int | None
     shorter: int  # replies with fewer tokens than the trace has
+    verdict: str | None  # of the step; None: it has no SLO
 
     @property
     @in_data("text")
@@ -72,6 +79,7 @@ class ReplayedTrace:
             f"{self.model}: replayed {self.calls:,} calls of {self.trace} at speed {self.speed:g} in "
             f"{duration(self.seconds)}; {self.answered:,} were answered. In the median {', '.join(times)}. "
             f"Tokens: {', '.join(counted)}; {self.shorter:,} of {self.answered:,} replies shorter."
+            f"{_CAVEATS.get(self.verdict or '', '')}"
         )
 
 
@@ -118,6 +126,7 @@ def replayed_traces(views: FolderViews, steps: Iterable[StepFigures]) -> tuple[R
             output_asked=sum(row["output_asked"] for row in rows),
             output_counted=_sum(row["output_counted"] for row in rows),
             shorter=sum(row["shorter"] for row in rows),
+            verdict=step.verdict,
         )
         traces.append(replay)
     return tuple(traces)
