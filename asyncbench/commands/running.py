@@ -35,7 +35,7 @@ from asyncbench.commands.terminal import (
     show,
     workers_typed,
 )
-from asyncbench.commands.trace_load import fill_for_trace, with_trace
+from asyncbench.commands.trace_load import apply_trace, fill_for_trace
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import quoted
 
@@ -86,7 +86,7 @@ def plan(
     for it. The answers stay in the results folder, and the run does not ask them again.
 
     Of a sweep with `load` the plan shows its steps: calls, calls in flight, dollars and time. So it does with
-    the options of `asyncbench load`, such as --rates 1,2,4.
+    the options of `asyncbench load`, such as --rates 1,2,4 or --trace FILE.
     """
     from asyncbench.config.overriding import replace_mode
     from asyncbench.planning.sweep_plan import bounded_plan, plan as plan_sweep
@@ -414,7 +414,7 @@ def loaded_sweep(
         drafts = None
         if context.info_name != "load":  # a plan asks nobody
             drafts = Path(context.with_resource(TemporaryDirectory(prefix="asyncbench-trace-")))
-        sweep, message = with_trace(
+        sweep, message = apply_trace(
             sweep,
             trace,
             out=flags.get("out", sweep.out),

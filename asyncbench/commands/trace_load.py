@@ -39,7 +39,7 @@ def fill_for_trace(context: typer.Context, trace: Path) -> None:
         flags["problems"] = [f"{flags['out']}{ENDING}"]  # which is made before anybody opens it
 
 
-def with_trace(
+def apply_trace(
     sweep: "Sweep", file: Path, *, out: Path, seed: int, env_file: Path | None, drafts: Path | None
 ) -> "tuple[Sweep, str]":
     """Return a sweep that replays a trace, and the same in words.

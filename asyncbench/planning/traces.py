@@ -78,7 +78,7 @@ def traces_of(load: Load, sets: Mapping[str, Sequence[TrialSource]]) -> dict[str
     return traces
 
 
-def with_lengths(trials: Iterable[Trial]) -> Iterator[Trial]:
+def set_lengths(trials: Iterable[Trial]) -> Iterator[Trial]:
     """Yield trials of a trace, each with a reply as long as that of its call."""
     lengths = Lengths()
     for trial in trials:

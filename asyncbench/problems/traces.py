@@ -5,6 +5,7 @@ Files of the kinds below are read row by row: CSV, JSON lines, Parquet and Arrow
 
 from array import array
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -147,22 +148,16 @@ def _seconds(row: Mapping[str, Any], kind: TraceKind, place: str) -> float:
     try:
         seconds = float(value) / kind.per_second  # type: ignore[arg-type]  # what is no number may be a date
     except (TypeError, ValueError):
-        date = value if isinstance(value, datetime) else _date(value)
-        utc = date if date is None or date.tzinfo is not None else date.replace(tzinfo=UTC)
-        seconds = nan if utc is None else utc.timestamp()
+        seconds = nan
+        with suppress(ValueError):
+            date = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+            seconds = (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()
     if not isfinite(seconds):
         raise ProblemSetError(
             f"{place}: {kind.time} is {_shown(value)}, which is no time. Write a number, or a date such "
             "as 2024-05-10 00:00:01.5."
         )
     return seconds
-
-
-def _date(value: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(value))
-    except ValueError:
-        return None
 
 
 def _tokens(row: Mapping[str, Any], column: str, place: str) -> int:

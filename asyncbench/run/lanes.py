@@ -26,7 +26,7 @@ from asyncbench.lanes.load.open_lane import LoadLane
 from asyncbench.lanes.load.searching import RateSearch
 from asyncbench.lanes.load.steps import CLOSED_LOOP, StepsBefore, listed, steps_to_measure
 from asyncbench.planning.belonging import questions_of_steps
-from asyncbench.planning.traces import traces_of, with_lengths
+from asyncbench.planning.traces import set_lengths, traces_of
 from asyncbench.planning.trials import trials_of
 from asyncbench.providers.provider import open_batches
 from asyncbench.records import BATCH, REALTIME, Model, RetryPolicy, Trial
@@ -113,7 +113,7 @@ def load_lane(run: Run, client: ModelClient, load: Load) -> LoadLane:
             model_of=run.questions.room.model_of,
             load=step,
         )
-        return asked if trace is None else with_lengths(asked)
+        return asked if trace is None else set_lengths(asked)
 
     return LoadLane(
         name=model.alias,

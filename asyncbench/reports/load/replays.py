@@ -97,10 +97,10 @@ def replayed_traces(views: FolderViews, steps: Iterable[StepFigures]) -> tuple[R
         views: with all calls of the load, and the answers to it.
         steps: as `steps_in` returns them.
     """
-    replayed = [step for step in steps if step.arrivals == TRACE]
-    answers = {(row["model"], row["load"]): row for row in views.rows(_ANSWERS)} if replayed else {}
+    trace_steps = [step for step in steps if step.arrivals == TRACE]
+    answers = {(row["model"], row["load"]): row for row in views.rows(_ANSWERS)} if trace_steps else {}
     traces = list[ReplayedTrace]()
-    for step in replayed:
+    for step in trace_steps:
         rows = [answers[step.model, load] for load in step.loads if (step.model, load) in answers]
         if not rows:
             continue

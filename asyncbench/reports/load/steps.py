@@ -543,4 +543,5 @@ def _obstacle(step: StepFigures, spent: Collection[str]) -> tuple[str, str]:
         STOPPED: "it was stopped before its end",
         TOO_FEW: f"{share} of the calls kept it, too few to be sure. Raise `duration` or `repeats`",
     }
-    return cause, f"{step.asked} {verdict}: {words[cause]}."
+    asked = f"{step.asked[:1].upper()}{step.asked[1:]}"
+    return cause, f"{asked} {verdict}: {words[cause]}."

@@ -9,7 +9,7 @@ import pytest
 from asyncbench import read_attempts, read_problems, read_steps
 from asyncbench.errors import ConfigError
 from asyncbench.planning.planned_load import load_plan
-from asyncbench.planning.traces import settings_of, with_lengths
+from asyncbench.planning.traces import set_lengths, settings_of
 from asyncbench.planning.trials import trial_sources, trials_of
 from asyncbench.problems.making import write_problems
 from asyncbench.problems.opening import open_set
@@ -53,7 +53,7 @@ def test_a_plan_counts_the_calls_and_the_tokens_of_a_trace_and_what_they_cost(qu
 def test_each_trial_of_a_trace_may_have_a_reply_as_long_as_that_of_its_call(questions, tmp_path):
     planned = sweep(tmp_path / "out", questions, PRICED, load=STEPS)
     sets = trial_sources([open_set(questions)])
-    trials = list(with_lengths(trials_of(planned, planned.models[0], sets, limit=None, load="trace 1x #1")))
+    trials = list(set_lengths(trials_of(planned, planned.models[0], sets, limit=None, load="trace 1x #1")))
     assert [trial.model.max_tokens for trial in trials] == [30, 8, 12, 1]  # in the order of the trace
     assert [trial.problem.question for trial in islice(trials, 2)] == ["question 0", "question 1"]
 
