@@ -14,7 +14,7 @@ import typer
 
 from asyncbench.commands.terminal import Folder, Json, Markdown, aliases_typed, awaited, show
 from asyncbench.errors import ConfigError
-from asyncbench.reports.styles import DRAWN_OPTIONS, NAMES, described
+from asyncbench.reports.styles import DRAWN_OPTIONS, NAMES, STYLES, described
 
 if TYPE_CHECKING:
     from asyncbench.analysis.choosing import Chosen
@@ -208,6 +208,11 @@ def report(
     """
     from asyncbench.analysis.choosing import chosen as choose
 
+    # `--style card red`: a style of one model takes its alias behind the folders.
+    single = style in STYLES and STYLES[style].single
+    if single and models is None and len(folders) > 1 and not folders[-1].exists():
+        *folders, alias = folders
+        models = str(alias)
     chosen = choose(folders, suite=suite, task=task, models=aliases_typed(models), where=where)
     if junit and not fail_under:
         raise ConfigError("--junit is for --fail-under. Add --fail-under, or leave --junit out")

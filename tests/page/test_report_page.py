@@ -33,6 +33,11 @@ def test_a_card_is_written_beside_the_results_or_where_out_says(folder, tmp_path
     asyncbench_here("report", folder, "--style", "card", "--models", LONG, "--html", "--out", out)
     assert out.read_text("utf-8") == (folder / "card.html").read_text("utf-8")
 
+    alone = asyncbench_here("report", folder, "--style", "card", LONG, "--html")
+    assert alone.stdout == done.stdout
+    unknown = asyncbench_here("report", folder, "--style", "card", "nobody")
+    assert (unknown.returncode, "nobody" in unknown.stderr) == (2, True)
+
     several = asyncbench_here("report", folder, folder, "--style", "cost", "--html")
     assert several.returncode == 2
     mixed = asyncbench_here("report", folder, "--style", "cost", "--html", "--json")
