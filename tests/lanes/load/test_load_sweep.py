@@ -200,10 +200,12 @@ def test_a_step_stands_once_in_merged_folders_and_two_measurements_are_not_made_
     server, problems, tmp_path
 ):
     a, copy, b, out = (tmp_path / name for name in ("a", "copy", "b", "merged"))
-    quick = {"rates": [20], "warmup": 0, "duration": "0.5s"}
+    quick = {"rates": [20], "warmup": 0, "duration": "0.5s", "gpus": 4}
     loaded(asked(server, problems, a, **quick))
     shutil.copytree(a, copy)
     merge_folders([a, copy], out)
+    told = [json.loads((folder / "manifest.json").read_text())["loads"] for folder in (a, out)]
+    assert told == [{"simulated/oracle": {"gpus": 4}}] * 2
     assert (read_steps(out).num_rows, read_attempts(out).num_rows) == (1, 10)
     assert verify_folder(out).sound
     loaded(asked(server, problems, b, **quick))
