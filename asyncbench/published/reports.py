@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from math import ceil
 from operator import itemgetter
 from pathlib import Path
@@ -88,6 +88,7 @@ def _about(table: pa.Table) -> dict[str, Any]:
 MOST_SERIES: Final = 8  # colours that people tell apart
 MOST_CELLS: Final = 600  # of a map's panels that are drawn at once; what a page has room for is measured then
 MOST_ROWS: Final = 36  # names below each other
+DRAWN_ONLY: Final = {"few", "stretch"}  # columns that say only how a row is drawn
 EXAMPLE: Final = "example"  # a column of panels of one answer each: `TASK: MODEL`
 LACKING: Final = "–"  # in the place of a figure that was not asked for
 UNPRINTED: Final = "has no figure in the paper"
@@ -263,7 +264,7 @@ class PublishedPicture(Report):
             yield self.shading
 
     def sheets(self) -> Iterator[Sheet]:
-        head = list(dict.fromkeys(column for row in self.rows for column in row))
+        head = [column for column in dict.fromkeys(chain(*self.rows)) if column not in DRAWN_ONLY]
         labels = sum(any(isinstance(row.get(column), str) for row in self.rows) for column in head)
         sheet = Sheet(
             title=self.title,
@@ -285,7 +286,8 @@ class PublishedPicture(Report):
 
     def latex_content(self) -> Iterator[Any]:
         """Yield a table as papers print it: its notes and signs in the caption, a column a model."""
-        if self.kind == "map" and (self.tabular or "model" in (self.x, self.y, self.panel)):
+        of_models = "model" in (self.x, self.y, self.panel)
+        if self.kind == "curves" or (self.kind == "map" and (self.tabular or of_models)):
             yield self.paper_sheet()
         elif self.tabular:
             yield from (replace(sheet, legend=self.legend, name=self.name) for sheet in self.sheets())
@@ -293,8 +295,8 @@ class PublishedPicture(Report):
             yield from self.content()
 
     def paper_sheet(self) -> Sheet:
-        """Return a map as a table: a column a model, or else a place across; a row for all else."""
-        channels = [channel for channel in ("panel", "y", "x") if getattr(self, channel)]
+        """Return a map or curves as a table: a column a model, or else a place across; a row for all else."""
+        channels = [channel for channel in ("panel", "y", "x", "series") if getattr(self, channel)]
         across = next((channel for channel in channels if getattr(self, channel) == "model"), "x")
         down = [channel for channel in channels if channel != across]
         rows = self.drawn_rows()
@@ -304,6 +306,9 @@ class PublishedPicture(Report):
         # Rows stand as the map has them. One in which nothing was asked is left out.
         orders = [list(getattr(self, f"{channel}_order", ())) for channel in down]
         names = dict.fromkeys(tuple(row[channel] for channel in down) for row in rows)
+        if self.kind == "curves" and names:  # models may have been asked other lengths
+            values = dict(zip(down, zip(*names, strict=True), strict=True))
+            orders = [sorted(set(values[name])) if name == "x" else [*values[name]] for name in down]
         ranked = sorted(
             names,
             key=lambda row: [
@@ -319,7 +324,8 @@ class PublishedPicture(Report):
                 row[0] = "" if row[0] == above[0] else row[0]
 
         present = {cell for row in table for cell in row[len(down) :]}
-        signs = [f"{sign} {words}." for sign, words in self.signs().items() if sign in present]
+        meanings = {LACKING: self.dash} | {sign: words for words, sign in GAPS.items()}
+        signs = [f"{sign} {words}." for sign, words in meanings.items() if sign in present]
         return Sheet(
             title=self.title,
             head=[*(getattr(self, channel) for channel in down), *columns],
@@ -332,7 +338,9 @@ class PublishedPicture(Report):
 
     def _paper_cell(self, row: Mapping[str, Any]) -> str:  # Any: of a picture's row
         if row["value"] is None:
-            return str(row["lacking"])
+            return str(row.get("lacking") or GAPS[row["gap"]])
+        if self.kind == "curves":
+            return "{value:.2f} ({low:.2f}-{high:.2f})".format_map(row)
         if self.text:
             return str(row["text"]).replace(" / ", "/")
         return f"{row['value']:.2f}" if self.scale in ("share", "digits") else f"{row['value']:.4g}"

@@ -154,6 +154,21 @@ def test_figures_at_the_training_length_and_a_digit_beyond_are_a_table(folder):
     }
 
 
+def test_a_paper_has_a_column_a_model_and_a_row_a_length_in_order(folder):
+    latex = pictures_of(folder)["figure-13-exact-sums"].as_latex()
+    rows = re.findall(r"^(?:add, integer)? *& (\d+) & (.*) & (.*) \\\\$", latex, re.MULTILINE)
+    low, high = wilson(2 / 3, 3)
+    cell = f"0.67 ({low:.2f}-{high:.2f})"
+    assert [(length, a, b) for length, a, b in rows][:4] == [
+        ("3", cell, cell),
+        ("4", "*", cell),
+        ("5", cell, r"\textendash{}"),
+        ("8", cell, cell),
+    ]
+    assert "* was asked, and has no graded answer." in latex
+    assert "stretch" not in pictures_of(folder)["figure-13-exact-sums"].as_markdown()
+
+
 @pytest.mark.long
 def test_the_mark_is_drawn_once_a_panel_or_once_a_model_where_they_differ(folder):
     import vl_convert

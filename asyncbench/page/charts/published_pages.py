@@ -64,7 +64,12 @@ def named_pictures(
     chosen = set[str]()
     for name in names:
         pattern = re.compile(rf"((figure|l)-(?=\d))?{re.escape(name)}(-.+)?")
-        matching = [picture for picture in pictures if name and pattern.fullmatch(picture.name)]
+        matching = [
+            picture
+            for picture in pictures
+            if name
+            and (pattern.fullmatch(picture.name) or pattern.fullmatch(picture.name.removeprefix(f"{style}-")))
+        ]
         drawable = {picture.name for picture in matching if picture.drawable}
         if not drawable:
             there = ", ".join(picture.name for picture in pictures if picture.drawable) or "none"

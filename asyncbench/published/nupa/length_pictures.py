@@ -82,9 +82,10 @@ def _rows_of_line(line: TaskLine, shown: Shown, figure: str, *, lengths: Sequenc
     for stretch, run in enumerate(_runs(by_length, lengths)):
         few = FEW if len(lengths) > MOST_SINGLE else 1
         for point, added in _points(run, by_length, few=few, trained=trained):
+            centre = fmean(point)
             yield {
                 **about,
-                "length": point[0] if len(point) == 1 else fmean(point),
+                "length": int(centre) if centre.is_integer() else centre,
                 **({} if len(point) == 1 else {"lengths": f"{point[0]}-{point[-1]}"}),
                 "answers": added.answers,
                 "few": added.independent < FEW,
