@@ -37,11 +37,12 @@ from asyncbench.page.charts.loads import LOAD_CHARTS
 from asyncbench.page.charts.naming import (
     FAR,
     HAS_NAME,
+    KEY,
     LEADER,
     NAMED,
     labels_beside,
     name_offsets,
-    text_width,
+    with_key,
 )
 from asyncbench.page.charts.times import CALL_CHARTS
 from asyncbench.published.reports import EXAMPLE, MARK, PublishedPicture, unmarked
@@ -256,10 +257,7 @@ BANDS: Final = 0.45  # opacity of all bands together
 DOTS: Final = 500.0  # square pixels of all points of a line over lengths
 LINED: Final = {"lines", "curves"}  # kinds of pictures whose series are lines
 LINE_SYMBOL: Final = {"symbolType": "stroke", "symbolSize": 900, "symbolStrokeWidth": 2}  # of a legend
-KEY_BELOW: Final = 54.0  # pixels from a picture of points to its key
-KEY_LINE: Final = 14.0  # height of a line of it
 INTERVAL_GROUND: Final = {"style": "halo", "strokeWidth": 2.6}
-_KEYED: Final[Spec] = {"filter": "isValid(datum.key)"}
 _LACKING: Final[Spec] = {"filter": "isValid(datum.lacking)"}
 _NAMES: Final = field("y:N", sort=None, title=None, axis={"grid": False, "labelLimit": 420})
 
@@ -294,21 +292,7 @@ def place_names(
         {**row, "text": label, "name": name, "offset": offset}
         for row, name, (label, offset) in zip(rows, names, labels, strict=True)
     ]
-    return _keyed(labelled, width=width, height=height)
-
-
-def _keyed(
-    rows: list[dict[str, Any]], *, width: float, height: float
-) -> list[dict[str, Any]]:  # Any: as above
-    """Return rows of points; numbered ones with their line of the key, and where it stands, in columns."""
-    numbered = sorted((row for row in rows if row["text"] != row["name"]), key=lambda row: int(row["text"]))
-    lines = [f"{row['text']} {row['name']}" for row in numbered]
-    columns = max(1, int(width / (KEY_LINE + max(map(text_width, lines), default=0))))
-    height_of_column = ceil(len(lines) / columns)
-    for n, (row, line) in enumerate(zip(numbered, lines, strict=True)):
-        column, down = divmod(n, height_of_column)
-        row |= {"key": line, "key_x": width * column / columns, "key_y": height + KEY_BELOW + KEY_LINE * down}
-    return rows
+    return with_key(labelled, width=width, height=height)
 
 
 def _short_named(picture: PublishedPicture, longest: int) -> PublishedPicture:
@@ -535,8 +519,7 @@ def _points(picture: PublishedPicture) -> Spec:
     points = mark("point", {"filled": True, "size": 50, "opacity": 0.8}, **axes, **_coloured(picture))
     names = _named(axes, _coloured(picture)) if picture.text else []
     if picture.text:
-        place = {"x": {"expr": "datum.key_x"}, "y": {"expr": "datum.key_y"}}
-        names.append(mark("text", {"align": "left", **place}, _KEYED, text=field("key:N")))
+        names.append(KEY)
     return view(points, *names, width=_wide(picture), height=_height(picture))
 
 

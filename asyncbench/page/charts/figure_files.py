@@ -19,6 +19,8 @@ from asyncbench.analysis.served import note_of_simulated
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
 from asyncbench.page.charts.catalogue import drawn, panel_of
+from asyncbench.page.charts.frontier import SCALES, label_points
+from asyncbench.page.charts.naming import KEY
 from asyncbench.page.charts.pictures import Picture, load_pictures_of, pictures_of
 from asyncbench.page.charts.print_size import (
     INCHES,
@@ -34,7 +36,13 @@ from asyncbench.page.charts.print_size import (
     svg_of,
     vega,
 )
-from asyncbench.page.charts.published_pages import about_pages, fitting_pages, named_pictures, size_note
+from asyncbench.page.charts.published_pages import (
+    BESIDE_AXIS,
+    about_pages,
+    fitting_pages,
+    named_pictures,
+    size_note,
+)
 from asyncbench.published.reports import DrawnReport, PublishedPicture, unmarked
 from asyncbench.reports.quota import quota_of
 from asyncbench.reports.report import made_in, report
@@ -167,7 +175,11 @@ def _page_files(picture: Picture, marks: Sequence[str], width: str) -> Files:
     crowded = len({row.get("model") for row in picture.rows}) > _FEW
     letters = _SHORTER.get(picture.chart, SHORT) if crowded else SHORT
     rows = short_named(picture.rows, letters) if short else picture.rows
+    if picture.chart in SCALES:  # a page names the others at its pointer
+        rows = label_points(rows, picture.chart, whole - BESIDE_AXIS)
     spec = drawn(picture.chart, rows, metric=picture.metric, notes=notes)
+    if picture.chart in SCALES:
+        spec["layer"].append(KEY)
     svg = draw_to_width(spec, rows, whole, svg_of, most_columns=_MOST_BESIDE.get(picture.chart, 2))
     yield f"{picture.name}.svg", printed(svg, inches).encode()
     yield f"{picture.name}.png", png_of(svg, inches)

@@ -23,7 +23,15 @@ from asyncbench.page.charts.chart import (
     tooltips,
     view,
 )
-from asyncbench.page.charts.naming import FAR, HAS_NAME, LEADER, NAMED, name_offsets
+from asyncbench.page.charts.naming import (
+    FAR,
+    HAS_NAME,
+    LEADER,
+    NAMED,
+    labels_beside,
+    name_offsets,
+    with_key,
+)
 from asyncbench.stats.paired import undominated
 
 UNLIKE: Final = "No kind of question was asked of all models, so they are not compared"
@@ -39,6 +47,7 @@ HEIGHT: Final = 340.0
 PADDING: Final = {"log": 60.0, "sqrt": 0.0}  # at both ends of the axis below, by its scale
 MARGIN: Final = 14.0  # above and below
 
+SCALES: Final = {"frontier_cost": "log", "frontier_reasoning": "sqrt"}  # of the axis below
 _SCALES: Final[Mapping[str, Callable[[float], float]]] = {"log": log, "sqrt": sqrt}
 Cells = Sequence[Sums]  # with the places of their entrant and kind
 KindsByEntrant = Mapping[int, set[int]]  # places of kinds by the place of who was asked them
@@ -51,8 +60,8 @@ def frontier_cost(cells: Cells, roster: Asked) -> list[Row]:
     An entrant that was asked less than half of those kinds is left out, where most entrants remain.
     `frontier_note` says both.
     """
-    rows = _frontier(cells, "cost")
-    return _place_names([{**row, "cost": row["x"], "x": row["x"] or None} for row in rows], roster, "log")
+    rows = [{**row, "cost": row["x"], "x": row["x"] or None} for row in _frontier(cells, "cost")]
+    return _place_names(rows, roster, SCALES["frontier_cost"])
 
 
 def frontier_reasoning(cells: Cells, roster: Asked) -> list[Row]:
@@ -61,7 +70,7 @@ def frontier_reasoning(cells: Cells, roster: Asked) -> list[Row]:
     Entrants are compared as in `frontier_cost`. There are no rows where nobody reasoned.
     """
     rows = _frontier(cells, "reasoning_tokens")
-    return _place_names(rows, roster, "sqrt") if any(row["x"] for row in rows) else []
+    return _place_names(rows, roster, SCALES["frontier_reasoning"]) if any(row["x"] for row in rows) else []
 
 
 def _place_names(rows: Sequence[Row], roster: Asked, scale: str) -> list[Row]:
@@ -81,6 +90,29 @@ def _place_names(rows: Sequence[Row], roster: Asked, scale: str) -> list[Row]:
     return [
         {**row, **{column: by_row[n] for column, by_row in offsets.items()}} for n, row in enumerate(rows)
     ]
+
+
+def label_points(
+    rows: Sequence[Mapping[str, Any]],  # Any: of the chart
+    chart: str,
+    width: float,
+) -> list[Row]:
+    """Return rows of a printed frontier, whose `model` is a name or a number, with the lines of its key.
+
+    Args:
+        rows: of a picture, with names and colours.
+        chart: `frontier_cost` or `frontier_reasoning`.
+        width: pixels between the axes.
+    """
+    order = sorted(range(len(rows)), key=lambda n: (not rows[n]["front"], -rows[n]["value"], n))
+    names = [str(row["model"]) for row in rows]
+    spots = _spots(rows, SCALES[chart], width)
+    labels = labels_beside(spots, names, order, width=width, height=HEIGHT)
+    labelled = [
+        {**row, "text": label, "name": row["model"], "model": label, **dict.fromkeys(WIDTHS, offset)}
+        for row, (label, offset) in zip(rows, labels, strict=True)
+    ]
+    return with_key(labelled, width=width, height=HEIGHT)
 
 
 def frontier_note(cells: Cells, roster: Asked, against: str) -> str | None:
@@ -174,7 +206,7 @@ def spent_rows(spent: Iterable[Mapping[str, Any]], roster: Asked) -> list[Row]:
 # ── names beside points ──────────────────────────────────────────────────────────────────────────
 
 
-def _spots(rows: Sequence[Row], scale: str, width: float) -> list[tuple[float, float]]:
+def _spots(rows: Sequence[Mapping[str, Any]], scale: str, width: float) -> list[tuple[float, float]]:
     """Return where the points are, in pixels from the left and from the top."""
     scaled = [None if row["x"] is None else _SCALES[scale](row["x"]) for row in rows]
     priced = [x for x in scaled if x is not None]

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import product
-from math import hypot
+from math import ceil, hypot
 from typing import Final, NamedTuple
 
-from asyncbench.page.charts.chart import Spec
+from asyncbench.page.charts.chart import Row, Spec, field, mark
 
 POINT: Final = 5.0  # pixels from the middle of a point to its edge
 LETTER: Final = 5.5  # of a name in the mean
@@ -24,6 +24,8 @@ WIDTHS: Final = {
     **dict.fromkeys("mMW@…", 1.02),
 }
 DIGIT: Final = 0.56
+KEY_BELOW: Final = 54.0  # pixels from points to their key
+KEY_LINE: Final = 14.0  # height of a line of it
 
 Spot = tuple[float, float]  # pixels from the left and from the top
 Offset = tuple[str, float, float]  # the nearer end of a name, and its pixels right of a point and below it
@@ -35,6 +37,12 @@ NAMED: Final[Spec] = {  # options of texts whose rows have their offset
 }
 HAS_NAME: Final[Spec] = {"filter": "isValid(datum.offset)"}
 FAR: Final[Spec] = {"filter": f"isValid(datum.offset) && abs(datum.offset[2]) > {BELOW}"}
+KEY: Final = mark(  # the lines of a key, whose rows have their places
+    "text",
+    {"align": "left", "x": {"expr": "datum.key_x"}, "y": {"expr": "datum.key_y"}},
+    {"filter": "isValid(datum.key)"},
+    text=field("key:N"),
+)
 LEADER: Final[Spec] = {"x2Offset": {"expr": "datum.offset[1]"}, "y2Offset": {"expr": "datum.offset[2]"}}
 
 
@@ -141,6 +149,25 @@ def labels_beside(
         labels[n] = label, offset
         taken.append(box_of(spots[n], offset, room))
     return [labels[n] for n in range(len(spots))]
+
+
+def with_key(rows: Sequence[Row], *, width: float, height: float) -> list[Row]:
+    """Return rows of points; each numbered one with its line of the key, and where that stands, in columns.
+
+    Args:
+        rows: with the `name` of each point, and the `text` that stands beside it: that name, or a number.
+        width, height: pixels of the drawing, below which the key stands.
+    """
+    numbered = sorted((row for row in rows if row["text"] != row["name"]), key=lambda row: int(row["text"]))
+    lines = {row["text"]: f"{row['text']} {row['name']}" for row in numbered}
+    columns = max(1, int(width / (KEY_LINE + max(map(text_width, lines.values()), default=0))))
+    keyed = [*rows]
+    for n, row in enumerate(rows):
+        if line := lines.get(row["text"]):
+            column, down = divmod(int(row["text"]) - 1, ceil(len(lines) / columns))
+            place = {"key_x": width * column / columns, "key_y": height + KEY_BELOW + KEY_LINE * down}
+            keyed[n] = {**row, "key": line, **place}
+    return keyed
 
 
 def text_width(text: str) -> float:

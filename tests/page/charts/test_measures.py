@@ -144,6 +144,22 @@ def test_whom_nobody_beats_has_a_name_and_no_name_stands_on_another(column, widt
     assert not any(one.meets(other) for one, other in itertools.combinations(boxes, 2))
 
 
+@pytest.mark.parametrize("chart", ["frontier_cost", "frontier_reasoning"])
+def test_each_point_of_a_printed_frontier_has_its_name_or_a_number_of_the_key(chart):
+    points = [(1 + n // 4, 0.5 + n % 4 / 100, n == 0) for n in range(40)]
+    rows = [
+        {"model": f"model-of-a-family-{n:02}", "x": x, "value": y, "low": y, "high": y, "front": front}
+        for n, (x, y, front) in enumerate(points)
+    ]
+    labelled = frontier.label_points(rows, chart, 300)
+    named = [row["model"] for row in labelled if "key" not in row]
+    keyed = {row["model"]: row["key"] for row in labelled if "key" in row}
+    assert {*named, *(key.partition(" ")[2] for key in keyed.values())} == {row["model"] for row in rows}
+    assert {*keyed} == {str(n) for n in range(1, len(keyed) + 1)}
+    assert named
+    assert keyed
+
+
 def test_who_never_replied_is_on_no_frontier():
     silent = cell("silent", task="easy", suite="nupa", trials=3, failed=3, cost_usd=0.0, priced=3)
     assert [*cost_rows([priced("a", "easy", 9), silent])] == ["a"]
