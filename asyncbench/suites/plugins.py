@@ -1,4 +1,7 @@
-"""Suites and graders of installed packages, and what source files hold: imported when looked up."""
+"""Suites, graders and providers of installed packages, and functions in source files of the user.
+
+Nothing of them is imported before it is looked up.
+"""
 
 import inspect
 import sys
@@ -22,35 +25,36 @@ _IMPORTING: Final[ContextVar[Path]] = ContextVar("file of a function that is bei
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The origin of something that a package adds."""
+    """The origin of a suite, grader or provider that is not one of ours."""
 
     kind: str  # suites, graders or providers
     name: str
-    package: str  # or the file's name
+    package: str  # of a definition in a file: the name of the file
     version: str  # of the package
     source: str  # SHA-256 of the package's Python files, or of a definition in a file: 64 hex characters
 
 
 class WithPackages(Mapping[str, T], Generic[T]):
-    """A table of ours, and after it what packages add to it."""
+    """Values by name: those of asyncbench, and after them those of packages and of the user's files."""
 
     def __init__(
         self,
         kind: str,
         ours: Mapping[str, T],
-        taken: Callable[[object, Origin], T],
+        make_value: Callable[[object, Origin], T],
         *,
         reserved: Collection[str] = (),
     ) -> None:
-        """Look for nothing yet.
+        """Make the table. Packages are searched when a name is first looked up.
 
         Args:
-            kind: the end of the group of entry points: `asyncbench.` and this.
-            ours: what asyncbench has itself.
-            taken: makes a value of what an entry point leads to; raises ValueError with the rule.
+            kind: suites, graders or providers; packages add them as entry points of `asyncbench.KIND`.
+            ours: the values of asyncbench itself.
+            make_value: checks the object of an entry point and makes a value of it; raises ValueError
+                with the rule that is broken.
             reserved: more names that no package may add.
         """
-        self._kind, self.ours, self._taken = kind, ours, taken
+        self._kind, self.ours, self._make_value = kind, ours, make_value
         self._reserved = {*ours, *reserved}
         self._loaded: dict[str, tuple[T, Origin]] = {}
 
@@ -60,8 +64,8 @@ class WithPackages(Mapping[str, T], Generic[T]):
         for entry in entry_points(group=f"asyncbench.{self._kind}"):
             if entry.name in self._reserved or entries.setdefault(entry.name, entry).value != entry.value:
                 raise ConfigError(
-                    f"{_named(entry)} adds {entry.name!r} to asyncbench's {self._kind}, which have that name "
-                    "already. Uninstall it, or one of the two packages."
+                    f"{_package(entry)} adds {entry.name!r} to asyncbench's {self._kind}, which have "
+                    "that name already. Uninstall it, or one of the two packages."
                 )
         return entries
 
@@ -78,7 +82,7 @@ class WithPackages(Mapping[str, T], Generic[T]):
         return name in self.ours or name in self._entries or name in self._loaded
 
     def add(self, value: T, origin: Origin) -> None:
-        """Add what a file or a program of the user's has; it takes the place of an earlier one.
+        """Add a value from a file or a program of the user. It replaces an earlier one of the same name.
 
         Raises:
             ValueError: its name is one of ours, or of a package.
@@ -95,7 +99,7 @@ class WithPackages(Mapping[str, T], Generic[T]):
             return None
 
     def origins(self, names: Collection[str]) -> list[dict[str, str]]:
-        """Return where those of the names come from that a package adds, for results."""
+        """Return the origins of those names that are not ours, as results record them."""
         added = {*self._entries, *self._loaded}
         return [asdict(self._load(name)[1]) for name in sorted(names) if name in added]
 
@@ -108,22 +112,25 @@ class WithPackages(Mapping[str, T], Generic[T]):
                 origin = Origin(
                     kind=self._kind, name=entry.name, package=package, version=version, source=_digest(entry)
                 )
-                self._loaded[name] = self._taken(loaded, origin), origin
+                self._loaded[name] = self._make_value(loaded, origin), origin
             except (Exception, SystemExit) as error:
                 reason = " ".join(str(error).split()).rstrip(".")
                 raise ConfigError(
-                    f"{_named(entry)} adds {name!r} to asyncbench's {self._kind}, but it cannot be used: "
+                    f"{_package(entry)} adds {name!r} to asyncbench's {self._kind}, but it cannot be used: "
                     f"{type(error).__name__}: {reason}. Update or uninstall the package."
                 ) from error
         return self._loaded[name]
 
 
-def _named(entry: EntryPoint) -> str:
+def _package(entry: EntryPoint) -> str:
     return f"the package {entry.dist.name if entry.dist else entry.module}"
 
 
 def _digest(entry: EntryPoint) -> str:
-    """Return the digest of a package's Python files; of one that is installed in place: of its module."""
+    """Return the digest of a package's Python files.
+
+    A package that is installed in place lists no files, so its digest is that of one module.
+    """
     listed = (entry.dist.files if entry.dist else None) or []
     sources = {str(file): Path(str(file.locate())) for file in listed if file.suffix == ".py"}
     if not sources:
@@ -135,47 +142,47 @@ def _digest(entry: EntryPoint) -> str:
 
 
 # ── functions in source files
-# No other place is looked in, and nothing else of that folder can be imported by it.
+# A file is looked for beside the sweep file, then in the working directory. It cannot import its neighbours.
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnFunction:
-    """A function that is none of ours."""
+    """A function that a user or a package brings, such as a grader."""
 
     name: str  # as results name it
     call: Callable[..., Any]  # Any: what somebody else's function returns
     digest: str  # SHA-256 of its source file: 64 hexadecimal characters
-    source: bytes | None = None  # of that file; None: it is of a package, which other machines have, too
+    source: bytes | None = None  # of that file; None: no file is sent along (a package's, or of a session)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Be pickled as its source: another machine has no such file."""
+        """Pickle the source of its file along, since another machine does not have that file."""
         if self.source is None:
-            return super().__reduce__()  # type: ignore[return-value]  # of an object it is a tuple
+            return super().__reduce__()  # type: ignore[return-value]  # a tuple: a str is for globals
         return function_of, (self.name, self.source)
 
     @cached_property
     def version(self) -> int:
-        """The number that stands for the source, used as a version."""
+        """The version of the function: it changes whenever its source does."""
         return version_of(self.digest)
 
 
 def version_of(digest: str) -> int:
-    """Return the number that the first seven digits of a source's digest are."""
+    """Return the first seven hexadecimal digits of a source's digest, as a number."""
     return int(digest[:7], 16)
 
 
 def is_in_file(name: str) -> bool:
-    """Return whether a name means a function in a file, rather than one of ours or of a package."""
+    """Return whether a name means a definition in a file or a session, not one of ours or of a package."""
     return ":" in name
 
 
 def defined_name(name: str) -> str:
-    """Return a definition's name in its file or session: of `mine.py:DOUBLING` the last word."""
+    """Return the name that a definition has in its file or session: `DOUBLING` for `mine.py:DOUBLING`."""
     return session_name(name) if name.startswith(SESSION) else _parts(name)[1]
 
 
 def file_named(name: str, near: Path | None) -> str:
-    """Return the same name with the path of its file, so that it needs no sweep file `near` it."""
+    """Return a name with the path of its file, so that it can be found without the sweep file `near` it."""
     if name.startswith(SESSION):
         return name
     path, function = _parts(name)
@@ -185,25 +192,28 @@ def file_named(name: str, near: Path | None) -> str:
 def function_named(
     name: str, near: Path | None, *, place: str, takes: tuple[str, ...], awaited: bool = False
 ) -> OwnFunction:
-    """Import the file of a function and return it; the same source is imported once.
+    """Return the function that a name means, from its file or as a program handed it over.
 
-    One that a program handed over is returned as it is.
+    The same source is imported once.
 
     Args:
         name: `my_module:function`, or with a path: `graders/my_module.py:function`.
         near: the sweep file that names it; its folder is looked in first, then the working directory.
         place: where the name stands, for messages.
-        takes: what the function is called with, in order.
-        awaited: whether it may be asynchronous.
+        takes: the names of the arguments that it is called with, in order.
+        awaited: the function may be asynchronous.
 
     Raises:
-        ConfigError: there is no such file or function, the import fails, or it takes something else.
+        ConfigError: there is no such file or function, the import fails, or its arguments are others.
     """
+    # A function of a session has no file: only the object that was handed over.
     handed = handed_object(name, place=place)
     if handed is not None and name.startswith(SESSION):
         called = session_name(name)
         call = checked_callable(handed, called, place=place, takes=takes, awaited=awaited)
         return OwnFunction(name=f"{SESSION}{called}", call=call, digest=sha256(name.encode()).hexdigest())
+
+    # Any other has one, whose source identifies it. It is not imported again if the object was handed over.
     file, function, source = source_named(name, near, place=place)
     found = handed or getattr(imported(source, file, place=place), function, None)
     checked = checked_callable(found, function, place=f"{place}: {file}", takes=takes, awaited=awaited)
@@ -227,7 +237,7 @@ def source_named(name: str, near: Path | None, *, place: str) -> tuple[Path, str
 
 
 def function_of(name: str, source: bytes) -> OwnFunction:
-    """Return a function that was found and checked on another machine, of the source of its file.
+    """Make a function from the source of its file, as another machine found and checked it.
 
     Raises:
         ConfigError: the import fails here.
@@ -240,10 +250,10 @@ def function_of(name: str, source: bytes) -> OwnFunction:
 def checked_callable(
     call: object, name: str, *, place: str, takes: tuple[str, ...], awaited: bool = False
 ) -> Callable[..., Any]:
-    """Return a function that can be called with so many arguments.
+    """Return `call` if it is a function that takes these arguments.
 
     Raises:
-        ConfigError: it is no function, an asynchronous one that may not be, or takes something else.
+        ConfigError: it is no function, is asynchronous though not `awaited`, or takes other arguments.
     """
     wanted = f"`def {name}({', '.join(takes)})`"
     if not callable(call):
@@ -252,13 +262,12 @@ def checked_callable(
         raise ConfigError(f"{place}: {name!r} is asynchronous. Define it without `async`: {wanted}.")
     try:
         signature = inspect.signature(call)
-        (signature.bind_partial if awaited else signature.bind)(
-            *takes
-        )  # a model may take its parameters, too
+        bind = signature.bind_partial if awaited else signature.bind  # a model may take its parameters, too
+        bind(*takes)
     except TypeError:
         raise ConfigError(f"{place}: {name!r} takes other arguments. Define {wanted}.") from None
     except ValueError:
-        pass  # a function in C does not say what it takes
+        pass  # a function in C has no signature
     return call
 
 
@@ -268,7 +277,7 @@ def _parts(name: str) -> tuple[Path, str]:
 
 
 def imported(source: bytes, path: Path, *, place: str) -> ModuleType:
-    """Return the module of a source; the same source is imported once.
+    """Import a source file and return its module; the same source is imported once.
 
     Raises:
         ConfigError: the import fails.
@@ -278,7 +287,7 @@ def imported(source: bytes, path: Path, *, place: str) -> ModuleType:
         return sys.modules[name]
     module = ModuleType(name)
     module.__file__ = str(path)
-    sys.modules[name] = module  # dataclasses look their module up
+    sys.modules[name] = module  # a dataclass of the file looks its module up here
     importing = _IMPORTING.set(path)
     try:
         exec(compile(source, path, "exec"), module.__dict__)  # noqa: S102  the sweep names this file
@@ -295,10 +304,10 @@ def imported(source: bytes, path: Path, *, place: str) -> ModuleType:
 
 
 def check_no_import() -> None:
-    """Refuse a run that is started by the import of a file with a function of a sweep.
+    """Refuse to start a run while a file that a sweep names is being imported.
 
     Raises:
-        ConfigError: names the file.
+        ConfigError: the file runs a sweep when it is imported.
     """
     if (file := _IMPORTING.get(None)) is not None:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Anthropic's messages: a request as a body, a body or a stream of events as a reply."""
+"""Anthropic's Messages API: it writes the body of a request, and reads a reply whole or as a stream."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -19,31 +19,33 @@ from asyncbench.providers.wire import (
 )
 from asyncbench.records import Reply, Request
 
-# A block of content by its type → where its words stand, in the whole block and in the pieces of it.
-_WORDS: Final = {"text": "text", "thinking": "thinking"}
-USUAL_TTL: Final = "5m"  # of a cached beginning: what a mark without `ttl` means
-_DELTAS: Final[Mapping[object, str]] = {"text_delta": "text", "thinking_delta": "thinking"}
+USUAL_TTL: Final = "5m"  # how long a prompt stays cached where `cache_control` names no `ttl`
+
+_TEXT_FIELDS: Final = {"text": "text", "thinking": "thinking"}  # type of a block, or of its delta → field
+_DELTAS: Final[Mapping[object, str]] = {"text_delta": "text", "thinking_delta": "thinking"}  # → block's type
 
 
 class MessagesWire:
-    """/v1/messages, which is written in one way by all who speak it."""
+    """The format of /v1/messages. All endpoints that have it write it in the same way."""
 
     path = "v1/messages"
 
     def body(self, request: Request) -> dict[str, object]:
         """Return the body of a request; see `Wire`.
 
-        The format demands `max_tokens`; `config` sets it where the sweep does not.
+        The API demands `max_tokens`; `config` sets it where the sweep does not.
         """
         model = request.trial.model
         thinking: dict[str, object] | None = None if model.thinking is None else {"type": model.thinking}
         if model.thinking_tokens is not None:
             thinking = {"type": "enabled", "budget_tokens": model.thinking_tokens}
-        # All before the question, the last message, is the same for a task: its end is marked to be cached.
+
         messages: list[dict[str, object]] = [
             {"role": turn.role, "content": turn.content} for turn in request.messages
         ]
         system: object = request.system
+
+        # All before the question, the last message, is the same for a task. The end of that is marked as cached.
         if model.prompt_cache is not None:
             ttl = {} if model.prompt_cache == USUAL_TTL else {"ttl": model.prompt_cache}
             block = {"type": "text", "cache_control": {"type": "ephemeral", **ttl}}
@@ -51,6 +53,7 @@ class MessagesWire:
                 messages[-2]["content"] = [block | {"text": request.messages[-2].content}]
             elif system:
                 system = [block | {"text": system}]
+
         body = {
             "model": model.model_id,
             "messages": messages,
@@ -69,17 +72,20 @@ class MessagesWire:
         if not isinstance(content, list):
             raise bad_reply(response, "it holds no content")
         answer, thinking = text_and_thinking(content)
-        used = mapping_in(payload.get("usage")) or None
-        texts = answer, thinking
+
+        raw_usage, usage = mapping_in(payload.get("usage")) or None, None
+        if raw_usage is not None:
+            usage = believed(anthropic_usage(raw_usage), response.notes, answer, thinking, counted=counted)
+
         return Reply(
             text=answer,
             reasoning=thinking,
             finish_reason=judged(finish_in(payload, "stop_reason"), response, answer=answer),
             model_served=text(payload.get("model")),
-            usage=believed(anthropic_usage(used), response.notes, *texts, counted=counted) if used else None,
-            raw_usage=used,
+            usage=usage,
+            raw_usage=raw_usage,
             request_id=response.request_id,
-            service_tier=text((used or {}).get("service_tier")),
+            service_tier=text((raw_usage or {}).get("service_tier")),
             http_status=response.status,
         )
 
@@ -88,15 +94,15 @@ class MessagesWire:
 
 
 class _MessageEvents:
-    """A message that arrives event by event: rebuilt as it would have come whole, then read as such."""
+    """A streamed message: its events are joined into a whole message, which `MessagesWire.reply` reads."""
 
     def __init__(self, wire: MessagesWire, response: Response) -> None:
         self._wire = wire
         self._response = response
         self._message: dict[str, object] = {}
-        self._blocks: dict[tuple[str, object], list[str]] = {}  # type and index → its pieces
+        self._blocks: dict[tuple[str, object], list[str]] = {}  # type and index → its texts so far
         self._stopped = False
-        self._counted = False  # an event after the message's start told its output
+        self._counted = False  # a message_delta had output tokens; those of message_start are too early
 
     @property
     def ended(self) -> bool:
@@ -121,30 +127,31 @@ class _MessageEvents:
         elif kind == "message_delta":
             delta, earlier = mapping_in(event.get("delta")), mapping_in(self._message.get("usage"))
             changes = {name: value for name, value in delta.items() if value is not None}
-            used = mapping_in(event.get("usage")) or mapping_in(delta.get("usage"))
-            if self._counted and not used.get("output_tokens"):  # a nought after a count is none
-                used = {name: value for name, value in used.items() if name != "output_tokens"}
-            self._counted |= used.get("output_tokens") is not None
-            self._message |= {**changes, "usage": merged(earlier, used)}
+            usage = mapping_in(event.get("usage")) or mapping_in(delta.get("usage"))
+            if self._counted and not usage.get("output_tokens"):  # 0 does not replace an earlier count
+                usage = {name: value for name, value in usage.items() if name != "output_tokens"}
+            self._counted |= usage.get("output_tokens") is not None
+            self._message |= {**changes, "usage": merged(earlier, usage)}
         elif kind == "message_stop":
             self._stopped = True
         return 0
 
     def end(self) -> None:
-        self._stopped |= self.answers
+        self._stopped |= self.answers  # `[DONE]` may stand for a message_stop, but not before an answer
 
     def complete(self) -> Reply:
         if not self._stopped:
             raise bad_reply(self._response, CUT_STREAM)
         content = [
-            {"type": kind, _WORDS[kind]: "".join(pieces)} for (kind, _), pieces in self._blocks.items()
+            {"type": kind, _TEXT_FIELDS[kind]: "".join(pieces)} for (kind, _), pieces in self._blocks.items()
         ]
         message = {**self._message, "content": content}
         return self._wire.reply(message, self._response, counted=self._counted)
 
-    def _add(self, kind: str | None, index: object, holder: Mapping[str, object]) -> int:
-        words = text(holder.get(_WORDS[kind])) if kind in _WORDS else None
+    def _add(self, kind: str | None, index: object, block: Mapping[str, object]) -> int:
+        """Keep the text of a block or of its delta, and return the number of its characters."""
+        words = text(block.get(_TEXT_FIELDS[kind])) if kind in _TEXT_FIELDS else None
         if kind is None or words is None:
-            return 0  # a signature, a citation, a tool: nothing for us to read
+            return 0  # a signature, a citation or a tool call: it holds no text of the reply
         self._blocks.setdefault((kind, count_in(index)), []).append(words)
         return len(words)

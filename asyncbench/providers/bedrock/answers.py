@@ -1,8 +1,9 @@
-"""Bedrock's own forms of refusals and streams, made into those that others have.
+"""Bedrock's refusals and streams, rewritten in Anthropic's form so that the same code reads both.
 
-A refusal has its name in a header (`x-amzn-errortype: ThrottlingException:http://…`), its words in the body.
-A stream is of AWS's binary frames, each with a JSON event of Anthropic's, or with an exception.
-Its user guide: API error codes, quotas of the bedrock-runtime endpoint, InvokeModelWithResponseStream (2026).
+Bedrock names an error in a header (`x-amzn-errortype: ThrottlingException:http://…`), and its body holds only
+the message. Its streams are binary frames of AWS. Each holds a JSON event of Anthropic, or an exception.
+Sources in its user guide: API error codes, quotas of the bedrock-runtime endpoint, and
+InvokeModelWithResponseStream (read in 2026).
 """
 
 from base64 import b64decode
@@ -16,27 +17,31 @@ from botocore.eventstream import EventStreamBuffer, ParserError
 
 from asyncbench.providers.wire import Response, mapping_in, text
 
-_NAMED_BY: Final = "x-amzn-errortype"
-# Tokens of a day: nothing tells when they are back. One call an hour finds out.
-_OF_A_DAY: Final = "per day"
-_AN_HOUR_S: Final = "3600"
+_ERROR_HEADER: Final = "x-amzn-errortype"
+
+# A refusal for a daily quota does not say when the quota is restored, so one call an hour tries again.
+_DAILY: Final = "per day"  # in the message of such a refusal
+_HOUR_S: Final = "3600"
 
 
 def rewrite_refusal(refused: Response) -> Response:
-    """Return a refusal with its name in its body, and a day's quota in headers that are read as such."""
-    name = refused.headers.get(_NAMED_BY, "").partition(":")[0]
+    """Return a refusal with its name in its body. If a daily quota is used up, headers of limits say so."""
+    name = refused.headers.get(_ERROR_HEADER, "").partition(":")[0]
     message = _message(refused.body)
     if not name or message is None:
         return refused
     headers = dict(refused.headers)
-    if _OF_A_DAY in message:
-        what = "requests" if "requests" in message else "tokens"
-        headers |= {f"x-ratelimit-remaining-{what}-day": "0", f"x-ratelimit-reset-{what}-day": _AN_HOUR_S}
-        headers.setdefault("retry-after", _AN_HOUR_S)
+
+    if _DAILY in message:
+        unit = "requests" if "requests" in message else "tokens"
+        headers |= {f"x-ratelimit-remaining-{unit}-day": "0", f"x-ratelimit-reset-{unit}-day": _HOUR_S}
+        headers.setdefault("retry-after", _HOUR_S)
+
     return replace(refused, headers=headers, body=orjson.dumps(_error(name, message)))
 
 
 def _message(body: bytes) -> str | None:
+    """Return the message of a refusal's body or of an exception's frame, or None if it has none."""
     try:
         refusal = mapping_in(orjson.loads(body))
     except orjson.JSONDecodeError:
@@ -45,14 +50,15 @@ def _message(body: bytes) -> str | None:
 
 
 def _error(name: str, message: str | None) -> dict[str, object]:
+    """Return an error in Anthropic's form."""
     return {"type": "error", "error": {"type": name, "message": message or name}}
 
 
 async def sse_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the server-sent events that a stream of frames holds.
+    """Yield the contents of a stream of frames as server-sent events.
 
     Raises:
-        aiohttp.ClientPayloadError: it holds no frames.
+        aiohttp.ClientPayloadError: the stream is no stream of frames, or a frame is damaged.
     """
     buffer = EventStreamBuffer()
     async for piece in chunks:
@@ -66,5 +72,5 @@ async def sse_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
                     message = _message(frame.payload) or frame.headers.get(":error-message")
                     event = orjson.dumps(_error(str(error_name), None if message is None else str(message)))
                 yield b"data: " + event + b"\n\n"
-        except ParserError as error:  # of lengths or a checksum
+        except ParserError as error:  # a length or a checksum is wrong
             raise aiohttp.ClientPayloadError(f"no frames of AWS: {error}") from error
