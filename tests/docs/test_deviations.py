@@ -93,8 +93,8 @@ def figures() -> dict[str, list[str]]:
         "lengths": [of_lengths("add"), of_lengths("max")],
         "problems of a length": [f"| {per_length} |", f"{problems * per_length:,} problems"],
         "difference of exponents, `add`": [f"{gaps}".strip("[]").replace("-", "−").replace(", 4", " and 4")],
-        "hard operands, `max` and `min` of floats": [f"{operands._SHARED_WHOLE} pairs in 10"],
-        "hard operands, scientific": [f"| {operands._SHARED_EXPONENT * 10} %"],
+        "hard operands, `max` and `min` of floats": [f"{operands._UNSHARED_FLOATS} pairs in 10"],
+        "hard operands, scientific": [f"| {operands._SHARED_EXPONENTS * 10} %"],
         "`multiply_hard`": [f"{100 * half_or_fewer('multiply', 'hard'):.0f} pairs in 100"],
         "`multiply_easy`": [f"| at most {operands.EASY_DIGITS} |"],
     }

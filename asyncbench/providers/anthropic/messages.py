@@ -45,7 +45,8 @@ class MessagesWire:
         ]
         system: object = request.system
 
-        # All before the question, the last message, is the same for a task. The end of that is marked as cached.
+        # The question is the last message. All before it is the same for a task, so its end is marked: the
+        # provider caches the prompt up to there.
         if model.prompt_cache is not None:
             ttl = {} if model.prompt_cache == USUAL_TTL else {"ttl": model.prompt_cache}
             block = {"type": "text", "cache_control": {"type": "ephemeral", **ttl}}
