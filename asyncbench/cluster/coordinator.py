@@ -1,6 +1,7 @@
-"""The coordinator of a cluster: it gives lanes, trials and dollars to workers, and counts for all.
+"""The coordinator of a cluster: it gives lanes, trials and dollars to workers, and keeps the account of all.
 
-It is pure: whoever carries its messages calls `join`, `answer` and `lose`, on the clock that it was given.
+It reads and writes nothing, and its clock is handed in. The links that carry its messages call `join`,
+`answer` and `lose`.
 """
 
 import itertools
@@ -18,30 +19,30 @@ from asyncbench.errors import AsyncbenchError
 from asyncbench.records import Limits
 
 # ── Dollars: leased to workers, settled by what they report, never given back by a timeout
-# What a worker holds is set aside in the ledger of the run. Of a worker that died it counts as possibly spent
-# until somebody has read its journal.
+# What a worker may still spend is reserved in the ledger of the run. When a worker dies, that amount counts
+# as spent, and as doubtful, until its journal is read.
 
 
-Note = Callable[[str, str, int], None]  # worker, alias, picodollars: the most that it may have cost
+Note = Callable[[str, str, int], None]  # worker, alias, and the highest possible cost, picodollars
 
 
 @dataclass(slots=True, kw_only=True)
 class LeaseAccount:
-    """The dollars of one model at one worker, as far as the coordinator knows; picodollars."""
+    """The money of one model at one worker, as far as the coordinator knows; picodollars."""
 
-    granted: int = 0  # for its lanes
+    granted: int = 0  # since the worker joined
     use: LeaseUse = field(default_factory=LeaseUse)
-    last_lease: Lease = field(default_factory=Lease)  # what the worker knows
-    noted: int = 0  # what is written down as the most that it may have cost
+    last_lease: Lease = field(default_factory=Lease)  # as the worker was told
+    noted: int = 0  # the highest possible cost that was written down
 
     @property
     def leased(self) -> int:
-        """The most that its lanes may still cost."""
+        """The money that the worker may still spend."""
         return self.granted - self.use.returned - self.use.spent if self.granted else 0
 
     @property
     def most(self) -> int:
-        """The most that it may have cost in all."""
+        """The highest possible cost in all."""
         return self.use.spent + self.leased
 
 
@@ -50,7 +51,7 @@ class Leases:
 
     Args:
         ledger: of the run; None: there is no budget.
-        note: writes down what a worker may cost, before the worker hears of it.
+        note: writes down the highest possible cost of a worker, before the worker hears of its lease.
     """
 
     def __init__(self, ledger: Ledger | None, note: Note) -> None:
@@ -68,18 +69,18 @@ class Leases:
     # ── Living workers ───────────────────────────────────────────────────────────────────────────
 
     def take(self, worker: str, uses: Mapping[str, LeaseUse]) -> None:
-        """Settle what a worker spent and gives back."""
+        """Settle the money that a worker has spent or given back."""
         for alias, use in uses.items():
             if (account := self._account(alias)) is None:
                 continue
             holding = self.holding(worker, alias)
             account.overruns += use.overruns - holding.use.overruns
             account.learn(use.ratio, use.least)
-            granted = max(holding.granted, use.spent + use.returned)  # bills may pass their bounds
+            granted = max(holding.granted, use.spent + use.returned)  # a bill may exceed its bound
             _settle(account, holding, use, granted=granted)
 
     def grant(self, worker: str, uses: Mapping[str, LeaseUse], *, workers: int) -> dict[str, Lease]:
-        """Lease what a worker needs, as far as it is there; return what is new to it."""
+        """Lease the money that a worker needs, as far as there is some. Return the leases that changed."""
         leases = {}
         for alias, use in uses.items():
             if (account := self._account(alias)) is None:
@@ -92,24 +93,27 @@ class Leases:
         return leases
 
     def _lease_more(self, account: Account, holding: LeaseAccount, use: LeaseUse, workers: int) -> int | None:
-        """Lease some more; return the need of one call that no cap will ever meet, None: it may be met."""
+        """Lease more money. Return the need of a call that no cap can ever meet, or None if it may be met."""
         if use.short:
             account.latest = use.short
-        if account.ahead():
+        if account.ahead():  # the rest is for other models
             return None
+
+        # Try an equal share of half of the rest first, then just what the next call needs.
         remaining = min(cap.limit - cap.spent - cap.reserved for cap in account.caps)
         share = max(use.short, min(use.wanted, remaining // (2 * workers)))
         for amount in dict.fromkeys((share, use.short)):
             if amount and account.reserve(Hold(amount, amount)):
                 holding.granted += amount
                 return None
-        never = use.short and not account.ever_fits(Hold(use.short, use.short))
-        return use.short if never else None
+
+        impossible = use.short and not account.ever_fits(Hold(use.short, use.short))
+        return use.short if impossible else None
 
     # ── Dead workers ─────────────────────────────────────────────────────────────────────────────
 
     def remember(self, worker: str, amounts: Mapping[str, int]) -> None:
-        """Count what a worker of an earlier coordinator may have cost as spent, by alias; picodollars."""
+        """Count as spent what a worker of an earlier coordinator may have cost, by alias; picodollars."""
         for alias, amount in amounts.items():
             if (account := self._account(alias)) is not None:
                 holding = self.holding(worker, alias)
@@ -117,7 +121,7 @@ class Leases:
                 _settle(account, holding, LeaseUse(spent=amount, doubted=amount, doubted_calls=1))
 
     def lose(self, worker: str) -> None:
-        """Count all that a dead worker still held as spent, because nobody knows what it did with it."""
+        """Count all that a dead worker still held as spent: nobody knows what it did with the money."""
         for alias, holding in self._holdings[worker].items():
             account, use, leased = self._account(alias), holding.use, holding.leased
             if account is None or not leased:
@@ -131,7 +135,7 @@ class Leases:
             _settle(account, holding, unknown, granted=holding.granted)
 
     def correct(self, worker: str, costs: Mapping[str, LeaseUse]) -> None:
-        """Correct what a dead worker cost: its journal was read."""
+        """Replace the possible cost of a dead worker by the cost that its journal tells."""
         for alias, holding in self._holdings[worker].items():
             if (account := self._account(alias)) is not None:
                 _settle(account, holding, costs.get(alias, LeaseUse()))
@@ -140,7 +144,7 @@ class Leases:
         return None if self._ledger is None else self._ledger.account_of(alias)
 
     def write_down(self, worker: str) -> None:
-        """Write down what a worker may have cost at most, where that is more than was written down."""
+        """Write down the highest possible cost of a worker, for each model where it has risen."""
         for alias, holding in self._holdings[worker].items():
             if holding.most > holding.noted:
                 holding.noted = holding.most
@@ -148,11 +152,14 @@ class Leases:
 
 
 def _settle(account: Account, holding: LeaseAccount, use: LeaseUse, *, granted: int = 0) -> None:
-    """Take in what a worker made of its dollars, and how many it was granted; 0: it has none any more."""
-    before, leased = holding.use, holding.leased
+    """Take in a worker's use of its money, and change the account by the difference.
+
+    `granted` is what it was granted so far; 0 ends the lease, so nothing stays reserved.
+    """
+    before, leased_before = holding.use, holding.leased
     holding.use, holding.granted = use, granted
     account.adjust(
-        reserved=holding.leased - leased,
+        reserved=holding.leased - leased_before,
         spent=use.spent - before.spent,
         doubted=use.doubted - before.doubted,
         doubted_calls=use.doubted_calls - before.doubted_calls,
@@ -162,18 +169,18 @@ def _settle(account: Account, holding: LeaseAccount, use: LeaseUse, *, granted: 
 # ── The coordinator
 
 
-LANE_LIVES_S: Final = 10.0  # a lane whose worker does not hear from its coordinator
-SOONEST_S: Final = 0.05  # between two reports of a worker
-MESSAGES_PER_S: Final = 500.0  # of all workers
-IDLE_S: Final = 0.5  # between reports of a worker with nothing to tell
-PATIENCE_S: Final = 30.0  # for workers that were announced, before lanes are given to those that are there
-USUAL_TOKENS: Final = 500  # of a call
-USUAL_PER_S: Final = 100.0  # calls of a lane of which no limit is known
-WINDOW_S: Final = 10.0  # of calls a second
+LANE_LIVES_S: Final = 10.0  # how long a lane goes on when its worker hears nothing from the coordinator
+SOONEST_S: Final = 0.05  # the shortest time between two reports of a worker
+MESSAGES_PER_S: Final = 500.0  # of all workers together, at most
+IDLE_S: Final = 0.5  # the time between reports of a worker with nothing to tell
+PATIENCE_S: Final = 30.0  # how long lanes wait for missing workers; then those that are there get them
+USUAL_TOKENS: Final = 500  # of a call, where an estimate is needed
+USUAL_PER_S: Final = 100.0  # calls a second of a lane without a known limit
+WINDOW_S: Final = 10.0  # the time over which the calls a second of a worker are counted
 
 
 class RivalError(AsyncbenchError):
-    """Another coordinator rules: this one must send nothing more."""
+    """A later coordinator has taken over, so this one must send nothing more."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -184,10 +191,10 @@ class _Member:
     heard_s: float
     report: WorkerReport  # the latest
     leaving: bool = False
-    samples: deque[tuple[float, int]] = field(default_factory=deque)  # when, and calls that it had ended
+    samples: deque[tuple[float, int]] = field(default_factory=deque)  # time, and calls ended by then
 
     def sample(self, at_s: float, report: WorkerReport) -> None:
-        """Take in a report."""
+        """Keep a report, and once a second a sample of the calls that have ended."""
         self.heard_s, self.report, self.leaving = at_s, report, report.leaving
         if not self.samples or at_s - self.samples[-1][0] >= 1.0:
             self.samples.append((at_s, report.attempts))
@@ -195,7 +202,7 @@ class _Member:
             self.samples.popleft()
 
     def calls_per_s(self, at_s: float) -> float:
-        """Return how many calls it ended a second, lately."""
+        """Return how many calls a second it ended in the latest window."""
         if not self.samples:
             return 0.0
         since_s, before = self.samples[0]
@@ -207,11 +214,12 @@ class Coordinator:
 
     Args:
         epoch: higher than that of any coordinator before it.
-        workers: that are to come.
+        workers: the number of workers that are expected.
         now_s: a clock that goes on while the machine sleeps, where there is one.
-        notify: tells a person something, once.
+        notify: shows a message to the user, once.
         ledger: of the run; None: there is no budget.
-        note: writes down what a worker may have cost at most, before the worker hears of it.
+        note: writes down the highest possible cost of a worker, before the worker hears of its lease.
+        lane_lives_s: how long a lane goes on when its worker hears nothing.
     """
 
     def __init__(
@@ -232,15 +240,16 @@ class Coordinator:
         self._numbers = itertools.count(1)
         self._members: dict[str, _Member] = {}
         self._lanes: list[DealtLane] = []
-        self._lapsing: list[tuple[float, DealtLane, JournalSummary | None, bool]] = []  # of silent workers
-        self._gathered = False  # all workers were there
+        # Lanes of lost workers: taken back at, lane, journal of the worker, whether its process has ended.
+        self._lapsing: list[tuple[float, DealtLane, JournalSummary | None, bool]] = []
+        self._gathered = False  # lanes may be given out: all workers have come, or were waited for
         self._drains_until_s = inf
         self.ended = False  # there is nothing more to do
 
     # ── Lanes ────────────────────────────────────────────────────────────────────────────────────
 
     def lane(self, name: str, clients: list[ModelClient]) -> DealtLane:
-        """Return a lane that one of the workers runs."""
+        """Return a new lane, which waits for a worker to run it."""
         lane = DealtLane(
             name=name,
             clients=clients,
@@ -261,10 +270,10 @@ class Coordinator:
         return orders
 
     def answer(self, report: WorkerReport) -> Orders:
-        """Take in what a worker did; return what it is to do next.
+        """Take in the report of a worker; return its next orders.
 
-        A report that comes again gets the orders that it got before. A worker that was given up is told to
-        end, and so is one that leaves when it holds nothing any more.
+        A report that comes again gets the same orders as before. A worker that was given up is told to end.
+        So is one that leaves, once it has no lanes, calls or money left.
 
         Raises:
             RivalError: the worker obeys a later coordinator.
@@ -274,9 +283,9 @@ class Coordinator:
         member = self._members.get(report.worker)
         if member is None or report.epoch < self.epoch:
             return replace(self._make_orders(report.worker, report.number + 1), ends=True)
-        if report.number != member.orders.number:
+        if report.number != member.orders.number:  # it comes again
             return member.orders
-        dismissed = member.orders.ends and not self.ended
+        dismissed = member.orders.ends and not self.ended  # this is the last report of a worker that left
 
         # Take in the report: dollars, trials, failures and messages.
         member.sample(self._now_s(), report)
@@ -300,9 +309,10 @@ class Coordinator:
 
         Args:
             worker: its name.
-            journal: what it tells; None: it was not read, so its dollars count as spent (`Leases.correct`).
-            dead: its process is known to have ended, and its connections with it. If not, its lanes wait
-                until it must have stopped, and the slots of its calls until no provider works on them.
+            journal: the content of its journal. None: it was not read, so all that it held counts as spent.
+            dead: its process is known to have ended, and its connections with it. If not, its lanes are
+                given out again only when it must have stopped, and the slots of its calls only when no
+                provider can still work on them.
         """
         if (member := self._members.pop(worker, None)) is None:
             return
@@ -315,24 +325,24 @@ class Coordinator:
         self._take_lanes_back()
 
     def expect_fewer(self) -> None:
-        """Wait for one worker less before lanes are given out: it does not start."""
+        """Wait for one worker less before lanes are given out, because one could not be started."""
         self._expected -= 1
 
     def stop(self, drain_s: float) -> None:
-        """Have all workers end what they do within a time; nothing more is begun."""
+        """Have all workers begin no more calls, and end the open ones within `drain_s`."""
         self._drains_until_s = self._now_s() + drain_s
 
     def end(self) -> None:
-        """Have all workers end: there is nothing more to do."""
+        """Have all workers end, because there is nothing more to do."""
         self.ended = True
 
     @property
     def stopping(self) -> bool:
-        """Whether nothing more is to be begun."""
+        """Whether no more calls are to be begun."""
         return self.ended or self._drains_until_s < inf
 
     def reports(self) -> dict[str, tuple[WorkerReport, float]]:
-        """Return the latest report of each worker, and how many calls it ended a second, lately."""
+        """Return the latest report of each worker, and how many calls a second it ended lately."""
         at_s = self._now_s()
         return {name: (member.report, member.calls_per_s(at_s)) for name, member in self._members.items()}
 
@@ -342,7 +352,7 @@ class Coordinator:
         """Return the orders that answer a report."""
         self._take_lanes_back()
 
-        # Lanes that wait go to workers: the heaviest first, to the one with the least to do.
+        # Give each waiting lane to the worker with the fewest calls a second, the heaviest lane first.
         at_s = self._now_s()
         present = [name for name, member in self._members.items() if not member.leaving]
         self._gathered |= len(present) >= self._expected or at_s >= self._began_s + PATIENCE_S
@@ -355,7 +365,7 @@ class Coordinator:
                             loads[dealt.worker] += calls_per_s(dealt.limits)
                     lane.begin(min(present, key=lambda name: loads[name]), at_s)
 
-        # More dollars for the worker, and what its lanes do not know yet.
+        # Lease more money to the worker, and send its lanes what is new.
         worker = report.worker
         leases = self.leases.grant(worker, report.leases, workers=len(self._members))
         self.leases.write_down(worker)
@@ -367,17 +377,17 @@ class Coordinator:
             if orders is not None:
                 lane_orders[lane.name] = orders
 
-        # A worker that leaves is told to end when it holds nothing any more.
-        holds = report.lanes or report.in_flight or lanes or self.leases.holds(worker)
+        # A worker that leaves is told to end once it has no lanes, calls or money left.
+        busy = report.lanes or report.in_flight or lanes or self.leases.holds(worker)
         return replace(
             self._make_orders(worker, report.number + 1),
             lanes=lane_orders,
             leases=leases,
-            ends=self.ended or (report.leaving and not holds),
+            ends=self.ended or (report.leaving and not busy),
         )
 
     def _make_orders(self, worker: str, number: int) -> Orders:
-        """Make orders in which there is nothing to do."""
+        """Make orders that hold only the terms of the exchange, without work."""
         drain_s = self._drains_until_s - self._now_s()
         return Orders(
             worker=worker,
@@ -390,7 +400,7 @@ class Coordinator:
         )
 
     def _take_lanes_back(self) -> None:
-        """Take back lanes of workers that were given up, as soon as they must have stopped."""
+        """Take back the lanes of lost workers whose time is over, so that other workers can have them."""
         at_s = self._now_s()
         due = [entry for entry in self._lapsing if entry[0] <= at_s]
         self._lapsing = [entry for entry in self._lapsing if entry[0] > at_s]
@@ -399,7 +409,7 @@ class Coordinator:
 
 
 def calls_per_s(limits: Limits) -> float:
-    """Return about how many calls a second the limits of a lane allow."""
+    """Estimate how many calls a second the limits of a lane allow."""
     allowed = [
         limits.rpm and limits.rpm * limits.fraction / 60,
         limits.tpm and limits.tpm * limits.fraction / 60 / USUAL_TOKENS,

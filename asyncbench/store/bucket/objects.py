@@ -1,4 +1,4 @@
-"""Objects of a bucket: written once and compared, read, listed and deleted, with errors that name a fix."""
+"""Objects of a bucket: write new ones safely, read, list and delete them. Errors say how to fix the cause."""
 
 import os
 import re
@@ -58,40 +58,40 @@ class BucketAddress:
 
     @property
     def name(self) -> str:
-        """The last name of it."""
+        """The last name of the path."""
         return self.path.rpartition("/")[2]
 
     @property
     def digest(self) -> str:
-        """What tells it from others, also from the same names at another provider."""
+        """A short text that differs between addresses, and between providers for the same address."""
         return sha256(f"{endpoint()} {self}".encode()).hexdigest()[:16]
 
     def kept_in(self, variable: str, default: str) -> Path:
-        """Return where this machine keeps what belongs to it.
+        """Return the folder of this machine for files that belong to the address.
 
         Args:
-            variable: names the folder of a user that it is to be in, as `XDG_CACHE_HOME` does.
-            default: that folder in the user's home.
+            variable: the environment variable of its parent folder, such as `XDG_CACHE_HOME`.
+            default: the parent folder below the user's home where that variable is not set.
         """
-        named = Path(os.environ.get(variable, ""))
-        folder = named if named.is_absolute() else Path.home() / default
-        return folder / "asyncbench" / "s3" / self.digest
+        configured = Path(os.environ.get(variable, ""))
+        parent = configured if configured.is_absolute() else Path.home() / default
+        return parent / "asyncbench" / "s3" / self.digest
 
 
 def journal_folder(address: str) -> Path:
-    """Return where a run keeps what it copies to an address, unless it is told another place."""
+    """Return the folder of the results that a run copies to an address, unless it is given another."""
     parsed = BucketAddress.parse(address)
     return parsed.kept_in("XDG_STATE_HOME", ".local/state") / parsed.name
 
 
 def s3_address(path: PathLike[str] | str) -> str | None:
-    """Return the address of a bucket that a path is, also where a `Path` made one slash of two; else None."""
+    """Return the bucket address in a path, or None if it is no address. `Path` makes `s3:/` of `s3://`."""
     scheme, colon, rest = str(path).partition(":/")
     return f"s3://{rest.strip('/')}" if colon and scheme.lower() == "s3" else None
 
 
 def endpoint() -> str:
-    """Return the address of the provider that the environment names; empty: Amazon's own."""
+    """Return the URL of the provider that the environment names, or an empty text for Amazon."""
     return next((url for name in _ENDPOINTS if (url := os.environ.get(name))), "")
 
 
@@ -101,11 +101,14 @@ def endpoint() -> str:
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 CHUNK_BYTES: Final = 2**20
 AT_ONCE: Final = 500  # objects deleted by one request
-CONFLICT_WAITS_S: Final = (0.1, 0.2, 0.4, 0.8, 1.6)  # before an object is written again
+CONFLICT_WAITS_S: Final = (0.1, 0.2, 0.4, 0.8, 1.6)  # between attempts to write an object
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
-_NO_KEY: Final = ("/latest/api/token", "/latest/meta-data", "redential")  # it was looked for elsewhere
 _STATUS: Final = re.compile(r"status code: (\d+)")
-_KEYS: Final = {  # what a provider says of a key → what to do
+
+# Without a key in the environment, obstore asks a metadata server for one, and its error names that instead.
+_NO_KEY: Final = ("/latest/api/token", "/latest/meta-data", "redential")
+
+_KEYS: Final = {  # code of a provider's refusal → the rest of our message, with the way out
     "InvalidAccessKeyId": "does not know the key in AWS_ACCESS_KEY_ID. Correct it",
     "SignatureDoesNotMatch": "does not accept the key. Correct AWS_SECRET_ACCESS_KEY",
     "ExpiredToken": "says that the token has expired. Get a new one into AWS_SESSION_TOKEN",
@@ -117,11 +120,11 @@ _KEYS: Final = {  # what a provider says of a key → what to do
 
 
 class TakenError(StoreError):
-    """An object of that name is there, and holds other bytes."""
+    """The bucket has an object of that name already, with other bytes."""
 
 
 class GoneError(StoreError):
-    """There is no object of that name, or not any more."""
+    """The bucket has no object of that name, or no longer."""
 
 
 class BucketObjects:
@@ -132,7 +135,7 @@ class BucketObjects:
     """
 
     def __init__(self, address: BucketAddress) -> None:
-        """Open nothing yet.
+        """Check the settings. No request is sent.
 
         Raises:
             ConfigError: obstore is not installed, or the endpoint cannot be used.
@@ -141,42 +144,45 @@ class BucketObjects:
         self._store = _store(address)
 
     def put_new(self, name: str, data: bytes | Path) -> None:
-        """Write an object that is not there yet, whole or not at all, and make sure of its bytes.
+        """Write an object that is not there yet, whole or not at all, and check the bytes that arrived.
 
-        One that is there with the same bytes is fine: the answer to an earlier request may have been lost.
+        An object with the same bytes counts as written: the answer to an earlier request may have been lost.
 
         Raises:
-            TakenError: it is there with other bytes.
-            ConfigError, StoreError: the bucket does not take it.
+            TakenError: an object of that name has other bytes.
+            ConfigError, StoreError: the bucket refuses it or cannot be reached.
         """
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
         for wait_s in CONFLICT_WAITS_S:
-            tag: str | None = None  # None: it is there already
-            with suppress(AlreadyExistsError), self._asking():
+            # Create the object. The provider's tag is usually the MD5 of the bytes that arrived.
+            tag: str | None = None  # None: there is an object already
+            with suppress(AlreadyExistsError), self._translated_errors():
                 put = obstore.put(self._store, name, data, mode="create", use_multipart=False)
                 tag = (put["e_tag"] or "").strip('"')
             if tag == digest_of(data, "md5"):
                 return
-            # It was there before, or is being written by another request, or its tag is no MD5.
+
+            # There was one before, another request is writing it, or the tag is no MD5: read and compare.
             with suppress(GoneError):
                 stored = sha256()
                 for chunk in self._chunks(name):
                     stored.update(chunk)
                 if stored.hexdigest() == digest_of(data, "sha256"):
                     return
-                if tag is None:
+                if tag is None:  # not ours
                     raise TakenError(f"{self.address / name} is there, with other bytes.")
-                break
-            time.sleep(wait_s)
+                break  # we wrote it, but other bytes arrived
+
+            time.sleep(wait_s)  # another request may still be writing it
         raise StoreError(f"{self.address / name} does not hold what was sent. Run again.")
 
     def get(self, name: str) -> bytes:
         """Return the bytes of an object; raises GoneError where there is none."""
         import obstore
 
-        with self._asking():
+        with self._translated_errors():
             return bytes(obstore.get(self._store, name).bytes())
 
     def download(self, name: str, path: Path) -> str:
@@ -197,47 +203,47 @@ class BucketObjects:
         """Return the names of all objects below a name, relative to the address."""
         import obstore
 
-        with self._asking():
+        with self._translated_errors():
             return [listed["path"] for page in obstore.list(self._store, below or None) for listed in page]
 
     def folders(self, below: str = "") -> list[str]:
-        """Return the names that objects have up to the next slash; `below` is left out of them."""
+        """Return the names of the folders directly below a name, without what comes before them."""
         import obstore
 
-        with self._asking():
+        with self._translated_errors():
             prefixes = obstore.list_with_delimiter(self._store, below or None)["common_prefixes"]
         return [name.rpartition("/")[2] for name in prefixes]
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete objects; those that are gone already, too."""
+        """Delete objects. One that does not exist is no error."""
         import obstore
 
         for start in range(0, len(names), AT_ONCE):
-            with self._asking():
+            with self._translated_errors():
                 obstore.delete(self._store, names[start : start + AT_ONCE])
 
     def _chunks(self, name: str) -> Iterator[bytes]:
         import obstore
 
-        with self._asking():
+        with self._translated_errors():
             for chunk in obstore.get(self._store, name).stream(min_chunk_size=CHUNK_BYTES):
                 yield bytes(chunk)
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
-        """Turn what a bucket refuses into an error that says what to do, and quotes nothing secret."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Turn errors of obstore into ours, which say what to do and quote no secret."""
         from obstore.exceptions import AlreadyExistsError, BaseError
 
         try:
             yield
         except FileNotFoundError as error:
             if "NoSuchBucket" in str(error):
-                raise _meaning(error, self.address) from None
+                raise _translate(error, self.address) from None
             raise GoneError(f"{self.address}: lacks an object. It was deleted meanwhile.") from None
         except AlreadyExistsError:
             raise
         except (BaseError, OSError, ValueError) as error:
-            raise _meaning(error, self.address) from None
+            raise _translate(error, self.address) from None
 
 
 def _store(address: BucketAddress) -> "S3Store":
@@ -261,10 +267,10 @@ def _store(address: BucketAddress) -> "S3Store":
 
 
 def _checked_endpoint(address: BucketAddress) -> str:
-    """Return the address of the provider, to which a key may be sent.
+    """Return the URL of the provider, after a check that a key may be sent there.
 
     Raises:
-        ConfigError: it is none, or anybody could read what is sent.
+        ConfigError: it is no URL, or the connection would not be encrypted.
     """
     url = endpoint().rstrip("/")
     try:
@@ -286,6 +292,7 @@ def _checked_endpoint(address: BucketAddress) -> str:
 
 
 def digest_of(data: bytes | Path, kind: str) -> str:
+    """Return the digest of bytes or of a file, in hexadecimal digits; `kind` is `sha256` or `md5`."""
     digest = sha256() if kind == "sha256" else md5(usedforsecurity=False)
     if isinstance(data, bytes):
         digest.update(data)
@@ -296,8 +303,8 @@ def digest_of(data: bytes | Path, kind: str) -> str:
     return digest.hexdigest()
 
 
-def _meaning(error: Exception, address: BucketAddress) -> AsyncbenchError:
-    """Return the error that a bucket's error means, with the way out."""
+def _translate(error: Exception, address: BucketAddress) -> AsyncbenchError:
+    """Return our error for an error of obstore, with the way out."""
     message = str(error)
     code, status = _CODE.search(message), _STATUS.search(message)
     kind = code[1] if code else ""
