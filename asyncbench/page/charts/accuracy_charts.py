@@ -1,4 +1,8 @@
-"""The charts of accuracy: rankings, curves over length, maps of tasks."""
+"""The charts of accuracy: rankings, curves over length, maps of tasks.
+
+Each is a specification of Vega-Lite. A name after `datum.` is a column of its rows, which `ACCURACY_CHARTS`
+explains at the end of this module, or was calculated by a transform.
+"""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -31,11 +35,11 @@ from asyncbench.page.charts.chart import (
     view,
 )
 
-DOT_ROW: Final = {"step": 24}  # pixels of height of a model's dot
-HALF_ROW: Final = {"step": 19}  # of one of a panel
-CELL_ROW, CELL_WIDTH = {"step": 26}, {"step": 40}  # of a heatmap
-MOST_INTERVALS: Final = 3  # models of a panel that have room for intervals
-LABEL_GAP: Final = 13 / HEIGHT  # of the axis of accuracy: the height of a label
+DOT_ROW: Final = {"step": 24}  # pixels of height for each model in a ranking
+HALF_ROW: Final = {"step": 19}  # the same in a panel of a task
+CELL_ROW, CELL_WIDTH = {"step": 26}, {"step": 40}  # pixels of a heatmap's cell
+MOST_INTERVALS: Final = 3  # intervals are drawn in panels with at most so many models
+LABEL_GAP: Final = 13 / HEIGHT  # the height of a label as a share of the axis of accuracy
 
 _MAP: Final = {"value": "the metric, its unit", "trials": "what it was divided by: trials, answers or digits"}
 _NO_LENGTH: Final = "Your selection has too few problems with a known length."
@@ -44,10 +48,10 @@ _NO_LENGTH: Final = "Your selection has too few problems with a known length."
 
 _INTERVAL: Final = {"strokeWidth": 3, "opacity": 0.45, "strokeCap": "round"}
 _DOT: Final = {"filled": True, "size": 110, "opacity": 1, "shape": "circle"}
-_FIGURE: Final = {"align": "left", "dx": 8}  # at the right of a row
+_FIGURE: Final = {"align": "left", "dx": 8}  # text at the right end of a row
 _RANKED: Final = calculated(ranked="datum.place + '\u2002' + datum.model")
 _RANK: Final = names("ranked")
-_SPAN: Final[Spec] = {"zero": False, "nice": True}
+_ZOOMED: Final[Spec] = {"zero": False, "nice": True}  # a scale that need not begin at 0
 _LEAD: Final = "lead of the best model in accuracy, percentage points (same problems)"
 _POINTS: Final = "datum.value ? format(100 * datum.value, '+.3~r') : '0'"
 
@@ -66,7 +70,7 @@ _DOTS: Final = view(
         _INTERVAL,
         *_RANKED,
         y=_RANK,
-        x=accuracy_axis("low", **_SPAN),
+        x=accuracy_axis("low", **_ZOOMED),
         x2=field("high"),
         color=COLOUR,
     ),
@@ -75,7 +79,7 @@ _DOTS: Final = view(
         {**_DOT, "cursor": "pointer"},
         *_RANKED,
         y=_RANK,
-        x=accuracy_axis(**_SPAN),
+        x=accuracy_axis(**_ZOOMED),
         color=COLOUR,
         tooltip=tooltips("model:N", "place:Q||rank", *SHARE_TIPS),
     ),
@@ -116,43 +120,48 @@ _PAIRS: Final = view(
 
 # ── accuracy over length ─────────────────────────────────────────────────────────────────────────
 
-_LENGTHS: Final = {"format": ",~r", "tickMinStep": 1, "tickCount": 6}  # ticks
+_LENGTH_TICKS: Final = {"format": ",~r", "tickMinStep": 1, "tickCount": 6}
 _LENGTH: Final = field(
     "length:Q",
     title="length",
-    axis={**_LENGTHS, "grid": False},
+    axis={**_LENGTH_TICKS, "grid": False},
     scale={"zero": False, "nice": False, "padding": 6},
 )
 _ENTRANT: Final = field("asked:N")
-_LINE: Final = {"filter": "datum.sort == 'line'"}
-_LIT: Final = {"filter": "datum.lit"}
-_POINT: Final = {"filter": "datum.sort == 'point' && datum.lit"}
+_IS_LINE: Final = {"filter": "datum.sort == 'line'"}
+_IS_LIT: Final = {"filter": "datum.lit"}
+_IS_POINT: Final = {"filter": "datum.sort == 'point' && datum.lit"}
 
-# Names stand at the ends of lines, pushed apart. From the top down, none is closer than a gap to the one
-# above it: the least, so far, of height plus gaps. Then from the bottom up, none is lower than the gaps
-# below it.
-_DOWN: Final = {
+# Names of models stand at the right ends of their lines, pushed apart so that none covers another. `place`
+# counts a panel's names from the top, `ends` is their number, and heights are shares of the axis.
+#
+# Each name is at least a gap below the one above it. So its height is the lowest of: the end of its own line,
+# and the end of each line above, less a gap for each name from there down. `pushed` adds a gap for each name
+# from the top, so that a running minimum, `least`, finds the lowest. `placed` takes these gaps off again, and
+# leaves room for the names below.
+_TOP_DOWN: Final = {
     "sort": [
         {"field": "value", "order": "descending"},
         {"field": "mean", "order": "descending"},
         {"field": "asked"},
     ]
 }
-_AT_ENDS: Final = (
-    _LINE,
-    _LIT,
+_LABELS: Final = (
+    _IS_LINE,
+    _IS_LIT,
     grouped(("task", "asked"), last="max(length)", mean="mean(value)"),
     {"filter": "datum.length == datum.last"},
     grouped(("task",), ends="count()"),
-    running(("task",), _DOWN, place="row_number()"),
+    running(("task",), _TOP_DOWN, place="row_number()"),
     *calculated(pushed=f"datum.value + {LABEL_GAP} * datum.place"),
-    running(("task",), {**_DOWN, "frame": [None, 0]}, least="min(pushed)"),
+    running(("task",), {**_TOP_DOWN, "frame": [None, 0]}, least="min(pushed)"),
     *calculated(
         placed=f"max(datum.least - {LABEL_GAP} * datum.place, {LABEL_GAP} * (datum.ends - datum.place))"
     ),
 )
 
-# Of lines that lie on each other the first is whole, and each other one shows what is under it.
+# Lines that lie on each other are drawn in the order `over`. The first is solid. The others have ever wider
+# gaps, through which those below are seen.
 _DASHES: Final = "datum.over > 1 ? [5, 5 * (datum.over - 1)] : [1, 0]"
 
 _CURVES: Final = panels(
@@ -160,7 +169,7 @@ _CURVES: Final = panels(
     mark(
         "line",
         {"style": "faint", "interpolate": "monotone", "strokeWidth": 1},
-        _LINE,
+        _IS_LINE,
         {"filter": "!datum.lit"},
         x=_LENGTH,
         y=accuracy_axis(),
@@ -169,8 +178,8 @@ _CURVES: Final = panels(
     mark(
         "line",
         {"strokeWidth": 2, "interpolate": "monotone", "strokeDash": {"expr": _DASHES}},
-        _LINE,
-        _LIT,
+        _IS_LINE,
+        _IS_LIT,
         running(("path",), {"sort": [{"field": "asked"}]}, over="dense_rank()"),
         x=_LENGTH,
         y=accuracy_axis(),
@@ -180,7 +189,7 @@ _CURVES: Final = panels(
     mark(
         "rule",
         {"strokeWidth": 1, "opacity": 0.5},
-        _POINT,
+        _IS_POINT,
         grouped(("task",), series="distinct(asked)"),
         {"filter": f"datum.series <= {MOST_INTERVALS}"},
         x=_LENGTH,
@@ -191,7 +200,7 @@ _CURVES: Final = panels(
     mark(
         "point",
         {"filled": True, "opacity": 0.85, "shape": "circle", "cursor": "pointer"},
-        _POINT,
+        _IS_POINT,
         x=_LENGTH,
         y=accuracy_axis(),
         color=COLOUR,
@@ -201,7 +210,7 @@ _CURVES: Final = panels(
     mark(  # from the end of a line to its name
         "rule",
         {"strokeWidth": 1, "opacity": 0.6, "x2Offset": 9},
-        *_AT_ENDS,
+        *_LABELS,
         x=_LENGTH,
         x2={"value": "width"},
         y=accuracy_axis(),
@@ -211,7 +220,7 @@ _CURVES: Final = panels(
     mark(
         "text",
         {"align": "left", "dx": 12, "fontSize": 11, "cursor": "pointer", **model_name("child_width < 240")},
-        *_AT_ENDS,
+        *_LABELS,
         x={"value": "width"},
         y=accuracy_axis("placed"),
         color=COLOUR,
@@ -227,32 +236,35 @@ _SHAPES: Final = {
     "above": "triangle-right",
     "below": "triangle-left",
 }
-_PLACE: Final = field("place:O", axis=None)
-_KNOWN: Final = {"filter": "isValid(datum.at)"}
+_ROW: Final = field("place:O", axis=None)
+_HAS_LENGTH: Final = {"filter": "isValid(datum.at)"}
 
 
-def _half(column: str) -> Spec:
+def _length_axis(column: str) -> Spec:
+    """Return the axis of lengths at which half of the answers are right."""
     title = "length up to which half of the answers are right"
-    return field(f"{column}:Q", title=title, axis=_LENGTHS, scale={"zero": True, "nice": False, "padding": 8})
+    return field(
+        f"{column}:Q", title=title, axis=_LENGTH_TICKS, scale={"zero": True, "nice": False, "padding": 8}
+    )
 
 
-# In each panel the best stands first: its names are text of the drawing, as an axis would be of all panels.
+# Each panel has its own order, the best model first. Names are texts, as panels would share an axis of them.
 _HALVES: Final = panels(
     mark(
         "rule",
         {"strokeWidth": 2, "opacity": 0.45},
-        _KNOWN,
-        y=_PLACE,
-        x=_half("start"),
+        _HAS_LENGTH,
+        y=_ROW,
+        x=_length_axis("start"),
         x2=field("end"),
         color=COLOUR,
     ),
     mark(
         "point",
         {"filled": True, "opacity": 1, "size": 80, "cursor": "pointer"},
-        _KNOWN,
-        y=_PLACE,
-        x=_half("at"),
+        _HAS_LENGTH,
+        y=_ROW,
+        x=_length_axis("at"),
         color=COLOUR,
         shape=field("bound:N", scale={"domain": [*_SHAPES], "range": [*_SHAPES.values()]}, legend=None),
         tooltip=tooltips(
@@ -262,10 +274,10 @@ _HALVES: Final = panels(
     mark(
         "text",
         {"align": "right", "dx": -8, "fontSize": 12, **model_name("child_width < 170")},
-        y=_PLACE,
+        y=_ROW,
         x={"value": 0},
     ),
-    mark("text", _FIGURE, y=_PLACE, x={"value": "width"}, text=field("label:N")),
+    mark("text", _FIGURE, y=_ROW, x={"value": "width"}, text=field("label:N")),
     height=HALF_ROW,
     by="task",
     transform=[
@@ -281,31 +293,30 @@ _HALVES: Final = panels(
 
 # ── maps of tasks ────────────────────────────────────────────────────────────────────────────────
 
-# Shares → how strong the colour of a cell is: half of it is kept for what is above 80 %.
-_KNOTS: Final = ((0, 0), (0.5, 0.25), (0.8, 0.5), (0.9, 0.64), (0.95, 0.76), (0.99, 0.88), (1, 1))
+# Share → strength of a cell's colour, linear between these. Half of the strength is for shares above 80 %.
+_STRENGTHS: Final = ((0, 0), (0.5, 0.25), (0.8, 0.5), (0.9, 0.64), (0.95, 0.76), (0.99, 0.88), (1, 1))
 _SHARE_TEXT: Final = (
     "datum.value == 1 ? '100' : datum.value >= 0.995 ? '>99' : format(100 * datum.value, '.0f')"
 )
-
-
 _NUMBER_TEXT: Final = (
     "format(datum.value, datum.value >= 1000 ? '.2~s' : datum.value && datum.value < 0.001 ? '.1~e' : '.2~r')"
 )
 
 
 def _strength(metric: Metric) -> str:
+    """Return the expression for the strength of a cell's colour, from 0 to 1."""
     if metric.log:
         return "log(datum.value + 1) / max(log(datum.most + 1), 1e-12)"
     if not metric.share:
         return "datum.value / max(datum.most, 1e-12)"
     return " + ".join(
         f"{high - low:.2f} * clamp((datum.value - {start}) / {end - start:.2f}, 0, 1)"
-        for (start, low), (end, high) in pairwise(_KNOTS)
+        for (start, low), (end, high) in pairwise(_STRENGTHS)
     )
 
 
 def _cells(metric: Metric, x: Spec, *tips: str) -> list[Spec]:
-    """Return the cells of a map of tasks, which hold their figure; a dash stands where there is none."""
+    """Return the cells of a map of tasks, with their figures; a dash stands where there is none."""
     y = field("task:N", sort=None, title=None, axis={"grid": False, "minExtent": 30})
     across = {"impute": "value", "key": x["field"], "groupby": ["task"], "value": None}
     unknown = {"filter": "!isValid(datum.value)"}

@@ -46,20 +46,20 @@ from asyncbench.tables.screen import safe_note
 # ── The batches of a results folder as `status` shows them
 
 
-MOST_ROWS: Final = 20  # at most so many batches are shown
+MOST_ROWS: Final = 20  # of the table of batches; a note counts the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchesStatus:
     """The states of a folder's batches at one time."""
 
-    parts: tuple[PartStatus, ...]
-    at: float  # UTC, seconds since 1970: the time of these states
-    written_at: float = 0.0  # the time of the ledger's latest line; 0: there is none
+    parts: tuple[PartStatus, ...]  # each is sent as one batch
+    at: float  # the time of these states: UTC, seconds since 1970
+    written_at: float = 0.0  # the time of the ledger's latest line; 0: it has none
 
     @property
     def open(self) -> list[PartStatus]:
-        """The batches that have not ended, first those that need a person."""
+        """The batches whose results may still come, first those that need a person."""
         order = list(PartState)
         return sorted(
             (batch for batch in self.parts if batch.open), key=lambda batch: order.index(batch.state)
@@ -67,14 +67,14 @@ class BatchesStatus:
 
     @property
     def trials(self) -> Mapping[str, int]:
-        """Trials in open parts, by model."""
-        counted = Counter[str]()
+        """The number of trials in open batches, by model."""
+        trials = Counter[str]()
         for batch in self.open:
-            counted[batch.model] += batch.trials
-        return counted
+            trials[batch.model] += batch.trials
+        return trials
 
     def reserved_usd(self, aliases: Collection[str] | None) -> float:
-        """Return the dollars that are set aside for the batches of these models. None means all models.
+        """Return the dollars that are reserved for the batches of these models. None means all models.
 
         Batches that were given up while their state was unknown still count: they may have been billed.
         """
@@ -84,7 +84,7 @@ class BatchesStatus:
         )
 
     def data(self) -> list[dict[str, object]]:
-        """Return all parts for a script, with times in ISO 8601."""
+        """Return all batches for JSON, with times in ISO 8601."""
         return [batch.json_fields(self.at) for batch in self.parts]
 
     def sheet_and_notes(self) -> Iterator[str | Sheet]:
@@ -111,12 +111,12 @@ class BatchesStatus:
             ),
             "results kept": lambda batch: remaining(batch.deleted_at),
         }
-        shown = self.open
-        if shown:
-            yield Sheet.of("", columns, shown[:MOST_ROWS], labels=3)
-        if len(shown) > MOST_ROWS:
-            yield f"{len(shown) - MOST_ROWS:,} more batches: --json lists all."
-        if any(batch.known_at is not None for batch in shown):
+        batches = self.open
+        if batches:
+            yield Sheet.of("", columns, batches[:MOST_ROWS], labels=3)
+        if len(batches) > MOST_ROWS:
+            yield f"{len(batches) - MOST_ROWS:,} more batches: --json lists all."
+        if any(batch.known_at is not None for batch in batches):
             yield "A run asks the providers how their batches stand; `status --refresh` does so now."
         yield from warnings_on(self.parts, now=self.at)
 
@@ -125,7 +125,7 @@ def batches_in(folder: Path, *, running: bool) -> BatchesStatus:
     """Read the states of a folder's batches. Nothing is written, and no provider is asked.
 
     Raises:
-        StoreError: the ledger is damaged where everything depends on it.
+        StoreError: the ledger is damaged in a line that cannot be left out.
     """
     now = time.time()
     ledger = BatchLedger(folder)
@@ -147,7 +147,7 @@ def aliases_of(provider: str, folder: Path) -> set[str]:
 
 _SHOWN_LEFTOVERS = 3
 _SHOWN_CHANGES = 5
-_SHOWN_MODELS = 3  # so many models that share a limit are named
+_SHOWN_MODELS = 3  # of those that share a limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,40 +160,41 @@ class ModelStatus:
     failed: int  # trials of `done` without a reply
     open: int | None  # planned trials that are neither done nor skipped
     in_flight: int  # calls that have begun and not ended; when no run is going, they are lost
-    suspended: str | None  # the kind of error for which the rest stays open; None: it is not suspended
+    suspended: str | None  # the kind of error that suspended the model; None: it is not suspended
     attempts: int
     unpriced_attempts: int
     cost_usd: float | None  # sum of the known costs of attempts; None: no attempt has a known cost
-    skipped: int = 0  # trials that the `stop_when` in force leaves out: enough is known of their cells
+    skipped: int = 0  # trials that the present `stop_when` leaves out, as enough is known of their cells
     in_batches: int = 0  # trials of `open` that are in batches, of known or unknown state
-    loaded: int = 0  # trials of loads, which count only in attempts and cost
-    steps: Mapping[str, int] = field(default_factory=dict)  # steps of loads: `measured`, or why they are not
+    loaded: int = 0  # trials of load tests, which count only in attempts and cost
+    steps: Mapping[str, int] = field(default_factory=dict)  # of load tests: `measured` or why not → number
 
     @property
     def load_text(self) -> str:
-        """The number of steps of loads by their result, in words; empty where there was no load."""
+        """The number of steps of load tests by result, in words; empty where there was no load test."""
         if not self.steps:
             return f"{self.model} under load: no step is over yet" if self.loaded else ""
-        verdicts = ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in self.steps.items())
+        results = ", ".join(f"{number:,} {result.replace('_', ' ')}" for result, number in self.steps.items())
         steps = sum(self.steps.values())
-        return f"{self.model} under load: {steps:,} step{'s' * (steps > 1)}, {verdicts}"
+        return f"{self.model} under load: {steps:,} step{'s' * (steps > 1)}, {results}"
 
     @property
     def only_loaded(self) -> bool:
-        """True if only loads asked the model: they have steps and no planned trials."""
+        """True if only load tests asked the model: they have steps and no planned trials."""
         return self.planned == 0 and bool(self.load_text)
 
     def as_row(self, *, skipped: bool, batches: bool) -> tuple[str, ...]:
-        """Return the cells of a table, with or without those of skipped trials and of batches."""
+        """Return the cells of the table's row, with or without those of skipped trials and of batches."""
         closed = (self.done, self.skipped) if skipped else (self.done,)
-        out = (self.in_batches, self.in_flight) if batches else (self.in_flight,)
+        unended = (self.in_batches, self.in_flight) if batches else (self.in_flight,)
         trials: Iterable[int | None] = (self.planned, *closed, self.failed, self.open)
-        figures = ["-" if self.only_loaded else "?" if count is None else f"{count:,}" for count in trials]
-        figures += [f"{count:,}" for count in (*out, self.attempts)]
+        figures = ["-" if self.only_loaded else "?" if number is None else f"{number:,}" for number in trials]
+        figures += [f"{number:,}" for number in (*unended, self.attempts)]
         return self.model, *figures, self.cost_text, f"suspended: {self.suspended}" if self.suspended else ""
 
     @property
     def cost_text(self) -> str:
+        """The cost in words, with the number of calls whose cost is unknown."""
         if self.cost_usd is None:
             return dollars(None)
         unpriced = number_of(self.unpriced_attempts, "call")
@@ -207,25 +208,25 @@ class CapStatus:
 
     name: str  # `sweep night`, `provider openai`, `model gpt`
     limit_usd: float
-    spent_usd: float  # the cost of calls; a call of unknown cost counts for the most that it can have cost
-    reserved_usd: float  # for calls in flight; when no run is going, these are lost, and this is spent
+    spent_usd: float  # the cost of calls; one of unknown cost counts with its highest possible cost
+    reserved_usd: float  # for calls in flight; when no run is going, they are lost and count as spent
     doubted_usd: float = 0.0  # the dollars of `spent_usd` that are for calls of unknown cost
-    doubted_calls: int = 0  # the number of these calls
+    doubted_calls: int = 0  # the number of calls of unknown cost
     unended_calls: int = 0  # the number of calls that `reserved_usd` is for
-    in_batches_usd: float = 0.0  # set aside for batches that are open or of unknown state
+    in_batches_usd: float = 0.0  # reserved for batches that are open or of unknown state
 
     def said(self, *, running: bool) -> str:
-        """Return the spending in words; calls without an end are in flight if `running`, else lost."""
+        """Return the spending in words. Calls that have not ended are in flight if `running`, else lost."""
         from asyncbench.run.costs import spent_text  # 0.2 s, which a folder without budgets need not wait for
 
-        lost_usd, lost = (0.0, 0) if running else (self.reserved_usd, self.unended_calls)
+        lost_usd, lost_calls = (0.0, 0) if running else (self.reserved_usd, self.unended_calls)
         return spent_text(
             self.name,
             self.spent_usd + lost_usd,
             self.limit_usd,
             reserved_usd=self.in_batches_usd + (self.reserved_usd if running else 0.0),
             doubted_usd=self.doubted_usd + lost_usd,
-            doubted_calls=self.doubted_calls + lost,
+            doubted_calls=self.doubted_calls + lost_calls,
         )
 
 
@@ -245,21 +246,21 @@ class Status(FolderReport):
     written_at: str | None  # UTC, ISO 8601
     cost_usd: float | None  # sum of the known costs of attempts; None: no attempt has a known cost
     unpriced_attempts: int
-    waiting: dict[str, int]  # by table: rows that so far only the journal holds
+    waiting: dict[str, int]  # by table: rows that are only in the journal so far
     ungraded: int  # answers that are not graded yet; the next run grades them
     damaged_lines: int  # of the journal
-    quarantined_lines: int  # damaged lines of earlier journals, which are kept in a file of their own
+    quarantined_lines: int  # damaged lines of earlier journals, kept in a folder of their own
     files: Upkeep
     models: tuple[ModelStatus, ...]
     budget: tuple[CapStatus, ...] = ()  # as of the latest run
     batches: BatchesStatus | None = None  # None: there are none
     lapsed: int = 0  # open trials that an earlier `stop_when` left out, but the present rule does not
-    lanes: tuple[Mapping[str, Any], ...] = ()  # the lanes of the run; empty: no run that shows them is going
-    workers: tuple[Mapping[str, Any], ...] = ()  # the workers of the run; empty: as for lanes, or it has none
+    lanes: tuple[Mapping[str, Any], ...] = ()  # of the run that is going; empty: none is, or it shows none
+    workers: tuple[Mapping[str, Any], ...] = ()  # likewise; empty also where the run has no workers
     changes: tuple[ChangeByHand, ...] = ()  # the oldest first
-    outside: int = 0  # answers of batches whose trials have left the sweep
-    elsewhere: str | None = None  # a note on another machine that writes to a copy of the folder in a bucket
-    apart: ClassVar[str] = "\n"
+    outside: int = 0  # answers of batches whose trials are no longer in the sweep
+    elsewhere: str | None = None  # a note: another machine writes to the copy of the folder in a bucket
+    apart: ClassVar[str] = "\n"  # between notes and tables: no blank lines
 
     @property
     def running(self) -> bool:
@@ -282,11 +283,13 @@ class Status(FolderReport):
         )
 
     def content(self) -> Iterator[str | Sheet]:
+        # The folder and who writes to it.
         yield from self.simulated_notes()
         writer = f"; process {self.files.writer or 'unknown'} is writing to it" if self.running else ""
         yield f"{self.sweep} in {self.folder}, last written {self.written_at or 'never'}{writer}"
         yield from [self.elsewhere] if self.elsewhere else []
 
+        # The models, with columns of skipped trials and of batches only where there are any.
         skipped = any(model.skipped for model in self.models)
         batches = any(model.in_batches for model in self.models)
         total = [self.whole] if len(self.models) > 1 else []
@@ -299,6 +302,7 @@ class Status(FolderReport):
             rows=[model.as_row(skipped=skipped, batches=batches) for model in (*self.models, *total)],
         )
 
+        # Load tests, budgets and batches.
         loads = [model.load_text for model in self.models if model.load_text]
         yield from loads
         if loads:
@@ -308,8 +312,10 @@ class Status(FolderReport):
         if self.batches is not None:
             yield from self.batches.sheet_and_notes()
             for model in self.models:
-                if model.in_batches and (rest := (model.open or 0) - model.in_batches) > 0:
-                    yield f"{model.model}: {rest:,} open trials are in no batch yet. A run sends them."
+                if model.in_batches and (unsent := (model.open or 0) - model.in_batches) > 0:
+                    yield f"{model.model}: {unsent:,} open trials are in no batch yet. A run sends them."
+
+        # The run that is going, changes by hand, and the files.
         if self.lanes:
             yield Sheet.of("", _LANES, self.lanes)
         if self.workers:
@@ -336,16 +342,17 @@ class Status(FolderReport):
         return FolderReport.data(self) | {"batches": [] if self.batches is None else self.batches.data()}
 
     def _health(self) -> Iterator[str]:
-        """Yield the size and the state of the folder's files."""
-        files = self.files
+        """Yield notes on skipped trials, the folder's files, answers without a grade, and damage."""
         if any(model.skipped for model in self.models):
             yield "skipped: made unnecessary by `stop_when`"
         yield from lapsed_notes(self.lapsed)
-        journal = ""
+
+        files, journal = self.files, ""
         if any(self.waiting.values()):
             waiting = f"{self.waiting['trials']:,} trials and {self.waiting['attempts']:,} calls"
             journal = f"; the journal ({_size(files.journal_bytes)}) holds {waiting} more"
         yield f"{files.parts:,} Parquet files, {_size(files.part_bytes)}{journal}"
+
         yield from counted_note(
             0 if self.running else self.ungraded,
             "answers are not graded. The next run grades those that its sweep still asks, without asking "
@@ -356,9 +363,12 @@ class Status(FolderReport):
             "answers of batches are of trials that have left the sweep, as it was changed. They were paid "
             "and are kept. A run grades them if the sweep asks the same again.",
         )
-        damaged, kept = self.damaged_lines, self.quarantined_lines
-        yield from counted_note(damaged, "lines of the journal are damaged and left out. The rest is kept.")
-        yield from counted_note(kept, f"damaged lines of earlier journals are kept in {QUARANTINE}/.")
+        yield from counted_note(
+            self.damaged_lines, "lines of the journal are damaged and left out. The rest is kept."
+        )
+        yield from counted_note(
+            self.quarantined_lines, f"damaged lines of earlier journals are kept in {QUARANTINE}/."
+        )
         if files.leftovers:
             shown = ", ".join(files.leftovers[:_SHOWN_LEFTOVERS])
             more = ", …" if len(files.leftovers) > _SHOWN_LEFTOVERS else ""
@@ -384,17 +394,17 @@ def status_of(folder: Path | str) -> Status:
     manifest, files, counts = read_manifest(path), read_upkeep(path), trial_counts(path)
     damaged = set(counts.damaged)
     if damaged and files.writer is not None:
-        counts = trial_counts(path)  # a line that was just being written is whole by now
+        counts = trial_counts(path)  # a line that was being written is whole by now
         damaged &= set(counts.damaged)
 
     batches = batches_in(path, running=files.writer is not None)
-    holds = cells_still_stopped(
+    stopped_cells = cells_still_stopped(
         path, (figures for model in counts.models.values() for figures in model.skips)
     )
     planned = planned_trials(manifest)
     models = tuple(
         replace(
-            _model(name, counts.models.get(name, ModelCounts()), planned.get(name), holds),
+            _model_status(name, counts.models.get(name, ModelCounts()), planned.get(name), stopped_cells),
             in_batches=batches.trials.get(name, 0),
         )
         for name in sorted({*planned, *counts.models})
@@ -420,6 +430,7 @@ def status_of(folder: Path | str) -> Status:
         models=models,
         budget=tuple(_caps(path, batches)),
         batches=batches if batches.parts else None,
+        # Trials that a run has skipped, less those that the present rule would skip, too.
         lapsed=sum(model.skipped for model in counts.models.values())
         - sum(model.skipped for model in models),
         lanes=progress.lanes,
@@ -432,7 +443,10 @@ def status_of(folder: Path | str) -> Status:
 
 
 def joined_status(views: FolderViews, statuses: Sequence[Status]) -> Status:
-    """Return the progress of several folders together; of a part of the trials, only their results."""
+    """Return the progress of several folders as one.
+
+    Where only some of the trials are chosen, it has their results alone, and not what was planned.
+    """
     names = [label for label, _ in views.folders]
     models = [
         replace(model, model=views.called(label, model.model))
@@ -474,9 +488,9 @@ FROM ({counts_by("trials", ("model",), only=("trials", "failed"))}) LEFT JOIN (
 
 
 def _caps(folder: Path, batches: BatchesStatus) -> Iterator[CapStatus]:
-    """Yield the spending of each budget."""
+    """Yield the spending of each budget, with what is reserved for batches of its models."""
     for cap in cap_uses(folder):
-        aliases: set[str] | None
+        aliases: set[str] | None  # of the models that it holds for; None: all
         match cap.kind:
             case "sweep":
                 aliases = None
@@ -496,14 +510,17 @@ def _caps(folder: Path, batches: BatchesStatus) -> Iterator[CapStatus]:
         )
 
 
-def _model(name: str, counts: ModelCounts, planned: int | None, holds: Container[CellCounts]) -> ModelStatus:
+def _model_status(
+    name: str, counts: ModelCounts, planned: int | None, stopped_cells: Container[CellCounts]
+) -> ModelStatus:
+    """Return the progress of a model by its counts. Of its skips only those in stopped cells still hold."""
     if planned is None and (counts.loaded or counts.steps) and not counts.finished:
-        planned = 0  # a load plans steps instead of trials
+        planned = 0  # a load test plans steps instead of trials
     steps = Counter(
         verdict if verdict in (INCOMPLETE, CLIENT_BOUND) else "measured"
         for verdict in counts.steps.elements()
     )
-    skipped = sum(trials for figures, trials in counts.skips.items() if figures in holds)
+    skipped = sum(trials for figures, trials in counts.skips.items() if figures in stopped_cells)
     unfinished = None if planned is None else max(0, planned - counts.finished - skipped)
     return ModelStatus(
         model=name,
@@ -518,7 +535,7 @@ def _model(name: str, counts: ModelCounts, planned: int | None, holds: Container
         cost_usd=counts.cost_usd,
         skipped=skipped,
         loaded=counts.loaded,
-        steps={what: steps[what] for what in ("measured", INCOMPLETE, CLIENT_BOUND) if steps[what]},
+        steps={result: steps[result] for result in ("measured", INCOMPLETE, CLIENT_BOUND) if steps[result]},
     )
 
 
