@@ -134,7 +134,6 @@ _IS_POINT: Final = {"filter": "datum.sort == 'point' && datum.lit"}
 
 # Names of models stand at the right ends of their lines, pushed apart so that none covers another. `place`
 # counts a panel's names from the top, `ends` is their number, and heights are shares of the axis.
-#
 # Each name is at least a gap below the one above it. So its height is the lowest of: the end of its own line,
 # and the end of each line above, less a gap for each name from there down. `pushed` adds a gap for each name
 # from the top, so that a running minimum, `least`, finds the lowest. `placed` takes these gaps off again, and
@@ -160,8 +159,7 @@ _LABELS: Final = (
     ),
 )
 
-# Lines that lie on each other are drawn in the order `over`. The first is solid. The others have ever wider
-# gaps, through which those below are seen.
+# Lines on each other are drawn in the order `over`: the first solid, each other one with wider gaps.
 _DASHES: Final = "datum.over > 1 ? [5, 5 * (datum.over - 1)] : [1, 0]"
 
 _CURVES: Final = panels(

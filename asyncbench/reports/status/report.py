@@ -283,7 +283,6 @@ class Status(FolderReport):
         )
 
     def content(self) -> Iterator[str | Sheet]:
-        # The folder and who writes to it.
         yield from self.simulated_notes()
         writer = f"; process {self.files.writer or 'unknown'} is writing to it" if self.running else ""
         yield f"{self.sweep} in {self.folder}, last written {self.written_at or 'never'}{writer}"
