@@ -1,6 +1,7 @@
 """Describe a run in its folder before the first call: the sweep file, and the manifest's entries on it."""
 
 import platform
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
@@ -40,11 +41,12 @@ def describe(run: Run, renamed: Collection[str]) -> None:
                 **{name: {**before.get(name, {}), **suites} for name, suites in added.items()},
             }
 
-    # What is told of a load as a whole. Models that are not loaded this time keep what they had.
-    loads: dict[str, object] = dict(store.manifest.get(LOADS, {}))
+    # Settings of loads, of each model the latest last: a step keeps those under which it was measured.
+    loads: dict[str, list[dict[str, object]]] = dict(store.manifest.get(LOADS, {}))
     if sweep.load is not None and run.options.load is not None:
-        told = {"max_lag": sweep.load.max_lag, "gpus": sweep.load.gpus}
-        loads |= {model.alias: drop_unset(told) for model in run.models}
+        settings = drop_unset({"max_lag": sweep.load.max_lag, "gpus": sweep.load.gpus})
+        for model in run.models:
+            loads[model.alias] = [*loads.get(model.alias, []), {"since": time.time(), **settings}]
 
     copies = {source.problems.path.name: source.problems for sources in sets.values() for source in sources}
     recorded_before = (planned_aliases(store.manifest), store.manifest.get(RECORDED, []))

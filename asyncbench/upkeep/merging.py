@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
-from itertools import combinations, product
+from itertools import chain, combinations, product
+from operator import itemgetter
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -431,7 +433,10 @@ def _describe(folders: Sequence[Source], sweep: Sweep, manifest: Manifest, draft
         for alias, names in named_before(source.folder, source.manifest).items():
             names_by_alias[alias] = list(dict.fromkeys([*names_by_alias.get(alias, []), *names]))
     sets = {name: each for source in manifests for name, each in source.get("problem_sets", {}).items()}
-    loads = dict(ChainMap(*(each.get(LOADS, {}) for each in manifests)))
+    loads: dict[str, list[dict[str, Any]]] = {}
+    for alias, settings in chain.from_iterable(source.get(LOADS, {}).items() for source in manifests):
+        added = [load for load in settings if load not in loads.get(alias, [])]  # a copy has the same
+        loads[alias] = sorted([*loads.get(alias, []), *added], key=itemgetter("since"))
 
     # On which machines workers were, by name; one name may stand for a worker of each folder.
     hosts: dict[str, set[str]] = {}

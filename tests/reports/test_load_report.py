@@ -12,6 +12,7 @@ from asyncbench.stats.percentiles import histogram_text
 from asyncbench.tables.report import Sheet
 from tests.reports.load_folders import Loaded, load_folder
 from tests.reports.loaded import folder_of, step
+from tests.store.made import AT
 
 GOOD = [0.2 + n / 1000 for n in range(400)]
 FEW = GOOD[:100]
@@ -136,25 +137,33 @@ def test_the_bottleneck_is_judged_by_the_max_lag_of_its_load(tmp_path):
         *step(40, SLOW, verdict="missed", late_p99_s=0.02),  # which the usual limit would not allow
         *step(80, FEW, first=1000, verdict="client_bound", client_bound=True, late_p99_s=0.265),
     ]
-    loose = folder_of(tmp_path / "loose", steps, loads={"small": {"max_lag": 0.1}})
+    loose = folder_of(tmp_path / "loose", steps, loads={"small": [{"since": 0.0, "max_lag": 0.1}]})
     text = ab.report(loose, "load").as_text(width=200)
     assert "bottleneck at small 80/s (late p99 0.265 s is more than 0.025 s)" in text
     assert "was late, too" not in text
 
     # A later load may have loosened the limit: the step stays what it was called, with its figures.
-    looser = folder_of(tmp_path / "looser", steps, loads={"small": {"max_lag": 2.0}})
+    looser = folder_of(tmp_path / "looser", steps, loads={"small": [{"since": 0.0, "max_lag": 2.0}]})
     text = ab.report(looser, "load").as_text(width=200)
     assert "small 80/s (late p99 0.265 s, the event loop's lag" in text
 
 
 def test_tokens_per_gpu_stand_where_the_load_tells_its_gpus(folder, tmp_path):
-    told = folder_of(tmp_path / "gpus", step(40, GOOD), loads={"small": {"gpus": 8}})
+    told = folder_of(tmp_path / "gpus", step(40, GOOD), loads={"small": [{"since": 0.0, "gpus": 8}]})
     report = ab.report(told, "load")
     (calm,) = sheets(report)["steps (times in seconds)"]
     assert (calm["tokens per s"], calm["tokens per s per GPU"]) == ("415", "51.8")
     (figures,) = json.loads(report.as_json())["steps"]
     assert (figures["gpus"], figures["tokens_per_s_per_gpu"]) == (8, pytest.approx(414.7 / 8))
     assert "tokens per s per GPU" not in ab.report(folder, "load").as_text(width=200)
+
+
+def test_a_step_keeps_the_gpus_of_the_load_that_measured_it(tmp_path):
+    later = step(40, GOOD, round_=2, first=1000, began_at=AT + 600)
+    loads = {"small": [{"since": 0.0, "gpus": 2}, {"since": AT + 60, "gpus": 8}]}
+    grown = folder_of(tmp_path / "grown", step(40, GOOD), later, loads=loads)
+    found = json.loads(ab.report(grown, "load").as_json())["steps"]
+    assert [figures["gpus"] for figures in found] == [2, 8]
 
 
 def test_repeats_are_one_row_and_their_spread_another(tmp_path):

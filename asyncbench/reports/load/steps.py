@@ -309,7 +309,11 @@ def steps_in(views: FolderViews) -> tuple[StepFigures, ...]:
     )
     loads, figures = views.manifest.get(LOADS, {}), []
     for row in views.table("FROM steps ORDER BY began_at").to_pylist():
-        key, load = (row["model"], row["load"]), loads.get(row["model"], {})
+        key, began_s = (row["model"], row["load"]), row["began_at"].timestamp()
+        settings = loads.get(row["model"], [])
+        load = next((load for load in reversed(settings) if load["since"] <= began_s), dict[str, Any]())
+        if "gpus" not in load:  # a later load of the same model may tell them
+            load = next(({**load, "gpus": later["gpus"]} for later in settings if "gpus" in later), load)
         figures.append(_figures(row, calls.get(key, {}), ended.get(key, _NONE_ENDED), load))
     # The SLO of a killed step is unknown. Once its rate was measured, the step is not shown.
     whole = {(step.model, step.step) for step in figures if step.verdict != INCOMPLETE}
@@ -320,9 +324,10 @@ def steps_in(views: FolderViews) -> tuple[StepFigures, ...]:
     )
 
 
-def _pool_key(step: StepFigures) -> tuple[str, str, float, str]:
+def _pool_key(step: StepFigures) -> tuple[str, str, float, str, int]:
     """Return the key that pooled steps share; steps are shown in the order of this key."""
-    return step.model, step.arrivals, step.rate, f"{step.step} {sorted((step.slo or {}).items())}"
+    slo = sorted((step.slo or {}).items())
+    return step.model, step.arrivals, step.rate, f"{step.step} {slo}", step.gpus or 0
 
 
 def _figures(
