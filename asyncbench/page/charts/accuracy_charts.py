@@ -139,11 +139,7 @@ _IS_POINT: Final = {"filter": "datum.sort == 'point' && datum.lit"}
 # from the top, so that a running minimum, `least`, finds the lowest. `placed` takes these gaps off again, and
 # leaves room for the names below.
 _TOP_DOWN: Final = {
-    "sort": [
-        {"field": "value", "order": "descending"},
-        {"field": "mean", "order": "descending"},
-        {"field": "asked"},
-    ]
+    "sort": [*({"field": column, "order": "descending"} for column in ("value", "mean")), {"field": "asked"}]
 }
 _LABELS: Final = (
     _IS_LINE,
