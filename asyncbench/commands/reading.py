@@ -157,9 +157,9 @@ def report(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Write all charts (SVG, PNG) and tables to this folder. With --style nupa, llm-arithmetic "
-            "or error-map: the pictures of that style. `nupa:5,nupa:table-7` instead of a folder: only "
-            "Figure 5 and Table 7, to the folder of --out.",
+            help="Write all charts (SVG, PNG, PDF) and tables to this folder. With --style nupa, "
+            "llm-arithmetic or error-map: the pictures of that style. `nupa:5,nupa:table-7` instead of a "
+            "folder: only Figure 5 and Table 7, to the folder of --out.",
         ),
     ] = None,
     width: Annotated[

@@ -5,6 +5,7 @@ PUBLIC = (
     "gates",
     "headings",
     "html",
+    "latex",
     "numbers",
     "report",
     "screen",

@@ -11,7 +11,7 @@ from typing import Final
 
 NEEDS: Final = "% needs \\usepackage{booktabs} and \\usepackage{graphicx}\n"
 COLUMN: Final = 219.0  # points of a column of ACL's papers; those of ICML, IEEE and `article` are wider
-TALL: Final = 400.0  # points: what is so high has a column or page of its own
+TALL: Final = 460.0  # points: what is so high has a column or page of its own
 PENDING: Final = 18  # floats that may wait for their place in any TeX; for more, room is asked for
 
 _FLOAT: Final = re.compile(r"\\begin\{(?:table|figure)\*?\}")

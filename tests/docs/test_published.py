@@ -28,7 +28,7 @@ IDS = {
     *(f"IA-{n}" for n in range(1, 10)),
 }
 IN_A_REPORT = {f"IA-{n}" for n in range(1, 9)}  # tables and columns: the benchmark has no pictures
-FORMS = ("svg", "png", "md", "tex")
+FORMS = ("svg", "png", "pdf", "md", "tex")
 OUT_OF_SCOPE = {  # what only training makes
     *("Table 11", *(f"Table {n}" for n in range(13, 18))),
     *("Figure 3", "Figure 4", *(f"Figure {n}" for n in range(9, 19) if n != 13)),
@@ -65,6 +65,7 @@ def followed(tmp_path_factory):
         # Pictures of every kind are drawn by tests/charts: here it takes longer than all else.
         patched.setattr("vl_convert.vegalite_to_svg", lambda _: '<svg width="9" height="9"/>')
         patched.setattr("vl_convert.svg_to_png", lambda *_, **__: b"")
+        patched.setattr("vl_convert.svg_to_pdf", lambda _: b"")
         patched.setenv("COLUMNS", "100")
         patched.chdir(place)
         reader = Reader(patched)

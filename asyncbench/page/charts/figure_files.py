@@ -1,4 +1,4 @@
-"""`report --figures DIR`: every chart as SVG and PNG, every table as Markdown and LaTeX, for papers.
+"""`report --figures DIR`: every chart as SVG, PNG and PDF, every table as Markdown and LaTeX, for papers.
 
 A chart is drawn as wide as a page would be, and printed at the width of one or two columns of a paper: its
 letters are then 7 to 9 points high.
@@ -28,12 +28,12 @@ from asyncbench.page.charts.print_size import (
     NARROW,
     POINTS_PER_PIXEL,
     SHORT,
+    Drawings,
     draw_to_width,
     folded,
     png_of,
     printed,
     short_named,
-    svg_of,
     vega,
 )
 from asyncbench.page.charts.published_pages import (
@@ -47,7 +47,9 @@ from asyncbench.published.reports import DrawnReport, PublishedPicture, unmarked
 from asyncbench.reports.quota import quota_of
 from asyncbench.reports.report import made_in, report
 from asyncbench.reports.styles import DRAWN, STYLES
-from asyncbench.tables.report import Report
+from asyncbench.tables.latex import document, figure
+from asyncbench.tables.report import SIMULATED, Report
+from asyncbench.tables.screen import safe_note
 
 MOST_PANELS: Final = 16  # of one picture
 MOST_CELLS: Final = 1_500  # of one map
@@ -60,7 +62,7 @@ _NAMED_BESIDE: Final = {"curves"}  # whose names stand between panels
 
 Files = Iterator[tuple[str, bytes]]  # name, content
 Figures = Iterator[tuple[str, Files]]  # name of a picture, or none of tables; its files
-FORMS: Final = ("svg", "png", "md", "tex")  # of a picture's files
+FORMS: Final = ("svg", "png", "pdf", "md", "tex")  # of a picture's files
 
 
 def write_figures(
@@ -77,7 +79,7 @@ def write_figures(
     where: str | None = None,
     **options: Any,  # Any: as `report` takes them
 ) -> tuple[Path, ...]:
-    """Write the charts of a results folder as SVG and PNG, and its tables as LaTeX and Markdown.
+    """Write the charts of a results folder as SVG, PNG and PDF, and its tables as LaTeX and Markdown.
 
         ab.write_figures("results/nupa", "paper/figures", width="one")
 
@@ -147,7 +149,7 @@ def _remove_earlier_pages(out: Path, picture: str, pages: Collection[Path]) -> N
 
 
 def chart_files(picture: Picture, marks: Sequence[str], width: str) -> Files:
-    """Yield the SVG and the PNG of a chart, as wide as a paper's columns; marks come before its notes.
+    """Yield the SVG, PNG and PDF of a chart, as wide as a paper's columns; marks come before its notes.
 
     One of many panels has several pages, `NAME-1` and so on, so that each file stays under 2 MB.
     """
@@ -180,9 +182,11 @@ def _page_files(picture: Picture, marks: Sequence[str], width: str) -> Files:
     spec = drawn(picture.chart, rows, metric=picture.metric, notes=notes)
     if picture.chart in SCALES:
         spec["layer"].append(KEY)
-    svg = draw_to_width(spec, rows, whole, svg_of, most_columns=_MOST_BESIDE.get(picture.chart, 2))
+    drawings = Drawings()
+    svg = draw_to_width(spec, rows, whole, drawings.draw, most_columns=_MOST_BESIDE.get(picture.chart, 2))
     yield f"{picture.name}.svg", printed(svg, inches).encode()
     yield f"{picture.name}.png", png_of(svg, inches)
+    yield f"{picture.name}.pdf", drawings.pdf(svg, inches, _simulated(marks))[0]
 
 
 # ── files of charts and tables ───────────────────────────────────────────────────────────────────
@@ -272,14 +276,30 @@ def published_files(
 
 
 def _picture_files(whole: PublishedPicture, width: str) -> Files:
-    pages = [page for picture in whole.parted() for page in fitting_pages(picture, width)]
+    """Yield the files of each page of a picture, and what LaTeX prints of it: a table, or a float a page."""
+    drawings, inches = Drawings(), INCHES[width]
+    pages = [page for part in whole.parted() for page in fitting_pages(part, width, drawings.draw)]
     for number, (picture, svg) in enumerate(pages, 1):
         name = f"{whole.name}-{number}" if len(pages) > 1 else whole.name
-        yield f"{name}.svg", printed(svg, INCHES[width]).encode()
-        yield f"{name}.png", png_of(svg, INCHES[width])
-        yield from _forms({name: picture})
-    if len(pages) > 1:  # a paper's table has room for more models than a page of drawn cells
+        yield f"{name}.svg", printed(svg, inches).encode()
+        yield f"{name}.png", png_of(svg, inches)
+        pdf, size = drawings.pdf(svg, inches, _simulated(picture.notes))
+        yield f"{name}.pdf", pdf
+        yield f"{name}.md", picture.as_markdown().encode()
+        if not whole.tabular:
+            title = f"{whole.title}, {number} of {len(pages)}" if len(pages) > 1 else whole.title
+            signs = [f"{sign} {words}." for sign, words in picture.signs().items()]
+            legend = safe_note(" ".join(filter(None, [picture.legend, picture.shading, *signs])))
+            drawn_float = figure(name, title=safe_note(title), legend=legend, inches=size)
+            yield f"{name}.tex", document([drawn_float]).encode()
+    if whole.tabular:
         yield f"{whole.name}.tex", whole.as_latex().encode()
+
+
+def _simulated(notes: Iterable[str]) -> str:
+    """Return what stands in a drawing without notes, if they say that results are simulated."""
+    word = SIMULATED.partition(":")[0]
+    return word if any(note.startswith(word) for note in notes) else ""
 
 
 def table_files(folder: Chosen, *, trials: bool, loaded: bool) -> Files:

@@ -1,4 +1,4 @@
-"""A drawing at the width at which it is printed, as SVG and PNG: its letters are then 7 to 9 points high."""
+"""A drawing as wide as it is printed, as SVG, PNG and PDF: its letters are then 7 to 9 points high."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,6 +13,7 @@ from asyncbench.page.charts.chart import Spec
 
 INSTALL: Final = "the extra `report`: pip install 'asyncbench[report]'"
 PER_INCH: Final = 300  # pixels of a PNG
+SERIF: Final = "'Times New Roman', Times, 'Liberation Serif', 'Nimbus Roman', serif"  # of most papers' text
 MOST_PIXELS: Final = 40_000_000  # of one PNG; larger drawings get fewer for each of theirs
 
 Rows = Sequence[Mapping[str, Any]]  # Any: of the chart
@@ -46,6 +47,42 @@ def png_of(svg: str, inches: float) -> bytes:
     most = 72 / points * sqrt(MOST_PIXELS / (width * height))
     png: bytes = vega().svg_to_png(svg, scale=points, ppi=min(PER_INCH, most))
     return png
+
+
+class Drawings:
+    """Drawings as SVG, each of which can be had as PDF too."""
+
+    def __init__(self) -> None:
+        self._specs: dict[str, Spec] = {}  # by SVG
+
+    def draw(self, spec: Spec) -> str:
+        """Return a specification as SVG."""
+        svg = svg_of(spec)
+        self._specs[svg] = spec
+        return svg
+
+    def pdf(self, svg: str, inches: float, title: str = "") -> tuple[bytes, tuple[float, float]]:
+        """Return a drawing for LaTeX, and how wide and high it is in inches.
+
+        Its letters are those of most papers. Its title and notes are left out: they are in the caption.
+
+        Args:
+            svg: as `draw` returned it.
+            inches: the width of a paper's columns; a wider drawing is made smaller.
+            title: what stands above it all the same.
+        """
+        spec = {name: value for name, value in self._specs[svg].items() if name != "title"}
+        spec["config"] = {**spec["config"], "font": SERIF}
+        if title:
+            spec["title"] = {"text": title, "fontSize": 11}
+        drawn = svg_of(spec)
+        width, height = size_of(drawn)
+        points = min(POINTS_PER_PIXEL, 72 * inches / width)
+        wide, high = width * points, height * points
+        pdf: bytes = vega().svg_to_pdf(
+            _SIZE.sub(rf'\1 width="{wide:.2f}" height="{high:.2f}"', drawn, count=1)
+        )
+        return pdf, (wide / 72, high / 72)
 
 
 def vega() -> Any:  # Any: a module whose types are not its own

@@ -1,7 +1,7 @@
 """Pictures of published benchmarks on pages: which are drawn, and how each is shared out."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from textwrap import wrap
@@ -10,7 +10,7 @@ from typing import Final
 from asyncbench.analysis.entrants import LONGEST_NAME
 from asyncbench.errors import ConfigError
 from asyncbench.page.charts.catalogue import cell_size, published_drawn
-from asyncbench.page.charts.chart import HEIGHT
+from asyncbench.page.charts.chart import HEIGHT, Spec
 from asyncbench.page.charts.print_size import (
     CLOSE,
     INCHES,
@@ -122,10 +122,12 @@ def about_pages(picture: PublishedPicture, width: str) -> int:
 # ── the drawings ─────────────────────────────────────────────────────────────────────────────────
 
 
-def fitting_pages(picture: PublishedPicture, width: str) -> Iterator[tuple[PublishedPicture, str]]:
+def fitting_pages(
+    picture: PublishedPicture, width: str, draw: Callable[[Spec], str] = svg_of
+) -> Iterator[tuple[PublishedPicture, str]]:
     """Yield a picture with its drawing, or several where one is wider than a paper's columns, or too high."""
     whole = INCHES[width] * 72 / POINTS_PER_PIXEL
-    svg = _published_svg(picture, whole)
+    svg = _published_svg(picture, whole, draw)
     wide, high = size_of(svg)
 
     # What stands above and beside the cells, such as names and notes, is on every page again.
@@ -141,10 +143,10 @@ def fitting_pages(picture: PublishedPicture, width: str) -> Iterator[tuple[Publi
         yield picture, svg
         return
     for split in parts:
-        yield from fitting_pages(split, width)
+        yield from fitting_pages(split, width, draw)
 
 
-def _published_svg(picture: PublishedPicture, whole: float) -> str:
+def _published_svg(picture: PublishedPicture, whole: float, draw: Callable[[Spec], str]) -> str:
     notes = [note.replace("`", "") for note in (*picture.notes, picture.shading) if note]
     maps = picture.kind == "map" and picture.panel == "model"  # names stand over them, side by side
     longest = SHORT if whole < NARROW or maps else LONGEST_NAME
@@ -156,19 +158,17 @@ def _published_svg(picture: PublishedPicture, whole: float) -> str:
     }
     rows, step = spec["data"]["values"], panel_spec(spec)["width"]
     if not isinstance(step, dict):
-        return draw_to_width(
-            spec, rows, whole, svg_of, most_columns=_most_beside(picture), in_twos=FEW_PANELS
-        )
+        return draw_to_width(spec, rows, whole, draw, most_columns=_most_beside(picture), in_twos=FEW_PANELS)
 
     # A map has a width for each of its columns. One that fits neither as it is nor transposed is shared out.
     if "facet" not in spec:
         for tried in (spec, transposed(spec)):
-            wide, high = size_of(svg := svg_of(tried))
+            wide, high = size_of(svg := draw(tried))
             if wide <= whole and high <= HIGHEST:
-                return widened(svg, tried, rows, whole, svg_of)
+                return widened(svg, tried, rows, whole, draw)
         if picture.crowded and not picture.bare:
-            return _published_svg(replace(picture, bare=True), whole)
-        return svg_of(spec)
+            return _published_svg(replace(picture, bare=True), whole, draw)
+        return draw(spec)
 
     # Of maps as many stand side by side as have room. Columns that all share are named once, at the top.
     spec["resolve"] = {"scale": spec.get("resolve", {}).get("scale", {})}
@@ -176,7 +176,7 @@ def _published_svg(picture: PublishedPicture, whole: float) -> str:
     gap = spec["spacing"]["column"]
     beside = LETTER * max(len(str(row["y"])) for row in rows) + 2 * spec["padding"]
     columns = max(1, int((whole - beside + gap) / (cells + gap)))
-    while size_of(svg := svg_of(spec | {"columns": columns}))[0] > whole and columns > 1:
+    while size_of(svg := draw(spec | {"columns": columns}))[0] > whole and columns > 1:
         columns -= 1  # long names of panels push them apart
     return svg
 

@@ -3,6 +3,7 @@
 import re
 import struct
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +20,7 @@ from asyncbench.page.charts.chart import THEMES
 from asyncbench.page.charts.naming import POINT, Box, box_of, labels_beside, text_width
 from asyncbench.page.charts.print_size import INCHES, POINTS_PER_PIXEL, size_of
 from asyncbench.page.charts.published_pages import about_pages, fitting_pages, size_note
-from asyncbench.published.reports import GAPS, PublishedPicture
+from asyncbench.published.reports import GAPS, UNANSWERED, PublishedPicture
 from asyncbench.tables.report import SIMULATED
 from tests.commands import asyncbench_here, succeeded
 from tests.page.charts.test_breaks import luminance
@@ -335,7 +336,7 @@ def test_the_command_writes_the_pictures_of_a_style_their_rows_and_its_tables(fo
     written = done.stdout.splitlines()
     assert set(written) == set(map(str, tmp_path.glob("out/*")))
     forms = {path.suffix for path in tmp_path.glob("out/figure-5-sums.*")}
-    assert forms == {".svg", ".png", ".md", ".tex"}
+    assert forms == {".svg", ".png", ".pdf", ".md", ".tex"}
     table = (tmp_path / "out/figure-5-sums.md").read_text("utf-8")
     assert SIMULATED in table
     assert "| add, integer | S | m | 2 | 0.0945312 | 0.905469 | 0.5 |" in table
@@ -427,10 +428,32 @@ def test_no_page_of_an_earlier_run_with_more_models_stays(folder, tmp_path):
 
 def test_a_picture_of_several_pages_has_one_table_of_all_models():
     rows = [{"model": f"model-{n}", "task": "sum", "share": n / 40} for n in range(40)]
-    picture = PublishedPicture(name="p", title="T", kind="map", rows=rows, x="model", y="task", value="share")
+    picture = PublishedPicture(
+        name="table-7", title="T", kind="map", rows=rows, x="model", y="task", value="share"
+    )
     files = dict(figure_files._picture_files(picture, "one"))
-    assert "p-2.svg" in files
-    assert all(f"model-{n}" in files["p.tex"].decode().replace("{}", "") for n in range(40))
+    assert {"table-7-2.svg", "table-7-2.pdf"} <= files.keys()
+    assert [name for name in files if name.endswith(".tex")] == ["table-7.tex"]
+    assert all(f"model-{n}" in files["table-7.tex"].decode().replace("{}", "") for n in range(40))
+
+
+def test_each_page_of_another_picture_is_a_float_that_says_all_in_its_caption():
+    rows = [
+        {"model": f"model-{n}", "task": "sum", "share": n / 40 or None, "gap": UNANSWERED} for n in range(40)
+    ]
+    notes = [SIMULATED, "Graded by `strict`."]
+    shown = PublishedPicture(
+        name="figure-9", title="A_title", kind="map", rows=rows, x="model", value="share"
+    )
+    picture = replace(shown, y="task", notes=notes, meaning="S: short.")
+    files = dict(figure_files._picture_files(picture, "one"))
+    first, *others = (text.decode() for name, text in files.items() if name.endswith(".tex"))
+    assert r"\begin{figure}[!t]" in first
+    assert "{figure-9-1}" in first
+    assert rf"A\_title, 1 of {1 + len(others)}. SIMULATED: " in first
+    assert (
+        r"Graded by strict. S: short. * was asked, and has no graded answer.}\label{fig:figure-9-1}" in first
+    )
 
 
 @pytest.mark.parametrize("width", INCHES)
