@@ -110,7 +110,8 @@ def report(
         str | None,
         typer.Option(
             metavar="KEY",
-            help="Compare what varied: model, a parameter such as effort, condition, or folder.",
+            help="Compare what varied: model, a parameter such as effort, condition, or folder. Or show the "
+            'accuracy for each value of an SQL expression over trials: "length % 3".',
         ),
     ] = None,
     suite: OfSuite = None,

@@ -18,10 +18,11 @@ from asyncbench.analysis.pairing import Marked, Marks, common_marks, difference_
 from asyncbench.analysis.served import note_of_simulated
 from asyncbench.analysis.views import counts_by
 from asyncbench.errors import ConfigError
+from asyncbench.reports.by_expression import EXAMPLE, ByExpression, accuracy_by
 from asyncbench.reports.standings.rankings import share_of
 from asyncbench.reports.standings.report import SKIPPED
 from asyncbench.stats.paired import holm, sign_flip
-from asyncbench.store.schema import ENTRANT
+from asyncbench.store.schema import ENTRANT, SCHEMAS
 from asyncbench.tables.headings import ACCURACY
 from asyncbench.tables.numbers import MISSING, count, counted_note, dollars, p_text, percent, points
 from asyncbench.tables.report import Columns, Sheet, filled
@@ -61,15 +62,16 @@ class Effects(FolderReport):
         yield filled(Sheet.of(f"By {self.by}", EFFECT_COLUMNS, self.lines, labels=2))
 
 
-def effects_of(views: FolderViews, by: str) -> Effects:
+def effects_of(views: FolderViews, by: str) -> Effects | ByExpression:
     """Compare the values of a parameter on the problems that were asked with all of them.
 
     Args:
         views: of the results folder, or of several.
-        by: `condition`, `folder`, or a parameter as the columns `params` and `condition_params` have it.
+        by: `condition`, `folder`, or a parameter as the columns `params` and `condition_params` have it. An
+            SQL expression over the columns of `trials` gives the accuracy for each of its values.
 
     Raises:
-        ConfigError: no model was asked with several values.
+        ConfigError: no model was asked with several values, and it is no expression.
         StoreError: a folder cannot be read.
     """
     folder, skips, trials = views.chosen, keep_skips(views), marked(views, SETTINGS_COLUMNS)
@@ -85,10 +87,13 @@ def effects_of(views: FolderViews, by: str) -> Effects:
             for setting in ordered.values()
             for key in (CONDITION, FOLDER, *setting.params, *setting.condition)
         )
+        # A column of `trials` is an expression, too. Any other name is that of a setting.
+        if by not in keys and (not by.isidentifier() or by in SCHEMAS["trials"].names):
+            return accuracy_by(views, by)
         varied = ", ".join(key for key in keys if varied_groups(ordered, folders, key)) or "nothing"
         raise ConfigError(
             f"--by {by}: no model of {folder} was asked with several values of {by!r}, and all else alike. "
-            f"What varies there: {varied}."
+            f"What varies there: {varied}. You can also write {EXAMPLE}."
         )
 
     # First all models together, then each model.

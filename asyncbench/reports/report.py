@@ -48,6 +48,7 @@ def report(
             outcomes, tokens, cost and latency; of a load alone, `load`]
         by: `condition`, `folder`, or a parameter that the sweep varied, such as `effort`: compare its values
             on the same problems. `model`: each model over all its variants, and what each setting adds.
+            An SQL expression over the columns of `trials`, such as `length % 3`: accuracy by its values.
             Without a style, or with `standings`. [none]
         suite: only trials of this suite. [all]
         task: only trials of this task. [all]

@@ -55,7 +55,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     "variants": "ways in which the model was asked: its parameters crossed with the conditions",
     "best variant": "the variant with the highest accuracy, by what differs in it",
     "setting": "the parameter or condition that was varied",
-    "value": "what the parameter of `--by` was set to",
+    "value": "what the parameter of `--by` was set to, or the value of its expression",
     "format": "how the numbers are written: `digits` of the condition",
     "style": "`chat`: the plain question; `rules`: with a procedure to carry out line by line",
     "worked examples": "how many stand before the question: `shots` of the condition",

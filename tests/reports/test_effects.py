@@ -106,7 +106,7 @@ def test_entries_of_ones_own_and_efforts_of_conditions_are_told_from_the_results
 
 
 def test_what_was_not_varied_is_refused_with_what_was(night):
-    with pytest.raises(ConfigError, match=r"What varies there: condition, effort, system\.$"):
+    with pytest.raises(ConfigError, match=r"What varies there: condition, effort, system\. You"):
         ab.report(night, by="temperature")
     with pytest.raises(ConfigError, match="--by cannot be used with --style cost"):
         ab.report(night, "cost", by="effort")
