@@ -166,7 +166,7 @@ def test_a_build_without_an_address_has_the_readme_of_the_checkout(tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("typed", ["", "github.com/owner/name", "https://github.com"])
 def test_a_build_for_an_index_is_refused_without_an_address(typed):
-    command = [which("make") or "make", "dist", f"REPOSITORY={typed}"]
+    command = [which("make") or "make", "--no-print-directory", "dist", f"REPOSITORY={typed}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert (

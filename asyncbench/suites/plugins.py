@@ -48,7 +48,7 @@ class WithPackages(Mapping[str, T], Generic[T]):
         """Make the table. Packages are searched when a name is first looked up.
 
         Args:
-            kind: suites, graders or providers; packages add them as entry points of `asyncbench.KIND`.
+            kind: suites, graders or providers; packages add them by entry points such as asyncbench.suites.
             ours: the values of asyncbench itself.
             make_value: checks the object of an entry point and makes a value of it; raises ValueError
                 with the rule that is broken.
@@ -177,7 +177,7 @@ def is_in_file(name: str) -> bool:
 
 
 def defined_name(name: str) -> str:
-    """Return the name that a definition has in its file or session: `DOUBLING` for `mine.py:DOUBLING`."""
+    """Return the name of a definition in a file or a session: the word behind the colon."""
     return session_name(name) if name.startswith(SESSION) else _parts(name)[1]
 
 

@@ -29,7 +29,7 @@ from asyncbench.reports.formats.counts import (
 )
 from asyncbench.reports.formats.rules import RuleFollowing, rule_following_in
 from asyncbench.reports.standings.report import SKIPPED
-from asyncbench.tables.data import HIDDEN
+from asyncbench.tables.data import HIDDEN, in_data
 from asyncbench.tables.headings import (
     ACCURACY,
     BESIDE_CHAT,
@@ -77,6 +77,12 @@ class Formats(FolderReport):
     rewritten: bool = field(metadata=HIDDEN)  # whether any numbers were asked in another format
     outcomes: Mapping[str, Mapping[str, int]] = field(metadata=HIDDEN)  # by name and format
     skipped: int  # trials that `stop_when` leaves out
+
+    @property
+    @in_data("nothing")
+    def nothing(self) -> str | None:
+        """None: a folder without trials has a report of its own, which says so."""
+        return None
 
     def remarks(self) -> Iterator[str]:
         yield PAIRED if self.rewritten else ONE_FORMAT

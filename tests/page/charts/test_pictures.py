@@ -98,8 +98,8 @@ def told_names(text):
     return [line.rsplit("/", 1)[1] for line in text.split()]
 
 
-def test_every_chart_is_an_svg_and_a_png_and_every_report_markdown_and_latex(written):
-    pictures = {f"{name}.{form}" for name in PICTURES for form in ("svg", "png")}
+def test_every_chart_is_an_svg_a_png_and_a_pdf_and_every_report_markdown_and_latex(written):
+    pictures = {f"{name}.{form}" for name in PICTURES for form in ("svg", "png", "pdf")}
     tables = {f"{name}.{form}" for name in TABLES for form in ("md", "tex")}
     assert {path.name for path in written.iterdir()} == pictures | tables
 
@@ -246,7 +246,7 @@ def test_pictures_and_tables_say_what_was_lost_and_over_what_a_frontier_is(tmp_p
     assert "On the 1 of 2 kinds of questions that all were asked (nupa: add)" in notes["frontier-cost"]
     for table in (counted(folder, standings_of), counted(folder, anatomy_of), counted(folder, overview_of)):
         assert lost in table.as_markdown()
-    (svg, _) = figure_files.chart_files(drawn["outcomes"], ["MARK"], "two")
+    (svg, _, _) = figure_files.chart_files(drawn["outcomes"], ["MARK"], "two")
     (tmp_path / "outcomes.svg").write_bytes(svg[1])
     told = _texts(tmp_path / "outcomes.svg")
     assert "MARK" in " ".join(told)
