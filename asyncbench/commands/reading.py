@@ -14,7 +14,7 @@ import typer
 
 from asyncbench.commands.terminal import Folder, Json, Markdown, aliases_typed, awaited, show
 from asyncbench.errors import ConfigError
-from asyncbench.reports.styles import DRAWN_OPTIONS, NAMES, STYLES, described
+from asyncbench.reports.styles import DRAWN, DRAWN_OPTIONS, NAMES, STYLES, described
 
 if TYPE_CHECKING:
     from asyncbench.analysis.choosing import Chosen
@@ -286,6 +286,11 @@ def _write_figures(
     if odd := next((name for name in options_given if name not in allowed), None):
         raise ConfigError(
             f"--{odd.replace('_', '-')} cannot be combined with --figures. Leave one of them out"
+        )
+    if unknown := sorted({*named} - {*DRAWN}):
+        raise ConfigError(
+            f"--figures {typed}: no style {unknown[0]!r} draws pictures. Choose of: {', '.join(DRAWN)}. "
+            f"If it is a folder, write ./{typed}"
         )
     if named and style and {style} != {*named}:
         raise ConfigError(f"--figures {typed} is not of --style {style}. Leave --style out")

@@ -376,8 +376,8 @@ def test_pictures_are_chosen_by_name_and_no_table_of_the_style_is_written(folder
     [
         ("nupa:11", r"picture nupa:11 does not exist\. Choose from: .*figure-5-sums, .*table-10"),
         ("nupa:table-19", "picture nupa:table-19 has no data here"),
-        ("nuba:5", "nuba"),
-        ("heatmap:5", "--style heatmap has no pictures of its own"),
+        ("nuba:5", r"--figures nuba:5: no style 'nuba' draws pictures\. Choose of: .*nupa"),
+        ("nupa:5,heatmap:5", "no style 'heatmap' draws pictures"),
     ],
 )
 def test_a_picture_that_is_not_there_is_refused_with_those_that_are(folder, tmp_path, chosen, told):
