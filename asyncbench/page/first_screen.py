@@ -1,4 +1,4 @@
-"""The blocks that a page shows first: what was asked and found, rankings, and accuracy by task and length.
+"""The first blocks of a page: questions and finding, rankings, and accuracy by task and length.
 
 The other blocks name entrants and kinds by their indexes in the head.
 """

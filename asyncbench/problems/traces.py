@@ -1,4 +1,4 @@
-"""Traces of calls to a server: when each came, and how many tokens it read and wrote.
+"""Traces of calls to a server: the time of each call, and the tokens that it read and wrote.
 
 Files of the kinds below are read row by row: CSV, JSON lines, Parquet and Arrow, packed or not.
 """

@@ -1,4 +1,4 @@
-"""Pictures of published benchmarks on pages: which are drawn, and how each is shared out."""
+"""Choice of the pictures of a published benchmark, and their distribution over pages."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Rules that models carried out: how far replies follow the executed rule, and their first wrong lines."""
+"""Replies that carry out a rule: the share that follows the executed rule, and first wrong lines."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping

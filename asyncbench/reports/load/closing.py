@@ -1,4 +1,4 @@
-"""What `load` says at its end: lengths that a server counted, replayed traces, and tokens per GPU second."""
+"""The last lines of `load`: lengths that a server counted, replayed traces, and tokens per GPU second."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

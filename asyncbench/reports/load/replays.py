@@ -1,4 +1,4 @@
-"""The traces that a load replayed: how late calls were sent, how fast the answers came, and their lengths."""
+"""The traces that a load replayed: lateness of its calls, times of the answers, and their lengths."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

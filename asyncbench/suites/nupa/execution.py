@@ -147,9 +147,9 @@ class AskedRule(NamedTuple):
 
 
 def asked_rule(prompt: str) -> AskedRule | None:
-    """Return what a `rule_prompt` asks; None: the text is none."""
-    instructions, found, rest = prompt.rpartition(_HEADING)
-    if not found or (kind := _rules_by_instructions().get(instructions)) is None:
+    """Return the rule and the problem of a `rule_prompt`, or None for any other text."""
+    instructions, heading, rest = prompt.rpartition(_HEADING)
+    if not heading or (kind := _rules_by_instructions().get(instructions)) is None:
         return None
     question = rest.partition("\n")[0]
     match = next((match for each in _questions(*kind) if (match := each.fullmatch(question))), None)
@@ -201,13 +201,13 @@ def first_wrong_line(reply: str, task: str, representation: str, operands: Seque
         KeyError: the task has no rule.
         ValueError: the rule cannot be carried out with these operands.
     """
-    comparison = _Comparison(said=tuple(_statements(reply, task, representation)))
+    comparison = _Comparison(statements=tuple(_statements(reply, task, representation)))
     carry_out(task, representation, operands, comparison.compare)
     return comparison.wrong
 
 
 class _Statement(NamedTuple):
-    """What one line of a reply says: a line of the rule, values, or a line that is read as both."""
+    """One line of a reply: a line of the rule, values of variables, or a line that is read as both."""
 
     text: str
     line: str | None  # None: it is no line of the rule
@@ -220,18 +220,18 @@ class _Statement(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class _Comparison:
-    """What a reply says, laid beside the steps of the rule as they come."""
+    """The statements of a reply, compared with the steps of the rule as they come."""
 
-    said: Sequence[_Statement]
-    next: int = 0  # the place of what was not compared yet
+    statements: Sequence[_Statement]
+    next: int = 0  # the index of the first statement that was not compared yet
     written: set[int] = field(default_factory=set)  # numbers of executed lines that the reply wrote
     wrong: WrongLine | None = None
 
     def compare(self, step: ExecutedLine) -> bool:
         """Compare one step; return whether the reply is right so far."""
         if step.changed is None:
-            while self.next < len(self.said):
-                statement = self.said[self.next]
+            while self.next < len(self.statements):
+                statement = self.statements[self.next]
                 if statement.line == step.line:
                     self.written.add(step.number)
                 elif not statement.repeats(step.all_values):
@@ -242,18 +242,18 @@ class _Comparison:
             return True
 
         # `count = 0` needs no value behind it.
-        told = dict(self.said[self.next - 1].values) if step.number in self.written else {}
-        missing = {name: value for name, value in step.changed.items() if told.get(name) != value}
+        beside = dict(self.statements[self.next - 1].values) if step.number in self.written else {}
+        missing = {name: value for name, value in step.changed.items() if beside.get(name) != value}
         while missing:
-            if self.next == len(self.said):
-                return self._differ(step, missing, ENDED if self.said else NO_LINE, None)
-            statement = self.said[self.next]
+            if self.next == len(self.statements):
+                return self._differ(step, missing, ENDED if self.statements else NO_LINE, None)
+            statement = self.statements[self.next]
             if not statement.values:
                 return self._differ(step, missing, OTHER_LINE, statement.text)
             for name, value in statement.values:
                 if step.all_values.get(name) != value:
-                    known = name in missing
-                    return self._differ(step, missing, VALUE if known else OTHER_LINE, statement.text)
+                    kind = VALUE if name in missing else OTHER_LINE
+                    return self._differ(step, missing, kind, statement.text)
                 missing.pop(name, None)
             self.next += 1
         return True
@@ -274,29 +274,29 @@ _NEXT_NAME: Final = re.compile(r"[,;]\s*(?=[a-z_]\w*\s*[=:])")
 
 
 def _statements(reply: str, task: str, representation: str) -> Iterator[_Statement]:
-    """Yield what the lines of a reply say, up to its answer."""
+    """Yield the statements in the lines of a reply, up to its answer."""
     code, lines = _code_of(task, representation)
-    known = {" ".join(line.split()): line for line in lines}
+    rule_lines = {" ".join(line.split()): line for line in lines}
     names = {name for each in code.co_consts if isinstance(each, CodeType) for name in each.co_varnames}
     for raw in _END.split(reply, maxsplit=1)[0].split("\n"):
         unmarked = _MARKS.sub("", " ".join(_BOLD.sub("", raw).split()))
         for plain in (text.strip(" ;") for text in _BESIDE.split(unmarked)):
-            line = known.get(plain) or known.get(f"{plain}:")
+            line = rule_lines.get(plain) or rule_lines.get(f"{plain}:")
             values = tuple(_values(plain, names))
             if line is not None and not all(_LITERAL.fullmatch(value) for _, value in values):
                 values = ()  # it says what is to be computed
             if (line or values) and not plain.startswith("def "):
-                told = tuple((name, value.strip("'\"")) for name, value in values)
-                yield _Statement(plain, line or None, told)
+                unquoted = tuple((name, value.strip("'\"")) for name, value in values)
+                yield _Statement(plain, line or None, unquoted)
 
 
 def _values(text: str, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the values of variables that a text tells; of a calculation what stands behind the last `=`."""
+    """Yield the variables and values in a text; the value of a calculation stands behind its last `=`."""
     together = _ASSIGNED.fullmatch(text)
     if together is not None and "," in together[1]:  # a, b = 12, 0
-        told, given = (re.split(r"\s*,\s*", together[n]) for n in (1, 2))
-        if len(told) == len(given) and all(name in names for name in told):
-            yield from zip(told, given, strict=True)
+        variables, values = (re.split(r"\s*,\s*", together[n]) for n in (1, 2))
+        if len(variables) == len(values) and all(name in names for name in variables):
+            yield from zip(variables, values, strict=True)
             return
     for match in map(_ASSIGNED.fullmatch, _NEXT_NAME.split(text)):
         if match is not None and match[1] in names:
