@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from asyncbench.analysis.choosing import check_select, line_of
 from asyncbench.analysis.counting import FolderViews
-from asyncbench.analysis.entrants import entrant_of, names_of, sort_entrants
+from asyncbench.analysis.entrants import Entrant, entrant_of, names_of, sort_entrants
 from asyncbench.analysis.folder_report import FolderReport, NothingToShowError, no_trials
 from asyncbench.analysis.served import note_of_simulated
 from asyncbench.analysis.views import counts_by
@@ -99,7 +99,9 @@ def accuracy_by(views: FolderViews, expression: str) -> ByExpression:
             f"--by {expression}: it has {values:,} values, and a report shows {MOST_VALUES:,} at most. Write "
             'one with fewer, such as "length % 3".'
         )
-    names = names_of(sort_entrants({entrant_of(row) for row in rows}, views.manifest))
+    by_entrant = dict[Entrant, list[dict[str, Any]]]()
+    for row in rows:
+        by_entrant.setdefault(entrant_of(row), []).append(row)
     return ByExpression(
         folder=str(views.chosen),
         simulated_note=note_of_simulated(views),
@@ -114,8 +116,7 @@ def accuracy_by(views: FolderViews, expression: str) -> ByExpression:
                 accuracy=row["correct"] / row["trials"],
                 interval=wilson(row["correct"] / row["trials"], row["independent"]),
             )
-            for entrant, name in names.items()
-            for row in rows
-            if entrant_of(row) == entrant
+            for entrant, name in names_of(sort_entrants(by_entrant, views.manifest)).items()
+            for row in by_entrant[entrant]
         ),
     )
