@@ -46,7 +46,9 @@ def describe(run: Run, renamed: Collection[str]) -> None:
     if sweep.load is not None and run.options.load is not None:
         settings = drop_unset({"max_lag": sweep.load.max_lag, "gpus": sweep.load.gpus})
         for model in run.models:
-            loads[model.alias] = [*loads.get(model.alias, []), {"since": time.time(), **settings}]
+            earlier = loads.get(model.alias, [])
+            if not earlier or settings != {key: earlier[-1][key] for key in earlier[-1] if key != "since"}:
+                loads[model.alias] = [*earlier, {"since": time.time(), **settings}]
 
     copies = {source.problems.path.name: source.problems for sources in sets.values() for source in sources}
     recorded_before = (planned_aliases(store.manifest), store.manifest.get(RECORDED, []))
