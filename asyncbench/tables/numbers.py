@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from colorsys import hls_to_rgb
 from decimal import ROUND_HALF_UP, Context, Decimal
 from math import floor, isfinite, log10
-from typing import Final
+from typing import Final, TypeVar
 
 from rich.color import Color
 from rich.style import Style
 from rich.text import Text
 
+NumberT = TypeVar("NumberT", int, float)
 _AS_LONG_AS_NEEDED: Final = Context(prec=400)  # digits: the greatest float has 309
 
 
@@ -78,6 +79,13 @@ def known_cost(usd: float | None, *, unknown: int) -> float | None:
         unknown: how many others there are.
     """
     return None if unknown and not usd else usd
+
+
+def complete_sum(values: Iterable[NumberT | None]) -> NumberT | None:
+    """Return the sum of values, or None if one of them is unknown."""
+    numbers = list(values)
+    known_numbers = [number for number in numbers if number is not None]
+    return sum(known_numbers) if len(known_numbers) == len(numbers) else None
 
 
 def total_cost(costs: Iterable[float | None]) -> float | None:

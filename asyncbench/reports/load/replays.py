@@ -9,9 +9,8 @@ from asyncbench.analysis.counting import FolderViews
 from asyncbench.config.loading import TRACE
 from asyncbench.lanes.load.steps import CLIENT_BOUND, INCOMPLETE
 from asyncbench.reports.load.steps import StepFigures
-from asyncbench.stats.percentiles import rank_of
 from asyncbench.tables.data import in_data
-from asyncbench.tables.numbers import duration, rounded
+from asyncbench.tables.numbers import complete_sum, duration, rounded
 
 # The answers of each step to questions that were made of a trace's calls.
 _ANSWERS: Final = """
@@ -110,7 +109,6 @@ def replayed_traces(views: FolderViews, steps: Iterable[StepFigures]) -> tuple[R
             for name in ("p50", "p95")
             if (percentile := step.times[kind].percentile(name)) is not None and isfinite(percentile.value)
         }
-        late_p50_s = step.late_s[rank_of(len(step.late_s), 0.5) - 1] if step.late_s else None
         replay = ReplayedTrace(
             model=step.model,
             trace=rows[0]["trace"],
@@ -118,21 +116,15 @@ def replayed_traces(views: FolderViews, steps: Iterable[StepFigures]) -> tuple[R
             seconds=step.seconds,
             calls=step.offered,
             answered=step.answered,
-            late_p50_s=late_p50_s,
+            late_p50_s=step.late_percentile(0.5),
             late_p99_s=step.late_p99_s,
             **times,
             input_asked=sum(row["input_asked"] for row in rows),
-            input_counted=_sum(row["input_counted"] for row in rows),
+            input_counted=complete_sum(row["input_counted"] for row in rows),
             output_asked=sum(row["output_asked"] for row in rows),
-            output_counted=_sum(row["output_counted"] for row in rows),
+            output_counted=complete_sum(row["output_counted"] for row in rows),
             shorter=sum(row["shorter"] for row in rows),
             verdict=step.verdict,
         )
         traces.append(replay)
     return tuple(traces)
-
-
-def _sum(counts: Iterable[int | None]) -> int | None:
-    """Return a sum; None: a part of it is unknown."""
-    known = list(counts)
-    return None if None in known else sum(filter(None, known))

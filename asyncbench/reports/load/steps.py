@@ -28,7 +28,7 @@ from asyncbench.stats.percentiles import (
 )
 from asyncbench.store.manifest import LOADS
 from asyncbench.tables.data import HIDDEN, INSIDE, in_data
-from asyncbench.tables.numbers import percent, rounded
+from asyncbench.tables.numbers import complete_sum, percent, rounded
 
 PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 TIME_KINDS: Final = ("ttft", "ttfo", "tpot", "latency")
@@ -263,7 +263,11 @@ class StepFigures:
         """99 % of the calls were sent no later than this. It is shown for any number of calls, because it
         describes this computer and not a server.
         """
-        return self.late_s[rank_of(len(self.late_s), 0.99) - 1] if self.late_s else None
+        return self.late_percentile(0.99)
+
+    def late_percentile(self, share: float) -> float | None:
+        """Return the lateness below or at which so many of the calls are, or None if no call was sent."""
+        return self.late_s[rank_of(len(self.late_s), share) - 1] if self.late_s else None
 
     @property
     @in_data("latency_mean_s")
@@ -417,9 +421,11 @@ def _pooled(steps: Sequence[StepFigures]) -> StepFigures:
         low, high = always_valid_interval(met, offered)
         verdict = MET if low >= slo["share"] else MISSED if high < slo["share"] else UNRESOLVED
 
+    # Any: as of each field
+    sums: dict[str, Any] = {name: complete_sum(getattr(step, name) for step in counting) for name in _SUMMED}
     return replace(
         counting[0],
-        **{name: _sum(counting, name) for name in _SUMMED},
+        **sums,
         loads=tuple(load for step in counting for load in step.loads),
         times=times,
         late_s=sorted(late_s for step in counting for late_s in step.late_s),
@@ -433,11 +439,6 @@ def _pooled(steps: Sequence[StepFigures]) -> StepFigures:
         repeats=tuple(counting),
         left_out=left_out,
     )
-
-
-def _sum(steps: Sequence[StepFigures], name: str) -> Any:  # Any: as of the field
-    values = [getattr(step, name) for step in steps]
-    return None if None in values else sum(values)
 
 
 def _mean(steps: Sequence[StepFigures], name: str, weight: str) -> float | None:

@@ -31,6 +31,7 @@ from asyncbench.store.status import ModelCounts, Upkeep, read_upkeep, trial_coun
 from asyncbench.tables.numbers import (
     MISSING,
     at_least,
+    complete_sum,
     count,
     counted_note,
     days,
@@ -274,8 +275,8 @@ class Status(FolderReport):
         return ModelStatus(
             **{name: sum(getattr(model, name) for model in self.models) for name in counts},
             model="all",
-            planned=_sum(model.planned for model in self.models),
-            open=_sum(model.open for model in self.models),
+            planned=complete_sum(model.planned for model in self.models),
+            open=complete_sum(model.open for model in self.models),
             suspended=None,
             unpriced_attempts=self.unpriced_attempts,
             cost_usd=self.cost_usd,
@@ -536,12 +537,6 @@ def _model_status(
         loaded=counts.loaded,
         steps={result: steps[result] for result in ("measured", INCOMPLETE, CLIENT_BOUND) if steps[result]},
     )
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    """Return the sum of values, or None if a value is unknown."""
-    numbers = list(values)
-    return None if None in numbers else sum(value or 0 for value in numbers)
 
 
 def _limits_text(lane: Mapping[str, Any]) -> str:
